@@ -1,0 +1,1 @@
+"""scrimp: find the best model on the fewest evaluations."""

@@ -1,0 +1,75 @@
+"""Every exception scrimp raises on purpose, as one tree.
+
+    ScrimpError
+    ├── SpaceError           a search space that cannot be
+    ├── ConfigError          a configuration that does not fit its space
+    ├── ReportError          a value, step or metric that does not fit its trial
+    ├── StudyError           no such study, one that exists already, one that changed
+    ├── MethodError          unknown method, unknown or impossible setting
+    ├── ObjectiveError       an objective that cannot be called or sent to workers
+    ├── StorageError         a store that cannot be reached, read or written
+    │   └── Conflict         somebody else took this numbered decision first: read on and decide again
+    ├── NumericalError       a matrix that no amount of jitter makes positive definite
+    └── TableError           a benchmark or score file that does not follow its format
+
+Each message names the value, the rule it breaks and the remedy. The input errors are ValueErrors too, so that
+code which knows nothing of scrimp still catches them.
+"""
+
+__all__ = [
+    "ConfigError",
+    "Conflict",
+    "MethodError",
+    "NumericalError",
+    "ObjectiveError",
+    "ReportError",
+    "ScrimpError",
+    "SpaceError",
+    "StorageError",
+    "StudyError",
+    "TableError",
+]
+
+
+class ScrimpError(Exception):
+    """Whatever scrimp refuses or fails to do."""
+
+
+class SpaceError(ScrimpError, ValueError):
+    """A search space that cannot be: bad bounds, choices or conditions."""
+
+
+class ConfigError(ScrimpError, ValueError):
+    """A configuration that does not fit its space."""
+
+
+class ReportError(ScrimpError, ValueError):
+    """A value, step or metric that does not fit its trial."""
+
+
+class StudyError(ScrimpError, ValueError):
+    """No such study, one that exists already, or one that changed in a way it may not."""
+
+
+class MethodError(ScrimpError, ValueError):
+    """An unknown method, or a setting the method does not have."""
+
+
+class ObjectiveError(ScrimpError, ValueError):
+    """An objective that cannot be called or cannot be sent to worker processes."""
+
+
+class StorageError(ScrimpError):
+    """A store that cannot be reached, read or written."""
+
+
+class Conflict(StorageError):
+    """This numbered decision was taken by somebody else: read on and decide again."""
+
+
+class NumericalError(ScrimpError, ArithmeticError):
+    """Numbers that no remedy in the code makes usable, such as a matrix that stays indefinite."""
+
+
+class TableError(ScrimpError, ValueError):
+    """A benchmark table or score file that does not follow its format."""

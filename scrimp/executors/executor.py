@@ -1,0 +1,69 @@
+"""The contract of executors: they run trials and bring back events.
+
+The loop hands over an `Assignment`, and `wait` returns what happened since: `Reported`, `Ended` (failed, or completed by the
+objective's own choice) and `Lost`. An executor has a clock, because time is a collaborator: a simulated one advances by itself.
+It never touches the store and never decides; a trial whose grant is used up frees its slot without being told.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from scrimp.history.events import Config, Event
+
+__all__ = ["Assignment", "Clock", "Executor"]
+
+Clock = Callable[[], float]
+"""Seconds since some fixed moment; virtual ones under the simulated executor."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Run this configuration from ``begin`` (budget already used) until ``end`` (the grant), as this attempt.
+
+    ``checkpoint_dir`` belongs to the trial and survives pauses; ``continue_from`` is the folder of the trial it starts from.
+    """
+
+    trial: int
+    config: Config
+    attempt: int
+    begin: float
+    end: float
+    checkpoint_dir: Path | None = None
+    continue_from: Path | None = None
+
+
+class Executor(ABC):
+    """Runs assignments in its slots."""
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """How many trials it can run at once."""
+
+    @property
+    @abstractmethod
+    def busy(self) -> int:
+        """How many it is running."""
+
+    @property
+    @abstractmethod
+    def clock(self) -> Clock:
+        """The time its events carry."""
+
+    @abstractmethod
+    def start(self, assignment: Assignment) -> None:
+        """Begin in a free slot."""
+
+    @abstractmethod
+    def stop(self, trial: int) -> None:
+        """End a running trial: politely, then firmly. Its later reports are dropped."""
+
+    @abstractmethod
+    def wait(self) -> list[Event]:
+        """Block until something happened, and return it in order. An empty list after a short while is allowed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what runs and free everything; calling it twice is fine."""

@@ -1,0 +1,144 @@
+"""What can happen to a study. The log of these events is the only truth; everything else is a fold over it.
+
+Events are facts, in the past tense, and never change. A decision appends its facts as one batch under its number: what it
+saw and why (`Noted`), what was added (`TrialAdded`), how much may be spent (`BudgetGranted`). Running code appends
+`Reported`, `Ended` and `Lost` at any time, without a number.
+
+Budgets are cumulative: a grant of 9 epochs to a trial that has used 3 lets it run 6 more. Each grant starts a new
+*attempt*; a report that carries an older attempt came from a worker that had been given up, and is kept without being counted.
+Metrics that are not finite are stored as None, so that every event is plain JSON.
+
+    StudyCreated, TrialAdded, BudgetGranted, Reported(step=1), Reported(step=2), Ended("completed")
+"""
+
+from typing import Any
+
+import msgspec
+
+__all__ = [
+    "BudgetGranted",
+    "Config",
+    "Ended",
+    "Enqueued",
+    "Event",
+    "Lost",
+    "Noted",
+    "Reported",
+    "SourceAttached",
+    "StudyChanged",
+    "StudyCreated",
+    "TrialAdded",
+]
+
+Config = dict[str, Any]
+"""A configuration: parameter names to int, float, str, bool or None; inactive parameters are absent."""
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", gc=False):
+    """``time`` is seconds on the clock of whoever appended; virtual seconds under the simulated executor."""
+
+    time: float = 0.0
+
+
+class StudyCreated(_Event, frozen=True, tag="study_created"):
+    """The first event of every log. ``problem`` and ``method`` are their JSON forms; ``kind`` is study or selection."""
+
+    name: str
+    problem: dict[str, Any]
+    method: dict[str, Any]
+    kind: str = "study"
+    versions: dict[str, str] = {}
+
+
+class StudyChanged(_Event, frozen=True, tag="study_changed"):
+    """A grown space, new totals (n_trials, budget, timeout, ...), a paused or reopened study."""
+
+    problem: dict[str, Any] | None = None
+    method: dict[str, Any] | None = None
+    totals: dict[str, Any] | None = None
+
+
+class SourceAttached(_Event, frozen=True, tag="source_attached"):
+    """A past study this one learns from, as it was: its length and a digest of its log."""
+
+    study: str
+    length: int
+    digest: str
+
+
+class Enqueued(_Event, frozen=True, tag="enqueued"):
+    """A configuration to try before the method decides."""
+
+    config: Config
+
+
+class TrialAdded(_Event, frozen=True, tag="trial_added"):
+    """A configuration joined the study. ``tag`` holds what its policy needs: bracket, slot, parent.
+
+    ``enqueued`` says that it came from the front of the queue.
+    """
+
+    trial: int
+    config: Config
+    tag: dict[str, Any] = {}
+    continue_from: int | None = None
+    enqueued: bool = False
+
+
+class BudgetGranted(_Event, frozen=True, tag="budget_granted"):
+    """The trial may run until ``budget`` (cumulative) as attempt number ``attempt``, carried out by ``worker``."""
+
+    trial: int
+    budget: float
+    attempt: int = 1
+    worker: str = ""
+
+
+class Reported(_Event, frozen=True, tag="reported"):
+    """Metrics of a trial after ``step`` units of budget; ``cost`` is what this stretch took, in the study's cost metric."""
+
+    trial: int
+    step: float
+    metrics: dict[str, float | None]
+    attempt: int = 1
+    stderr: float | None = None
+    cost: float | None = None
+
+
+class Ended(_Event, frozen=True, tag="ended"):
+    """The trial will never run again: ``status`` is completed, stopped or failed; ``message`` says why."""
+
+    trial: int
+    status: str
+    message: str = ""
+    attempt: int = 1
+
+
+class Lost(_Event, frozen=True, tag="lost"):
+    """The attempt vanished without ending: the trial is stale until somebody takes it over."""
+
+    trial: int
+    attempt: int = 1
+    message: str = ""
+
+
+class Noted(_Event, frozen=True, tag="noted"):
+    """Why decision number ``decision`` was taken, seeing the first ``seen`` events: fitted parameters, reasons, degraded flags."""
+
+    decision: int
+    seen: int
+    notes: dict[str, Any] = {}
+
+
+Event = (
+    StudyCreated
+    | StudyChanged
+    | SourceAttached
+    | Enqueued
+    | TrialAdded
+    | BudgetGranted
+    | Reported
+    | Ended
+    | Lost
+    | Noted
+)

@@ -1,0 +1,150 @@
+"""What is being optimized: space, metric, direction, budget, constraints, cost.
+
+Metrics become losses (lower is better) in exactly one method, `Problem.loss`; nothing else asks for the direction.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scrimp.errors import StudyError
+from scrimp.space.space import Space
+
+__all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Problem"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a trial may spend, in units such as epochs: from ``minimum`` (the first grant) to ``maximum`` (a full training).
+
+    >>> Budget("epoch", 1, 81)
+    Budget(name='epoch', minimum=1, maximum=81)
+    """
+
+    name: str
+    minimum: float
+    maximum: float
+
+    def __post_init__(self) -> None:
+        for label, number in (("minimum", self.minimum), ("maximum", self.maximum)):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number <= 0:
+                raise StudyError(f"budget {label} is {number!r}; it must be a positive finite number")
+        if self.minimum > self.maximum:
+            raise StudyError(f"budget minimum {self.minimum} is above its maximum {self.maximum}; swap them or raise the maximum")
+        if not isinstance(self.name, str) or not self.name:
+            raise StudyError(f"budget name is {self.name!r}; give the unit a name, such as 'epoch'")
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """A metric that must not exceed ``limit``."""
+
+    limit: float
+
+    def violation(self, value: float) -> float:
+        """How far ``value`` is over the limit; feasible when not positive."""
+        return value - self.limit
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A metric that must not fall below ``limit``."""
+
+    limit: float
+
+    def violation(self, value: float) -> float:
+        """How far ``value`` is under the limit; feasible when not positive."""
+        return self.limit - value
+
+
+Constraint = AtMost | AtLeast
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The question a study asks; a value that every method receives."""
+
+    space: Space
+    metric: str = "value"
+    direction: str = "minimize"
+    budget: Budget | None = None
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    cost: str | None = None
+    features: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    noisy: bool = False
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("minimize", "maximize"):
+            raise StudyError(f"direction is {self.direction!r}; it must be 'minimize' or 'maximize'")
+        if not isinstance(self.metric, str) or not self.metric:
+            raise StudyError(f"metric is {self.metric!r}; it must be the name of a reported metric, such as 'val_error'")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise StudyError(f"seed is {self.seed!r}; it must be an integer of at least 0")
+        for name, rule in self.constraints.items():
+            if not isinstance(rule, AtMost | AtLeast):
+                raise StudyError(f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit) or scrimp.AtLeast(limit)")
+            if not isinstance(rule.limit, int | float) or not math.isfinite(rule.limit):
+                raise StudyError(f"constraint on {name!r} has limit {rule.limit!r}; it must be a finite number")
+
+    @property
+    def sign(self) -> float:
+        """1 when low values are good, -1 when high values are."""
+        return 1.0 if self.direction == "minimize" else -1.0
+
+    @property
+    def full_budget(self) -> float:
+        """The budget of a full training; 1 without budgets."""
+        return 1.0 if self.budget is None else float(self.budget.maximum)
+
+    def loss(self, metrics: Mapping[str, float | None]) -> float | None:
+        """The study's metric as a loss, lower is better; None when it is missing or not finite."""
+        value = metrics.get(self.metric)
+        return None if value is None or not math.isfinite(value) else self.sign * value
+
+    def value(self, loss: float | None) -> float | None:
+        """A loss in the user's direction again."""
+        return None if loss is None else self.sign * loss
+
+    def violation(self, metrics: Mapping[str, float | None]) -> float | None:
+        """The largest violation over all constraints (feasible when not positive); None when one was not reported."""
+        worst = -math.inf
+        for name, rule in self.constraints.items():
+            value = metrics.get(name)
+            if value is None or not math.isfinite(value):
+                return None
+            worst = max(worst, rule.violation(value))
+        return worst
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain JSON form; `from_json` restores it."""
+        return {
+            "space": self.space.to_json(),
+            "metric": self.metric,
+            "direction": self.direction,
+            "budget": None if self.budget is None else [self.budget.name, self.budget.minimum, self.budget.maximum],
+            "constraints": {
+                name: ["at_most" if isinstance(rule, AtMost) else "at_least", rule.limit] for name, rule in self.constraints.items()
+            },
+            "cost": self.cost,
+            "features": dict(self.features),
+            "seed": self.seed,
+            "noisy": self.noisy,
+        }
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> "Problem":
+        """The problem that `to_json` wrote."""
+        rules = {"at_most": AtMost, "at_least": AtLeast}
+        return Problem(
+            space=Space.from_json(record["space"]),
+            metric=record["metric"],
+            direction=record["direction"],
+            budget=None if record["budget"] is None else Budget(*record["budget"]),
+            constraints={name: rules[kind](limit) for name, (kind, limit) in record["constraints"].items()},
+            cost=record["cost"],
+            features=record["features"],
+            seed=record["seed"],
+            noisy=record.get("noisy", False),
+        )

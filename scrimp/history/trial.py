@@ -1,0 +1,68 @@
+"""One configuration and everything that happened to it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from scrimp.history.events import Config
+
+__all__ = ["STATUSES", "Observation", "Trial"]
+
+STATUSES = ("running", "paused", "completed", "stopped", "failed", "stale")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One report: metrics after ``step`` units of budget. ``loss`` is the study's metric, lower is better, or None."""
+
+    step: float
+    metrics: dict[str, float | None]
+    loss: float | None
+    stderr: float | None = None
+    cost: float | None = None
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A frozen view of one trial; every event about it makes a new view.
+
+    ``granted`` and ``budget`` are cumulative: what it may use, and the highest step it reported.
+    ``status`` is running, paused (its grant is used up), completed, stopped, failed or stale (its worker vanished).
+    ``value`` is the last one reported at its highest budget, in the user's direction; ``loss`` the same, lower is better.
+    """
+
+    id: int
+    config: Config
+    tag: dict[str, Any] = field(default_factory=dict)
+    continue_from: int | None = None
+    granted: float = 0.0
+    attempt: int = 0
+    worker: str = ""
+    status: str = "paused"
+    message: str = ""
+    curve: tuple[Observation, ...] = ()
+    value: float | None = None
+    loss: float | None = None
+    decision: int | None = None
+    started: float | None = None
+    ended: float | None = None
+
+    @property
+    def params(self) -> Config:
+        """The configuration, under the name users know."""
+        return self.config
+
+    @property
+    def budget(self) -> float:
+        """The highest step reported."""
+        return self.curve[-1].step if self.curve else 0.0
+
+    @property
+    def last(self) -> Observation | None:
+        """The report at the highest budget."""
+        return self.curve[-1] if self.curve else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether it will never run again."""
+        return self.status in ("completed", "stopped", "failed")

@@ -1,0 +1,58 @@
+"""The contract of policies: the whole decision, what and how much together.
+
+`Scheduled(scheduler, suggester)` makes a policy of two independent parts; methods that weigh new configurations against paused
+ones (DyHPO, freeze-thaw, DEHB) are policies themselves. A decision is a sum type with reasons, never a boolean or a string:
+
+    match policy.decide(history, rng).action:
+        case Start(config, budget): ...
+        case Resume(trial, budget): ...
+        case Wait() | Finish(): ...
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.schedulers.scheduler import Finish, Resume, Verdict, Wait
+
+__all__ = ["Action", "Decision", "Finish", "Policy", "Resume", "Start", "Verdict", "Wait"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Try a new configuration with this first budget; ``continue_from`` names a trial whose checkpoint it begins with."""
+
+    config: Config
+    budget: float
+    tag: Mapping[str, Any] = field(default_factory=dict)
+    continue_from: int | None = None
+    reason: str = ""
+
+
+Action = Start | Resume | Wait | Finish
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An action and what there is to say about it: fitted parameters, reasons, degraded flags. All of it goes into the log."""
+
+    action: Action
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Policy(ABC):
+    """Decides jointly; a frozen value, and a function of the history."""
+
+    @abstractmethod
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """What a free worker should do next."""
+
+    def review(self, history: History, trial: int) -> Verdict:
+        """Whether this trial goes on after its newest report."""
+        del history, trial
+        return Verdict.CONTINUE

@@ -1,0 +1,74 @@
+"""The contract of schedulers: how much budget, and for whom.
+
+A scheduler asks for a new configuration (`Sample`), or grants more budget to a paused one (`Resume`), or says that there is
+nothing to do until something reports (`Wait`) or ever again (`Finish`). After each report it may end the trial (`Verdict.STOP`).
+It grants budget up to a rung; a trial that has used up its grant is paused, so promotion needs no further command.
+It never sees an array and never chooses a configuration; it is a frozen value, and a function of the history.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from scrimp.history.history import History
+
+__all__ = ["Finish", "Request", "Resume", "Sample", "Scheduler", "Verdict", "Wait"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Start a new configuration with this first budget."""
+
+    budget: float
+    bracket: int = 0
+    tag: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Let a paused trial go on until ``budget`` (cumulative)."""
+
+    trial: int
+    budget: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do until something running reports."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Nothing left to do, ever."""
+
+    reason: str = ""
+
+
+Request = Sample | Resume | Wait | Finish
+
+
+class Verdict(Enum):
+    """What a report means for its trial."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+class Scheduler(ABC):
+    """Decides how much."""
+
+    @abstractmethod
+    def next_request(self, history: History, rng: np.random.Generator) -> Request:
+        """What a free worker should do. Never `Wait` when nothing is running."""
+
+    @abstractmethod
+    def review(self, history: History, trial: int) -> Verdict:
+        """Whether this trial goes on, judged at its newest report's place in the log."""

@@ -1,0 +1,91 @@
+"""The contract of storage: an append-only log of events per study, and a small table of leases beside it.
+
+Appending is all or nothing and durable when it returns. A batch may carry a decision number; the first to append decision k
+wins, everyone else gets `Conflict`, reads on and decides again: so decisions of one study are taken one at a time without
+locks held while thinking. Reports carry no number and never wait for decisions.
+
+Leases say who is running which attempt. They change often and matter only now, so they live in a mutable side table, not
+in the log. The store's own clock decides whether a lease has run out; clocks of workers are never compared.
+
+    store = storage.open("digits")
+    store.append([Noted(...), TrialAdded(...), BudgetGranted(...)], decision=7)
+    news = store.read(start=history.length)
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scrimp.history.events import Event
+
+__all__ = ["EventStore", "Lease", "Storage"]
+
+
+@dataclass(frozen=True)
+class Lease:
+    """``worker`` on ``host`` with process id ``pid`` runs this attempt; the lease runs out in ``remaining`` seconds."""
+
+    trial: int
+    attempt: int
+    worker: str
+    host: str
+    pid: int
+    remaining: float
+
+
+class EventStore(ABC):
+    """The log and the leases of one study."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The study's name."""
+
+    @abstractmethod
+    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+        """Add a batch, all or nothing and durable; return the new length. `Conflict` if that decision was taken already."""
+
+    @abstractmethod
+    def read(self, start: int = 0) -> list[Event]:
+        """The events from position ``start`` on."""
+
+    @abstractmethod
+    def lease(self, lease: Lease) -> None:
+        """Take or renew the lease of a trial for ``lease.remaining`` seconds from now; a newer attempt replaces an older one."""
+
+    @abstractmethod
+    def release(self, trial: int, attempt: int) -> None:
+        """Give the lease back; nothing happens when it is not held."""
+
+    @abstractmethod
+    def leases(self) -> list[Lease]:
+        """All leases, by trial; ``remaining`` is negative for those that ran out."""
+
+
+class Storage(ABC):
+    """A place that holds studies."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where it is, without secrets."""
+
+    @abstractmethod
+    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+        """Begin a study with its first events; `StudyError` when the name is taken."""
+
+    @abstractmethod
+    def open(self, name: str) -> EventStore:
+        """The log of an existing study; `StudyError`, with the nearest names, when there is none."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The studies in it, oldest first."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Forget a study with all its events; `StudyError` when there is none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release connections and files; calling it twice is fine."""

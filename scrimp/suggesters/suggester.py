@@ -1,0 +1,45 @@
+"""The contract of suggesters: which configuration to try, as a function of the history.
+
+A suggester is a frozen value holding settings only. Asked twice with the same history, request and generator it gives the same
+answer, so a crash, a resume, many workers and a replay need no code. What it learned (fitted hyperparameters, reasons, degraded
+flags) goes into ``notes``, which the loop writes to the log; the next suggestion may start from there.
+
+    suggestion = BayesianSuggester(...).suggest(history, request, count=1, rng=history.rng("suggest"))
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scrimp.history.events import Config
+from scrimp.history.history import History
+
+__all__ = ["Request", "Suggester", "Suggestion"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the suggested configuration is for: the first budget it gets, its bracket, and the tag its trial will carry."""
+
+    budget: float
+    bracket: int = 0
+    tag: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Configurations to try, best first, and what there is to say about them. Fewer than asked for: the space is exhausted."""
+
+    configs: tuple[Config, ...]
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Suggester(ABC):
+    """Decides what to try."""
+
+    @abstractmethod
+    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+        """``count`` configurations for ``request``, given all that happened. Pending trials are in the history."""
