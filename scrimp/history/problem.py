@@ -28,10 +28,17 @@ class Budget:
 
     def __post_init__(self) -> None:
         for label, number in (("minimum", self.minimum), ("maximum", self.maximum)):
-            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number <= 0:
+            if (
+                isinstance(number, bool)
+                or not isinstance(number, int | float)
+                or not math.isfinite(number)
+                or number <= 0
+            ):
                 raise StudyError(f"budget {label} is {number!r}; it must be a positive finite number")
         if self.minimum > self.maximum:
-            raise StudyError(f"budget minimum {self.minimum} is above its maximum {self.maximum}; swap them or raise the maximum")
+            raise StudyError(
+                f"budget minimum {self.minimum} is above its maximum {self.maximum}; swap them or raise the maximum"
+            )
         if not isinstance(self.name, str) or not self.name:
             raise StudyError(f"budget name is {self.name!r}; give the unit a name, such as 'epoch'")
 
@@ -79,12 +86,16 @@ class Problem:
         if self.direction not in ("minimize", "maximize"):
             raise StudyError(f"direction is {self.direction!r}; it must be 'minimize' or 'maximize'")
         if not isinstance(self.metric, str) or not self.metric:
-            raise StudyError(f"metric is {self.metric!r}; it must be the name of a reported metric, such as 'val_error'")
+            raise StudyError(
+                f"metric is {self.metric!r}; it must be the name of a reported metric, such as 'val_error'"
+            )
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise StudyError(f"seed is {self.seed!r}; it must be an integer of at least 0")
         for name, rule in self.constraints.items():
             if not isinstance(rule, AtMost | AtLeast):
-                raise StudyError(f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit) or scrimp.AtLeast(limit)")
+                raise StudyError(
+                    f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit) or scrimp.AtLeast(limit)"
+                )
             if not isinstance(rule.limit, int | float) or not math.isfinite(rule.limit):
                 raise StudyError(f"constraint on {name!r} has limit {rule.limit!r}; it must be a finite number")
 
@@ -125,7 +136,8 @@ class Problem:
             "direction": self.direction,
             "budget": None if self.budget is None else [self.budget.name, self.budget.minimum, self.budget.maximum],
             "constraints": {
-                name: ["at_most" if isinstance(rule, AtMost) else "at_least", rule.limit] for name, rule in self.constraints.items()
+                name: ["at_most" if isinstance(rule, AtMost) else "at_least", rule.limit]
+                for name, rule in self.constraints.items()
             },
             "cost": self.cost,
             "features": dict(self.features),

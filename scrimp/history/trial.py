@@ -1,7 +1,8 @@
 """One configuration and everything that happened to it."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from scrimp.history.events import Config
 
@@ -10,8 +11,7 @@ __all__ = ["STATUSES", "Observation", "Trial"]
 STATUSES = ("running", "paused", "completed", "stopped", "failed", "stale")
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """One report: metrics after ``step`` units of budget. ``loss`` is the study's metric, lower is better, or None."""
 
     step: float
@@ -22,21 +22,22 @@ class Observation:
     time: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A frozen view of one trial; every event about it makes a new view.
 
     ``granted`` and ``budget`` are cumulative: what it may use, and the highest step it reported.
     ``status`` is running, paused (its grant is used up), completed, stopped, failed or stale (its worker vanished).
     ``value`` is the last one reported at its highest budget, in the user's direction; ``loss`` the same, lower is better.
+    ``lost`` is the newest attempt that vanished; reports of that attempt or an older one no longer count.
     """
 
     id: int
     config: Config
-    tag: dict[str, Any] = field(default_factory=dict)
+    tag: dict[str, Any] = {}
     continue_from: int | None = None
     granted: float = 0.0
     attempt: int = 0
+    lost: int = 0
     worker: str = ""
     status: str = "paused"
     message: str = ""
@@ -66,3 +67,9 @@ class Trial:
     def finished(self) -> bool:
         """Whether it will never run again."""
         return self.status in ("completed", "stopped", "failed")
+
+    @property
+    def cost(self) -> float | None:
+        """The summed cost of its reports; None when none was reported."""
+        costs = [point.cost for point in self.curve if point.cost is not None]
+        return sum(costs) if costs else None

@@ -1,0 +1,199 @@
+"""The fold: from events to the present state, one event at a time, in constant time each.
+
+`State` is mutable and private to `History`, which shares it between versions of the same log. `Fold` is how policies keep
+state of their own: a rung table, for instance, advances with every event instead of being computed from all trials again.
+"""
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections import deque
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from msgspec.structs import replace
+
+from scrimp.errors import StudyError
+from scrimp.history.events import (
+    BudgetGranted,
+    Config,
+    Ended,
+    Enqueued,
+    Event,
+    Lost,
+    Noted,
+    Reported,
+    SourceAttached,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
+from scrimp.history.problem import Problem
+from scrimp.history.trial import STATUSES, Observation, Trial
+
+__all__ = ["Fold", "State"]
+
+S = TypeVar("S")
+
+
+class Fold(ABC, Generic[S]):
+    """Incremental state of a policy: a hashable value that says how to begin and how one event advances the state.
+
+    ``step`` changes ``state`` in place; ``before`` and ``trial`` are the trial the event is about, before and after it.
+    """
+
+    @abstractmethod
+    def begin(self, problem: Problem) -> S:
+        """The state before any trial."""
+
+    @abstractmethod
+    def step(self, state: S, event: Event, before: Trial | None, trial: Trial | None) -> None:
+        """Take one event in."""
+
+
+class State:
+    """Everything a history can be asked, kept current."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.created: StudyCreated | None = None
+        self.problem: Problem | None = None
+        self.method: dict[str, Any] = {}
+        self.totals: dict[str, Any] = {}
+        self.sources: list[SourceAttached] = []
+        self.trials: list[Trial] = []
+        self.by_status: dict[str, dict[int, None]] = {status: {} for status in STATUSES}
+        self.queue: deque[Config] = deque()
+        self.decisions = 0
+        self.notes: dict[str, Any] = {}
+        self.degraded: list[tuple[int, str]] = []
+        self.spent = 0.0
+        self.best: tuple[float, int, float] | None = None
+        self.time = 0.0
+        self.derived: dict[Fold[Any], Any] = {}
+
+    def apply(self, event: Event) -> None:
+        """Take one event in."""
+        before: Trial | None = None
+        trial: Trial | None = None
+        match event:
+            case Reported() | BudgetGranted() | Ended() | Lost():
+                before = self.trials[event.trial]
+                trial = self._about_trial(event, before)
+            case TrialAdded():
+                trial = self._added(event)
+            case Noted():
+                self.decisions = max(self.decisions, event.decision + 1)
+                self.notes.update(event.notes)
+                if "degraded" in event.notes:
+                    self.degraded.append((event.decision, str(event.notes["degraded"])))
+            case Enqueued():
+                self.queue.append(event.config)
+            case StudyCreated():
+                self.created, self.method = event, event.method
+                self.problem = Problem.from_json(event.problem)
+            case StudyChanged():
+                self._changed(event)
+            case SourceAttached():
+                self.sources.append(event)
+        self.length += 1
+        self.time = max(self.time, event.time)
+        for fold, state in self.derived.items():
+            fold.step(state, event, before, trial)
+
+    def _changed(self, event: StudyChanged) -> None:
+        if event.problem is not None:
+            self.problem = Problem.from_json(event.problem)
+        if event.method is not None:
+            self.method = event.method
+        if event.totals is not None:
+            self.totals = {**self.totals, **event.totals}
+
+    def _added(self, event: TrialAdded) -> Trial:
+        if event.trial != len(self.trials):
+            raise StudyError(
+                f"the log adds trial {event.trial} where {len(self.trials)} was due; it is damaged: export what is good"
+            )
+        if event.enqueued and self.queue:
+            self.queue.popleft()
+        trial = Trial(
+            id=event.trial,
+            config=event.config,
+            tag=event.tag,
+            continue_from=event.continue_from,
+            decision=self.decisions - 1,
+        )
+        self.trials.append(trial)
+        self.by_status[trial.status][trial.id] = None
+        return trial
+
+    def _about_trial(self, event: Reported | BudgetGranted | Ended | Lost, before: Trial) -> Trial:
+        match event:
+            case Reported():
+                trial = self._reported(event, before)
+            case BudgetGranted():
+                trial = before if before.finished else _granted(event, before)
+            case Ended():
+                trial = before if before.finished or event.attempt < before.attempt else _ended(event, before)
+            case Lost():
+                trial = before
+                if before.status == "running" and event.attempt == before.attempt:
+                    trial = replace(before, status="stale", lost=event.attempt, message=event.message)
+        if trial is not before:
+            self.trials[trial.id] = trial
+            if trial.status != before.status:
+                del self.by_status[before.status][before.id]
+                self.by_status[trial.status][trial.id] = None
+        return trial
+
+    def _reported(self, event: Reported, before: Trial) -> Trial:
+        assert self.problem is not None
+        if before.finished or event.attempt <= before.lost or event.attempt < before.attempt:
+            return before  # from a worker that had been given up: in the log, but not counted
+        loss = self.problem.loss(event.metrics)
+        point = Observation(event.step, event.metrics, loss, event.stderr, event.cost, event.time)
+        curve = _with_point(before.curve, point)
+        if curve is before.curve:
+            return before  # the first report of a step counts
+        self.spent += curve[-1].step - before.budget
+        self._consider_best(before.id, point)
+        status, ended = before.status, before.ended
+        if curve[-1].step >= self.problem.full_budget:
+            status, ended = "completed", event.time
+        elif curve[-1].step >= before.granted and status == "running":
+            status = "paused"
+        last = curve[-1].loss
+        return replace(before, curve=curve, status=status, ended=ended, loss=last, value=self.problem.value(last))
+
+    def _consider_best(self, trial: int, point: Observation) -> None:
+        assert self.problem is not None
+        if point.loss is None or (self.best is not None and point.loss >= self.best[0]):
+            return
+        if self.problem.constraints:
+            violation = self.problem.violation(point.metrics)
+            if violation is None or violation > 0:
+                return
+        self.best = (point.loss, trial, point.step)
+
+
+def _granted(event: BudgetGranted, before: Trial) -> Trial:
+    return replace(
+        before,
+        granted=event.budget,
+        attempt=event.attempt,
+        worker=event.worker,
+        status="running",
+        message="",
+        started=event.time if before.started is None else before.started,
+    )
+
+
+def _ended(event: Ended, before: Trial) -> Trial:
+    return replace(before, status=event.status, message=event.message, ended=event.time)
+
+
+def _with_point(curve: tuple[Observation, ...], point: Observation) -> tuple[Observation, ...]:
+    """``curve`` with ``point`` in order of steps; unchanged when that step is known."""
+    if not curve or point.step > curve[-1].step:
+        return (*curve, point)
+    place = bisect_left(curve, point.step, key=attrgetter("step"))
+    return curve if curve[place].step == point.step else (*curve[:place], point, *curve[place:])

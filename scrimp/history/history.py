@@ -1,0 +1,178 @@
+"""What happened, as a value: a fold over the event log with queries and derived random generators.
+
+A `History` never changes; `with_events` gives a longer one and shares everything with it. The newest version answers in
+constant time. An older one still answers, by folding its part of the log again: sharing is a matter of time, not of result.
+
+Randomness is derived, never stored: ``rng(purpose)`` depends on the study's seed, the number of decisions taken and the
+purpose. So a decision is a function of the history, and can be replayed.
+
+    history = History.of(store.read())
+    longer = history.with_events(news)
+"""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from scrimp.errors import StudyError
+from scrimp.history.events import Config, Event, SourceAttached, StudyCreated
+from scrimp.history.fold import Fold, State
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Observation, Trial
+
+__all__ = ["Fold", "History"]
+
+S = TypeVar("S")
+
+
+class History:
+    """The first ``length`` events of a log, folded."""
+
+    __slots__ = ("_log", "_state", "length")
+
+    def __init__(self, log: list[Event], length: int, state: State) -> None:
+        self._log = log
+        self._state = state
+        self.length = length
+
+    @staticmethod
+    def of(events: Iterable[Event]) -> "History":
+        """The history of these events; the first must be `StudyCreated`."""
+        history = History([], 0, State()).with_events(events)
+        if history._state.created is None:
+            raise StudyError("the log does not begin with the creation of its study; it is empty or damaged")
+        return history
+
+    def with_events(self, events: Iterable[Event]) -> "History":
+        """The longer history; this one stays as it is."""
+        state = self._current()
+        log = self._log if len(self._log) == self.length else self._log[: self.length]
+        for event in events:
+            state.apply(event)
+            log.append(event)
+        return History(log, state.length, state)
+
+    def _current(self) -> State:
+        """The state at this length: shared when nobody went on from here, folded again otherwise."""
+        if self._state.length != self.length:
+            folded = State()
+            for fold in self._state.derived:
+                folded.derived[fold] = None
+            self._state = _folded(self._log[: self.length], folded)
+        return self._state
+
+    def derive(self, fold: Fold[S]) -> S:
+        """The state ``fold`` keeps, advanced to this length. Shared: read it, do not change it."""
+        state = self._current()
+        if fold not in state.derived:
+            alone = State()
+            alone.derived[fold] = None
+            state.derived[fold] = _folded(self._log[: self.length], alone).derived[fold]
+        result: S = state.derived[fold]
+        return result
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """A generator that depends on the seed, the number of decisions taken so far, and ``purpose``."""
+        return np.random.default_rng([self.problem.seed, self.decisions, zlib.crc32(purpose.encode())])
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The log up to this length."""
+        return self._log[: self.length]
+
+    @property
+    def created(self) -> StudyCreated:
+        """The first event."""
+        created = self._current().created
+        assert created is not None
+        return created
+
+    @property
+    def problem(self) -> Problem:
+        """The question asked, with the space as it is now."""
+        problem = self._current().problem
+        assert problem is not None
+        return problem
+
+    @property
+    def method(self) -> Mapping[str, Any]:
+        """The JSON form of the method."""
+        return self._current().method
+
+    @property
+    def totals(self) -> Mapping[str, Any]:
+        """Limits set so far: n_trials, budget, ..."""
+        return self._current().totals
+
+    @property
+    def sources(self) -> Sequence[SourceAttached]:
+        """Past studies this one learns from."""
+        return self._current().sources
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """All trials, by id. Read it, do not change it."""
+        return self._current().trials
+
+    def with_status(self, *statuses: str) -> list[Trial]:
+        """The trials in any of these states, in the order in which they came into them."""
+        state = self._current()
+        return [state.trials[number] for status in statuses for number in state.by_status[status]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many trials are in each state."""
+        return {status: len(members) for status, members in self._current().by_status.items()}
+
+    @property
+    def queue(self) -> Sequence[Config]:
+        """Configurations to try before the method decides."""
+        return self._current().queue
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions were taken; the number of the next one."""
+        return self._current().decisions
+
+    def note(self, key: str) -> Any:
+        """What the newest decision that noted ``key`` said; None when none did."""
+        return self._current().notes.get(key)
+
+    @property
+    def degraded(self) -> Sequence[tuple[int, str]]:
+        """Decisions that fell back to a simpler model, and why."""
+        return self._current().degraded
+
+    @property
+    def spent(self) -> float:
+        """Budget used over all trials, in units of the budget."""
+        return self._current().spent
+
+    @property
+    def time(self) -> float:
+        """The time of the newest event."""
+        return self._current().time
+
+    @property
+    def best(self) -> tuple[Trial, Observation] | None:
+        """The best feasible report at any budget, with its trial; None before the first."""
+        state = self._current()
+        if state.best is None:
+            return None
+        _, number, step = state.best
+        trial = state.trials[number]
+        return trial, next(point for point in trial.curve if point.step == step)
+
+
+def _folded(events: Sequence[Event], state: State) -> State:
+    """Fold ``events`` into ``state``, whose derived folds begin as soon as the problem is known."""
+    folds = list(state.derived)
+    state.derived = {}
+    for event in events:
+        state.apply(event)
+        if isinstance(event, StudyCreated):
+            assert state.problem is not None
+            state.derived = {fold: fold.begin(state.problem) for fold in folds}
+    return state
