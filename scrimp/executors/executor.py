@@ -1,21 +1,26 @@
 """The contract of executors: they run trials and bring back events.
 
-The loop hands over an `Assignment`, and `wait` returns what happened since: `Reported`, `Ended` (failed, or completed by the
-objective's own choice) and `Lost`. An executor has a clock, because time is a collaborator: a simulated one advances by itself.
-It never touches the store and never decides; a trial whose grant is used up frees its slot without being told.
+The loop hands over an `Assignment`, and ``wait(deliver)`` hands back what happened, in order: `Reported`, `Ended` (failed, or
+completed by the objective's own choice) and `Lost`. While ``deliver`` runs, the loop may call ``stop`` for a trial that just
+reported; the objective learns of it as the answer to its report. An executor has a clock, because time is a collaborator: a
+simulated one advances by itself. It never touches the store and never decides; a trial whose grant is used up frees its slot
+without being told.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from scrimp.history.events import Config, Event
 
-__all__ = ["Assignment", "Clock", "Executor"]
+__all__ = ["Assignment", "Clock", "Deliver", "Executor"]
 
 Clock = Callable[[], float]
 """Seconds since some fixed moment; virtual ones under the simulated executor."""
+
+Deliver = Callable[[Sequence[Event]], None]
+"""Takes events in the order in which they happened, and has made them durable when it returns."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,8 @@ class Executor(ABC):
         """End a running trial: politely, then firmly. Its later reports are dropped."""
 
     @abstractmethod
-    def wait(self) -> list[Event]:
-        """Block until something happened, and return it in order. An empty list after a short while is allowed."""
+    def wait(self, deliver: Deliver) -> None:
+        """Block until something happened, and deliver it in order; returning with nothing after a short while is allowed."""
 
     @abstractmethod
     def close(self) -> None:
