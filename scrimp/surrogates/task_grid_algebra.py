@@ -1,0 +1,304 @@
+"""Exact Gaussian inference on a grid of rows (checkpoints) and tasks, without the big matrix.
+
+Every model of `scrimp.surrogates.task_grid` says that the score of row i on task j is
+
+    y_ij = sum_q a_jq g_q(i) + u_j(i) + e_ij,     g ~ N(0, G),  u_j ~ N(0, C),  e_ij ~ N(0, noise_ij)
+
+with a few curves g that all tasks share (loadings a) and a part u_j of each task's own (its level and its curve). Given g
+the tasks are independent, so observations form one small block per task plus a low-rank part, and Woodbury's identity
+gives everything exactly. With K rows, J tasks, n_j cells of task j, E_j the selector of its rows and r_j its values:
+
+    Q_j = C[rows_j, rows_j] + diag(noise_j)                          (n_j, n_j)
+    B = sum_j a_j a_j' (x) E_j' Q_j^-1 E_j,  v = sum_j a_j (x) E_j' Q_j^-1 r_j
+    P = Cov(g | y) = G (I + B G)^-1,  alpha_j = Q_j^-1 (r_j - a_j g^[rows_j]),  g^ = P v
+    -2 log p(y) = sum_j [r_j' Q_j^-1 r_j + log |Q_j|] - v' P v + log |I + B G| + n log 2 pi
+
+It costs sum_j n_j^3 + (qK)^3 instead of (sum_j n_j)^3. The eigenvalues of I + B G are at least one, so nothing needs
+jitter. Tasks are padded to the longest one (`GridCells`), so the work is batched array code.
+
+    cells = group_cells(rows, tasks, values, noise, task_count=3)
+    solution = solve_grid(GridPrior(shared, own, loadings, noise), cells)
+    solution.mean()                                                   # (K, J)
+
+Woodbury's identity in this role: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), section 2.7.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from scrimp.errors import NumericalError
+from scrimp.surrogates.surrogate import Array
+
+__all__ = ["GridCells", "GridGradient", "GridPrior", "GridSolution", "group_cells", "solve_grid"]
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class GridCells:
+    """Observed cells grouped by task and padded to N = max n_j; padding has mask 0, row 0 and value 0."""
+
+    rows: Index  # (J, N)
+    mask: Array  # (J, N), 1 for a cell, 0 for padding
+    values: Array  # (J, N)
+    noise: Array  # (J, N): known noise variance of the cell, added to the task's own
+    counts: Index  # (J,): n_j
+
+
+@dataclass(frozen=True)
+class GridPrior:
+    """Covariances of the model: q shared curves over K rows, each task's own part, loadings and noise variances."""
+
+    shared: Array  # (q K, q K): G, blocks of K
+    own: Array  # (K, K): C
+    loadings: Array  # (J, q): a
+    noise: Array  # (J,)
+
+
+@dataclass(frozen=True)
+class GridGradient:
+    """Derivatives of -log p(y) by the parts of a `GridPrior`."""
+
+    shared: Array  # (q K, q K)
+    own: Array  # (K, K), summed over tasks
+    loadings: Array  # (J, q)
+    noise: Array  # (J,)
+
+
+def group_cells(rows: Index, tasks: Index, values: Array, noise: Array, task_count: int) -> GridCells:
+    """Cells in any order, as `GridCells`; a row may appear once per task."""
+    counts = np.bincount(tasks, minlength=task_count)
+    width = max(int(counts.max(initial=0)), 1)
+    order = np.lexsort((rows, tasks))
+    sorted_tasks = tasks[order]
+    place = np.arange(len(order)) - np.concatenate(([0], np.cumsum(counts)))[sorted_tasks]
+    padded = np.zeros((4, task_count, width))
+    for target, source in zip(padded, (rows, np.ones(len(rows)), values, noise), strict=True):
+        target[sorted_tasks, place] = source[order]
+    return GridCells(padded[0].astype(np.intp), padded[1], padded[2], padded[3], counts)
+
+
+@dataclass(frozen=True)
+class GridSolution:
+    """The posterior of one `GridPrior` given `GridCells`; made by `solve_grid`."""
+
+    prior: GridPrior
+    cells: GridCells
+    inverse: Array  # (J, N, N): Q_j^-1, zero where padded
+    gain: Array  # (qK, qK): B
+    factor: tuple[Array, Index]  # LU of I + B G
+    residual: Array  # (J, N): alpha_j
+    shared_weights: Array  # (qK,): beta = sum_j a_j (x) E_j' alpha_j, so that g^ = G beta
+    negative_log_likelihood: float
+
+    @cached_property
+    def shared_covariance(self) -> Array:
+        """P = Cov(g | y) (qK, qK), as the solution of (I + G B) P = G."""
+        return np.asarray(lapack.dgetrs(*self.factor, self.prior.shared, trans=1)[0])
+
+    @cached_property
+    def own_to_cells(self) -> Array:
+        """C[:, rows_j] (J, K, N), zero where padded."""
+        return np.asarray(self.prior.own[:, self.cells.rows].transpose(1, 0, 2) * self.cells.mask[:, None, :])
+
+    @cached_property
+    def regression(self) -> Array:
+        """W_j = C[:, rows_j] Q_j^-1 (J, K, N): how the task's own part follows its cells."""
+        return np.asarray(np.matmul(self.own_to_cells, self.inverse))
+
+    def mean(self, shared: Array | None = None) -> Array:
+        """E f (K, J); with ``shared`` (K, K) another covariance of one curve with itself, e.g. without its jitter."""
+        curves, own = self.mean_parts(shared)
+        return curves + own
+
+    def mean_parts(self, shared: Array | None = None) -> tuple[Array, Array]:
+        """E of the shared part and of the tasks' own part, each (K, J)."""
+        count = self.prior.loadings.shape[1]
+        size = len(self.prior.own)
+        if shared is None:
+            curves = (self.prior.shared @ self.shared_weights).reshape(count, size)
+        else:
+            curves = self.shared_weights.reshape(count, size) @ shared
+        own = np.matmul(self.own_to_cells, self.residual[:, :, None])[:, :, 0].T
+        return (self.prior.loadings @ curves).T, own
+
+    @cached_property
+    def variance(self) -> Array:
+        """Var f (K, J), of the noise-free function."""
+        size = len(self.prior.own)
+        count = self.prior.loadings.shape[1]
+        blocks = self.shared_covariance.reshape(count, size, count, size)
+        loadings, rows, weights = self.prior.loadings, self.cells.rows, self.regression
+        own = np.diag(self.prior.own)[:, None] - np.einsum("jka,jka->kj", weights, self.own_to_cells)
+        shared = np.zeros_like(own)
+        for p in range(count):
+            for q in range(count):
+                block = blocks[p, :, q, :]
+                product = (loadings[:, p] * loadings[:, q])[None, :]
+                to_cells = block[:, rows].transpose(1, 0, 2)  # (J, K, N)
+                between = block[rows[:, :, None], rows[:, None, :]]  # (J, N, N)
+                back = block.T[:, rows].transpose(1, 0, 2)
+                cross = np.einsum("jka,jka->kj", weights, to_cells + back)
+                square = np.einsum("jka,jka->kj", np.matmul(weights, between), weights)
+                shared += product * (np.diag(block)[:, None] - cross + square)
+        return np.asarray(np.maximum(own + shared, 0.0))
+
+    def combination(self, weights: Array) -> "GridCombination":
+        """The random vector T_k = sum_j weights[k, j] f_kj, k = 1..K, with ``weights`` (K, J)."""
+        size = len(self.prior.own)
+        count = self.prior.loadings.shape[1]
+        blocks = np.zeros((count, size, size))
+        for task, length in enumerate(self.cells.counts):
+            rows = self.cells.rows[task, :length]
+            moved = weights[:, task, None] * self.regression[task, :, :length]
+            for p in range(count):
+                blocks[p][:, rows] -= self.prior.loadings[task, p] * moved
+        for p in range(count):
+            blocks[p][np.arange(size), np.arange(size)] += weights @ self.prior.loadings[:, p]
+        return GridCombination(self, weights, blocks.transpose(1, 0, 2).reshape(size, count * size))
+
+    def gradient(self) -> GridGradient:
+        """d(-log p)/d(parts); D_j = Q_j^-1 - Q_j^-1 Cov(g_j) Q_j^-1 - alpha_j alpha_j' is its block at task j."""
+        size = len(self.prior.own)
+        loadings, rows = self.prior.loadings, self.cells.rows
+        count = loadings.shape[1]
+        explained = lapack.dgetrs(*self.factor, self.gain)[0]  # (I + B G)^-1 B
+        shared = 0.5 * (explained - np.outer(self.shared_weights, self.shared_weights))
+        blocks = self.shared_covariance.reshape(count, size, count, size)
+        curves = (self.prior.shared @ self.shared_weights).reshape(count, size)
+        known = np.zeros_like(self.inverse)  # Cov(sum_q a_jq g_q) at the cells of task j
+        by_loading = np.empty_like(loadings)
+        for p in range(count):
+            toward = np.zeros_like(self.inverse)
+            for q in range(count):
+                between = blocks[p, :, q, :][rows[:, :, None], rows[:, None, :]]
+                toward += loadings[:, q, None, None] * between
+            known += loadings[:, p, None, None] * toward
+            by_loading[:, p] = np.einsum("jab,jab->j", self.inverse, toward)
+            by_loading[:, p] -= np.einsum("ja,ja->j", self.residual, curves[p][rows])
+        block = self.inverse - self.inverse @ known @ self.inverse - self.residual[:, :, None] * self.residual[:, None, :]
+        own = 0.5 * _scatter(rows, block, size)
+        noise = 0.5 * np.einsum("jaa->j", block)
+        return GridGradient(shared, own, by_loading, noise)
+
+
+@dataclass(frozen=True)
+class GridCombination:
+    """T_k = sum_j weights[k, j] f_kj under a posterior: its covariances with itself and with every cell."""
+
+    solution: GridSolution
+    weights: Array  # (K, J)
+    to_shared: Array  # (K, qK): T = to_shared g + own parts
+
+    @cached_property
+    def covariance_with_shared(self) -> Array:
+        """Cov(T, g) (K, qK)."""
+        return np.asarray(self.to_shared @ self.solution.shared_covariance)
+
+    def covariance(self, chosen: Index) -> Array:
+        """Cov(T[chosen]) (k, k)."""
+        solution = self.solution
+        weights = self.weights[chosen]
+        covariance = self.covariance_with_shared[chosen] @ self.to_shared[chosen].T
+        covariance += (weights @ weights.T) * solution.prior.own[np.ix_(chosen, chosen)]
+        moved = weights.T[:, :, None] * solution.regression[:, chosen]
+        toward = weights.T[:, :, None] * solution.own_to_cells[:, chosen]
+        length = moved.shape[0] * moved.shape[2]
+        flat = moved.transpose(1, 0, 2).reshape(len(chosen), length)
+        covariance -= flat @ toward.transpose(1, 0, 2).reshape(len(chosen), length).T
+        return np.asarray(0.5 * (covariance + covariance.T))
+
+    def variance_of_difference(self, row: int) -> Array:
+        """Var(T_k - T_row) (K,), without the whole covariance."""
+        solution, weights = self.solution, self.weights
+        shared = self.covariance_with_shared
+        own = solution.prior.own
+        diagonal = np.einsum("kg,kg->k", shared, self.to_shared) + (weights**2).sum(1) * np.diag(own)
+        diagonal -= np.einsum("kj,jka,jka->k", weights**2, solution.regression, solution.own_to_cells, optimize=True)
+        toward = np.matmul(solution.own_to_cells, solution.regression[:, row, :, None])[:, :, 0].T  # (K, J)
+        with_row = self.to_shared @ shared[row] + (weights * weights[row]) @ np.ones(weights.shape[1]) * own[:, row]
+        with_row -= ((weights * weights[row]) * toward).sum(1)
+        return np.asarray(np.maximum(diagonal + diagonal[row] - 2.0 * with_row, 0.0))
+
+    def covariance_with_cells(self, chosen: Index) -> Array:
+        """Cov(T[chosen], f_ij) as (J, k, K), last axis the row i of the cell."""
+        solution = self.solution
+        size = len(solution.prior.own)
+        count = solution.prior.loadings.shape[1]
+        curves = self.covariance_with_shared[chosen].reshape(len(chosen), count, size)
+        whole = np.einsum("jp,kpi->jki", solution.prior.loadings, curves, optimize=True)
+        whole += self.weights.T[:, chosen, None] * solution.prior.own[chosen]
+        at_cells = np.take_along_axis(whole, solution.cells.rows[:, None, :], axis=2) * solution.cells.mask[:, None, :]
+        return np.asarray(whole - np.matmul(at_cells, solution.regression.transpose(0, 2, 1)))
+
+
+def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
+    """Condition the prior on the cells; see the module's formulas."""
+    size = len(prior.own)
+    total = len(prior.shared)
+    mask, rows, values = cells.mask, cells.rows, cells.values
+    pair = mask[:, :, None] * mask[:, None, :]
+    block = prior.own[rows[:, :, None], rows[:, None, :]] * pair
+    width = np.arange(rows.shape[1])
+    block[:, width, width] += np.where(mask > 0.0, prior.noise[:, None] + cells.noise, 1.0)
+    inverse, log_determinant = _invert(block)
+    inverse *= pair
+    weighted = np.matmul(inverse, values[:, :, None])[:, :, 0]
+    gain = _weighted_scatter(rows, inverse, prior.loadings, size)
+    projected = _gather(rows, weighted, prior.loadings, size)
+    system = gain @ prior.shared
+    system[np.arange(total), np.arange(total)] += 1.0
+    lu, pivots, info = lapack.dgetrf(system)
+    if info != 0 or not np.all(np.isfinite(lu)):
+        raise NumericalError("the grid model's matrix I + B G is singular: scores or settings are not finite numbers")
+    shared_weights = lapack.dgetrs(lu, pivots, projected)[0]
+    curves = (prior.shared @ shared_weights).reshape(prior.loadings.shape[1], size)
+    explained = (prior.loadings @ curves)[np.arange(len(rows))[:, None], rows] * mask
+    residual = np.matmul(inverse, (values - explained)[:, :, None])[:, :, 0]
+    quadratic = float((values * weighted).sum() - projected @ (prior.shared @ shared_weights))
+    determinant = log_determinant + float(np.log(np.abs(np.diag(lu))).sum())
+    value = 0.5 * (quadratic + determinant + float(mask.sum()) * np.log(2.0 * np.pi))
+    return GridSolution(prior, cells, inverse, gain, (lu, pivots), residual, shared_weights, value)
+
+
+def _invert(blocks: Array) -> tuple[Array, float]:
+    """Inverses (J, N, N) of symmetric positive definite blocks, and the sum of their log determinants."""
+    inverse = np.empty_like(blocks)
+    total = 0.0
+    for task, block in enumerate(blocks):
+        factor, info = lapack.dpotrf(block, lower=1)
+        if info != 0:
+            raise NumericalError(f"the covariance of task number {task} is not positive definite: scores must be finite")
+        total += 2.0 * float(np.log(np.diag(factor)).sum())
+        half = lapack.dpotri(factor, lower=1)[0]
+        inverse[task] = np.tril(half) + np.tril(half, -1).T
+    return inverse, total
+
+
+def _scatter(rows: Index, blocks: Array, size: int) -> Array:
+    """sum_j E_j' blocks_j E_j (K, K)."""
+    place = (rows[:, :, None] * size + rows[:, None, :]).ravel()
+    return np.bincount(place, weights=blocks.ravel(), minlength=size * size).reshape(size, size)
+
+
+def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) -> Array:
+    """sum_j a_j a_j' (x) E_j' blocks_j E_j (qK, qK)."""
+    count = loadings.shape[1]
+    whole = np.empty((count, size, count, size))
+    for p in range(count):
+        for q in range(p + 1):
+            part = _scatter(rows, blocks * (loadings[:, p] * loadings[:, q])[:, None, None], size)
+            whole[p, :, q, :] = part
+            whole[q, :, p, :] = part.T
+    return whole.reshape(count * size, count * size)
+
+
+def _gather(rows: Index, values: Array, loadings: Array, size: int) -> Array:
+    """sum_j a_j (x) E_j' values_j (qK,)."""
+    return np.concatenate(
+        [np.bincount(rows.ravel(), weights=(values * column[:, None]).ravel(), minlength=size) for column in loadings.T]
+    )
