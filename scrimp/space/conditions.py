@@ -1,0 +1,152 @@
+"""Which parameters exist in a configuration.
+
+``when={"optimizer": "sgd"}`` makes a parameter exist only where its parent has that value; a list means any of its values,
+several parents mean all of them, and a child of a parent that does not exist does not exist either. Parents have finitely
+many values (Int, Ordinal, Categorical, Constant). Conditions form a graph without cycles, and each can be fulfilled.
+
+    momentum=Float(0, 0.99, when={"optimizer": ["sgd", "rmsprop"]})
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scrimp.errors import ConfigError, SpaceError
+from scrimp.space.parameter import Parameter
+from scrimp.space.values import identity
+
+__all__ = ["Conditions", "Identities", "nearest"]
+
+Identities = frozenset[tuple[type, Any]]
+_UNNAMED = object()
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The resolved conditions of a space.
+
+    ``order``: all names, parents before children, otherwise as declared.
+    ``allowed``: child -> parent -> identities of the values that let the child exist.
+    ``implied``: child -> ancestor -> identities, over all generations.
+    """
+
+    order: tuple[str, ...]
+    allowed: Mapping[str, Mapping[str, Identities]]
+    implied: Mapping[str, Mapping[str, Identities]]
+
+    @staticmethod
+    def of(parameters: Mapping[str, Parameter]) -> "Conditions":
+        """Resolve the conditions of ``parameters``; `SpaceError` names the child, the parent, the value and the rule."""
+        allowed = {name: _allowed(name, parameters) for name, parameter in parameters.items() if parameter.when}
+        order = _parents_first(list(parameters), allowed)
+        implied: dict[str, dict[str, Identities]] = {}
+        for name in order:
+            if name in allowed:
+                implied[name] = _implied(name, allowed[name], implied)
+        return Conditions(order, allowed, implied)
+
+    def exists(self, name: str, config: Mapping[str, Any]) -> bool:
+        """Whether ``name`` exists where its parents are as in ``config`` (those that do not exist are absent)."""
+        return all(
+            parent in config and identity(config[parent]) in values
+            for parent, values in self.allowed.get(name, {}).items()
+        )
+
+    def count(self, parameters: Mapping[str, Parameter]) -> float:
+        """How many configurations there are; infinite when a parameter is continuous."""
+        if any(parameter.grid is None for parameter in parameters.values()):
+            return math.inf
+        return math.prod(self._count({}, group, parameters) for group in self._groups())
+
+    def _groups(self) -> list[list[str]]:
+        """The names in `order`, split into groups between which there are no conditions."""
+        groups: list[list[str]] = []
+        for name in self.order:
+            parents = self.allowed.get(name, {})
+            joined = [group for group in groups if any(parent in group for parent in parents)]
+            groups = [group for group in groups if group not in joined]
+            groups.append([*(member for group in joined for member in group), name])
+        return groups
+
+    def _count(self, known: dict[str, Any], names: list[str], parameters: Mapping[str, Parameter]) -> int:
+        """Configurations of ``names`` (parents first) beside ``known``; values that no condition names count as one kind."""
+        if not names:
+            return 1
+        name, rest = names[0], names[1:]
+        if not self.exists(name, known):
+            return self._count(known, rest, parameters)
+        named = {value for other in rest for value in self.allowed.get(other, {}).get(name, ())}
+        total = sum(self._count({**known, name: value}, rest, parameters) for _, value in named)
+        others = int(parameters[name].size) - len(named)
+        return total + (others * self._count({**known, name: _UNNAMED}, rest, parameters) if others else 0)
+
+
+def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identities]:
+    when = parameters[name].when
+    assert when is not None
+    allowed = {}
+    for parent, values in when.items():
+        if parent == name:
+            raise SpaceError(f"parameter {name!r} depends on itself; a condition must name another parameter")
+        if parent not in parameters:
+            raise SpaceError(
+                f"parameter {name!r} depends on {parent!r}, which is not in the space{nearest(parent, parameters)}"
+            )
+        if parameters[parent].grid is None:
+            raise SpaceError(
+                f"parameter {name!r} depends on {parent!r}, which is continuous: {parameters[parent]!r}; "
+                "a parent must be Int, Ordinal, Categorical or Constant"
+            )
+        try:
+            allowed[parent] = frozenset(identity(parameters[parent].validate(parent, value)) for value in values)
+        except ConfigError as error:
+            raise SpaceError(f"parameter {name!r} depends on a value that its parent never has: {error}") from None
+    return allowed
+
+
+def nearest(name: object, names: Mapping[str, Any]) -> str:
+    """A hint for messages: the valid name that looks most like ``name``, and all names when none does."""
+    from difflib import get_close_matches  # only on the way to an error message
+
+    close = get_close_matches(str(name), list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; its parameters are {', '.join(map(repr, names))}"
+
+
+def _parents_first(names: list[str], allowed: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    order: dict[str, None] = {}
+    waiting = names
+    while waiting:
+        ready = [name for name in waiting if all(parent in order for parent in allowed.get(name, ()))]
+        if not ready:
+            raise SpaceError(
+                f"the conditions form a cycle: {' -> '.join(_cycle(waiting, allowed))}; remove one of these conditions"
+            )
+        order.update(dict.fromkeys(ready))
+        waiting = [name for name in waiting if name not in order]
+    return tuple(order)
+
+
+def _cycle(waiting: list[str], allowed: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A cycle among names that all wait for each other: follow parents until one comes again."""
+    path = [waiting[0]]
+    while True:
+        parent = next(parent for parent in allowed[path[-1]] if parent in waiting)
+        if parent in path:
+            return [*path[path.index(parent) :], parent]
+        path.append(parent)
+
+
+def _implied(
+    name: str, own: Mapping[str, Identities], implied: Mapping[str, Mapping[str, Identities]]
+) -> dict[str, Identities]:
+    needs = dict(own)
+    for parent in own:
+        for ancestor, values in implied.get(parent, {}).items():
+            needs[ancestor] = needs.get(ancestor, values) & values
+            if not needs[ancestor]:
+                raise SpaceError(
+                    f"parameter {name!r} can never exist: its conditions need different values of {ancestor!r}; "
+                    "change one of the conditions"
+                )
+    return needs

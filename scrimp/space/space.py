@@ -1,0 +1,236 @@
+"""The search space: named parameters, some of which exist only under conditions.
+
+    space = Space(
+        lr=Float(1e-5, 1e-1, log=True),
+        optimizer=Categorical(["adamw", "sgd"]),
+        momentum=Float(0.0, 0.99, when={"optimizer": "sgd"}),
+        batch=32,                                      # a constant: handed to every trial, never searched
+    )
+    space.validate({"lr": 0.01, "optimizer": "adamw"})  # {'lr': 0.01, 'optimizer': 'adamw', 'batch': 32}
+
+A configuration is a plain dict that holds exactly the parameters that exist in it. A space is a mapping of names to
+parameters, in the order of declaration. Every space has a place in a unit cube with one axis per parameter that is
+searched: `to_units` and `from_units` go there and back, and whatever comes back is valid.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.errors import ConfigError, SpaceError
+from scrimp.space.conditions import Conditions, Identities, nearest
+from scrimp.space.parameter import Constant, Parameter, parameter_from_json
+from scrimp.space.values import identity
+
+__all__ = ["Config", "Space"]
+
+Config = dict[str, Any]
+
+
+class Space(Mapping[str, Parameter]):
+    """Named parameters; names that are no identifiers come in a mapping: ``Space({"weight-decay": Float(0, 1)})``."""
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        both = {**(parameters or {}), **named}
+        if not both:
+            raise SpaceError(
+                "the space has no parameters; give at least one, such as lr=scrimp.Float(1e-5, 1e-1, log=True)"
+            )
+        self._parameters = {name: _parameter(name, value) for name, value in both.items()}
+        self._conditions = Conditions.of(self._parameters)
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Names to parameters, in the order of declaration. Read it, do not change it."""
+        return self._parameters
+
+    @property
+    def conditions(self) -> Conditions:
+        """Which parameters exist where."""
+        return self._conditions
+
+    @cached_property
+    def searched(self) -> tuple[str, ...]:
+        """The parameters that are no constants: the axes of the unit cube, in order."""
+        return tuple(name for name, parameter in self._parameters.items() if not isinstance(parameter, Constant))
+
+    @property
+    def defaults(self) -> Config:
+        """The default of each parameter that has one."""
+        return {name: item.default for name, item in self._parameters.items() if item.default is not None}
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __repr__(self) -> str:
+        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self._parameters.items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and json.dumps(self.to_json()) == json.dumps(other.to_json())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._parameters.items()))
+
+    def validate(self, config: Mapping[str, Any]) -> Config:
+        """``config`` in its normal form: builtin types, order of declaration, defaults and constants filled in.
+
+        `ConfigError` names the parameter, the value and the rule: an unknown name, an illegal value, a parameter that is
+        missing and has no default, or one that does not exist beside the others.
+        """
+        if not isinstance(config, Mapping):
+            raise ConfigError(f"the configuration is {config!r}; it must map parameter names to values")
+        for name in config:
+            if name not in self._parameters:
+                raise ConfigError(
+                    f"parameter {name!r} with value {config[name]!r} is not in the space{nearest(name, self._parameters)}"
+                )
+        known: Config = {}
+        for name in self._conditions.order:
+            if not self._conditions.exists(name, known):
+                if name in config:
+                    raise ConfigError(self._surplus(name, config[name], known))
+                continue
+            parameter = self._parameters[name]
+            if name in config:
+                known[name] = parameter.validate(name, config[name])
+            elif isinstance(parameter, Constant):
+                known[name] = parameter.value
+            elif parameter.default is not None:
+                known[name] = parameter.default
+            else:
+                raise ConfigError(f"parameter {name!r} is missing and has no default; it must be given: {parameter!r}")
+        return {name: known[name] for name in self._parameters if name in known}
+
+    def _surplus(self, name: str, value: Any, known: Config) -> str:
+        parent, values = next(
+            (parent, values)
+            for parent, values in self._conditions.allowed[name].items()
+            if parent not in known or identity(known[parent]) not in values
+        )
+        state = f"{known[parent]!r}" if parent in known else "absent"
+        legal = " or ".join(sorted(repr(item) for _, item in values))
+        rule = f"it exists only when {parent!r} is {legal}, and that is {state}"
+        return f"parameter {name!r} is {value!r}; it must be left out, since {rule}"
+
+    def contains(self, config: Mapping[str, Any]) -> bool:
+        """Whether `validate` accepts ``config``."""
+        try:
+            self.validate(config)
+        except ConfigError:
+            return False
+        return True
+
+    def active(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """The parameters that exist where the others are as in ``config``, in the order of declaration."""
+        known: Config = {}
+        for name in self._conditions.order:
+            if self._conditions.exists(name, known):
+                parameter = self._parameters[name]
+                fallback = parameter.value if isinstance(parameter, Constant) else parameter.default
+                known[name] = config.get(name, fallback)
+        return tuple(name for name in self._parameters if name in known)
+
+    def key(self, config: Mapping[str, Any]) -> tuple[Any, ...]:
+        """A hashable form of a valid configuration: two have the same key exactly when they are the same."""
+        return tuple((type(config[name]), config[name]) if name in config else None for name in self._parameters)
+
+    def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
+        """``count`` configurations, uniform in the unit cube."""
+        return self.from_units(rng.random((count, len(self.searched))))
+
+    def complete(self, config: Mapping[str, Any], rng: np.random.Generator) -> Config:
+        """The valid configuration that agrees with a partial one: defaults where there are, the rest drawn at random.
+
+        A parent that is left open is drawn among the values that let the given parameters exist.
+        """
+        given = {name: self[name].validate(name, value) if name in self else value for name, value in config.items()}
+        needs: dict[str, Identities] = {}
+        for name in config:
+            for ancestor, values in self._conditions.implied.get(name, {}).items():
+                needs[ancestor] = needs.get(ancestor, values) & values
+        for name in self._conditions.order:
+            if name not in given and self._conditions.exists(name, given):
+                given[name] = _draw(self[name], needs.get(name), rng)
+        return self.validate(given)
+
+    @cached_property
+    def size(self) -> float:
+        """How many configurations there are; infinite when a parameter is continuous."""
+        return self._conditions.count(self._parameters)
+
+    def to_units(self, configs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+        """Places (n, d) of valid configurations in the unit cube; parameters that do not exist there are at 0.5."""
+        units = np.full((len(configs), len(self.searched)), 0.5)
+        for column, name in enumerate(self.searched):
+            if name in self._conditions.allowed:
+                rows = [row for row, config in enumerate(configs) if name in config]
+                units[rows, column] = self[name].to_units([configs[row][name] for row in rows])
+            else:
+                units[:, column] = self[name].to_units([config[name] for config in configs])
+        return units
+
+    def from_units(self, units: NDArray[np.float64]) -> list[Config]:
+        """Valid configurations at places (n, d) of the unit cube; what lies outside is clipped."""
+        columns = [self[name].from_units(units[:, self._axis[name]] if name in self._axis else units) for name in self]
+        full = [dict(zip(self, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [self._existing(config) for config in full] if self._conditions.allowed else full
+
+    @cached_property
+    def _axis(self) -> dict[str, int]:
+        return {name: column for column, name in enumerate(self.searched)}
+
+    def _existing(self, full: Config) -> Config:
+        """``full``, changed in place: without the parameters that do not exist in it."""
+        for name in self._conditions.order:
+            if name in self._conditions.allowed and not self._conditions.exists(name, full):
+                del full[name]
+        return full
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain JSON form; `from_json` restores it."""
+        return {"parameters": [{"name": name, **parameter.to_json()} for name, parameter in self._parameters.items()]}
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> "Space":
+        """The space that `to_json` wrote."""
+        if "pool" in record:
+            from scrimp.space.pool import Pool  # a Pool is a Space, so its file imports this one
+
+            return Pool.from_json(record)
+        return Space(
+            {
+                item["name"]: parameter_from_json(item["name"], {key: item[key] for key in item if key != "name"})
+                for item in record["parameters"]
+            }
+        )
+
+
+def _parameter(name: Any, value: Any) -> Parameter:
+    if not isinstance(name, str) or not name:
+        raise SpaceError(f"parameter {name!r} with value {value!r} has no usable name; names must be non-empty strings")
+    if isinstance(value, Parameter):
+        return value
+    try:
+        return Constant(value)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
+
+
+def _draw(parameter: Parameter, needed: Identities | None, rng: np.random.Generator) -> Any:
+    """The default where it fits, else a random value: among the ``needed`` ones where some are."""
+    if isinstance(parameter, Constant):
+        return parameter.value
+    if parameter.default is not None and (needed is None or identity(parameter.default) in needed):
+        return parameter.default
+    fitting = [value for value in parameter.grid or () if identity(value) in needed] if needed else []
+    return fitting[rng.integers(len(fitting))] if fitting else parameter.from_unit(rng.random())

@@ -1,0 +1,74 @@
+"""What a single value may be: a JSON scalar, told apart by type as well as by equality."""
+
+import math
+from collections.abc import Container, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.errors import ConfigError, SpaceError
+
+__all__ = ["distinct", "identity", "is_number", "one_of", "plain", "scalar", "shares"]
+
+
+def plain(value: Any) -> Any:
+    """``value`` as a builtin Python scalar where it is a NumPy scalar or a subclass of str; anything else unchanged."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str.__str__(value) if isinstance(value, str) else value
+
+
+def identity(value: Any) -> tuple[type, Any]:
+    """What tells values apart: 1, 1.0 and True are equal in Python and different here."""
+    return type(value), value
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is an int or a float; True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def scalar(label: str, value: Any) -> Any:
+    """``value`` as a JSON scalar, or `SpaceError`."""
+    normal = plain(value)
+    if normal is not None and not isinstance(normal, str | int | float | bool):
+        raise SpaceError(
+            f"{label} has {value!r} of type {type(value).__name__}; it must be a string, number, True, False or None "
+            "(give other objects a name, and look them up in the objective)"
+        )
+    if isinstance(normal, float) and not math.isfinite(normal):
+        raise SpaceError(f"{label} has {normal!r}; numbers must be finite")
+    return normal
+
+
+def distinct(label: str, values: Any) -> tuple[Any, ...]:
+    """``values`` as a tuple of different scalars, at least one, or `SpaceError`."""
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+        raise SpaceError(f"{label} is {values!r}; it must be a list of values")
+    normal = tuple(scalar(label, value) for value in values)
+    if not normal:
+        raise SpaceError(f"{label} is empty; it must have at least one value")
+    seen: set[Any] = set()
+    for value in normal:
+        if identity(value) in seen:
+            raise SpaceError(f"{label} has {value!r} twice; every value may be listed once")
+        seen.add(identity(value))
+    return normal
+
+
+def one_of(name: str, value: Any, legal: Sequence[Any], known: Container[Any]) -> Any:
+    """The legal value that is meant: the identical one, or else the only equal number (1.0 where 1 is legal)."""
+    normal = plain(value)
+    if (normal is None or isinstance(normal, str | int | float)) and identity(normal) in known:
+        return normal
+    equal = [other for other in legal if is_number(normal) and is_number(other) and other == normal]
+    if len(equal) == 1:
+        return equal[0]
+    raise ConfigError(f"parameter {name!r} is {value!r}; it must be one of {', '.join(map(repr, legal))}")
+
+
+def shares(values: Sequence[Any], units: NDArray[np.float64]) -> list[Any]:
+    """Values at places (n,) when each owns an equal share; i/(k-1) lies in the i-th share of k, as does its middle."""
+    places = np.clip(np.asarray(units, dtype=float) * len(values), 0, len(values) - 1).astype(np.int64)
+    return [values[place] for place in places.tolist()]
