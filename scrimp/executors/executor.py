@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scrimp.executors.clock import Clock
 from scrimp.history.events import Config, Event
 
 __all__ = ["Assignment", "Clock", "Deliver", "Executor"]
 
-Clock = Callable[[], float]
-"""Seconds since some fixed moment; virtual ones under the simulated executor."""
 
 Deliver = Callable[[Sequence[Event]], None]
 """Takes events in the order in which they happened, and has made them durable when it returns."""

@@ -123,7 +123,7 @@ class Lost(_Event, frozen=True, tag="lost"):
 
 
 class Noted(_Event, frozen=True, tag="noted"):
-    """Why decision number ``decision`` was taken, seeing the first ``seen`` events: fitted parameters, reasons, degraded flags."""
+    """Why decision ``decision`` was taken, seeing the first ``seen`` events: fitted parameters, reasons, degraded."""
 
     decision: int
     seen: int

@@ -1,0 +1,62 @@
+"""One slot in this very process: the objective runs where it was called, so a debugger and print work as usual."""
+
+from scrimp.executors.clock import Clock, wall_clock
+from scrimp.executors.executor import Assignment, Deliver, Executor
+from scrimp.executors.run_context import Objective, RunContext, run_objective
+from scrimp.history.events import Event
+
+__all__ = ["InProcess"]
+
+
+class InProcess(Executor):
+    """Runs one trial at a time, inside ``wait``."""
+
+    def __init__(self, objective: Objective, metric: str, cost: str | None = None, clock: Clock = wall_clock) -> None:
+        self._objective = objective
+        self._metric = metric
+        self._cost = cost
+        self._clock = clock
+        self._assignment: Assignment | None = None
+        self._stopped = False
+
+    @property
+    def slots(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def busy(self) -> int:
+        """1 between ``start`` and the end of ``wait``."""
+        return 0 if self._assignment is None else 1
+
+    @property
+    def clock(self) -> Clock:
+        """The machine's clock unless told otherwise."""
+        return self._clock
+
+    def start(self, assignment: Assignment) -> None:
+        """Keep the assignment for ``wait``."""
+        self._assignment, self._stopped = assignment, False
+
+    def stop(self, trial: int) -> None:
+        """Make the objective's report say that it ends here."""
+        if self._assignment is not None and self._assignment.trial == trial:
+            self._stopped = True
+
+    def wait(self, deliver: Deliver) -> None:
+        """Run the assignment to its end, delivering each report as it is made."""
+        if self._assignment is None:
+            return
+
+        def emit(events: list[Event]) -> bool:
+            deliver(events)
+            return not self._stopped
+
+        try:
+            context = RunContext(self._assignment, self._metric, self._cost, emit, self._clock)
+            deliver(run_objective(self._objective, context, self._clock))
+        finally:
+            self._assignment = None
+
+    def close(self) -> None:
+        """Nothing to free."""

@@ -1,0 +1,161 @@
+"""What an objective holds while it runs: parameters, steps, reports, a checkpoint folder.
+
+    def objective(trial):
+        model = load(trial.checkpoint_dir) if trial.resumed else build(trial.params)
+        for epoch in trial.steps():
+            error = train_epoch(model)
+            save(model, trial.checkpoint_dir)
+            trial.report(val_error=error)
+
+`run_objective` calls it and turns everything it may do (return, raise, report, end early) into events.
+"""
+
+import math
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from scrimp.errors import ReportError
+from scrimp.executors.checkpoint_folder import CheckpointFolder
+from scrimp.executors.clock import Clock
+from scrimp.executors.executor import Assignment
+from scrimp.history.events import Config, Ended, Event, Reported
+from scrimp.history.reports import as_metrics, report_events
+
+__all__ = ["Objective", "RunContext", "run_objective"]
+
+Objective = Callable[["RunContext"], Any]
+
+Emit = Callable[[list[Event]], bool]
+"""Make events durable; the answer says whether the trial goes on."""
+
+
+class RunContext:
+    """One attempt of one trial, seen from inside the objective."""
+
+    def __init__(self, assignment: Assignment, metric: str, cost: str | None, emit: Emit, clock: Clock) -> None:
+        self._assignment = assignment
+        self._metric = metric
+        self._cost = cost
+        self._emit = emit
+        self._clock = clock
+        self._since = clock()
+        self._folder = (
+            None
+            if assignment.checkpoint_dir is None
+            else CheckpointFolder(assignment.checkpoint_dir, assignment.attempt)
+        )
+        self._resumed_at = 0.0
+        if self._folder is not None:
+            self._resumed_at = self._folder.prepare(assignment.begin, assignment.continue_from)
+        self._step = self._resumed_at
+        self._current: float | None = None
+        self._goes_on = True
+        self.reported = False
+
+    @property
+    def id(self) -> int:
+        """The trial's number in its study."""
+        return self._assignment.trial
+
+    @property
+    def params(self) -> Config:
+        """The configuration to evaluate; a copy of its own."""
+        return dict(self._assignment.config)
+
+    @property
+    def attempt(self) -> int:
+        """How often this trial was started or taken up."""
+        return self._assignment.attempt
+
+    @property
+    def budget(self) -> float:
+        """Where this grant ends, counted from the trial's beginning."""
+        return self._assignment.end
+
+    @property
+    def resumed(self) -> bool:
+        """Whether ``checkpoint_dir`` holds a state to go on from."""
+        return self._folder is not None and any(self._folder.work.iterdir())
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """A folder of this trial's own that survives pauses; what is saved before a report is committed by it."""
+        if self._folder is None:
+            raise ReportError("this study keeps no checkpoints; give optimize a storage on disk")
+        return self._folder.work
+
+    @property
+    def goes_on(self) -> bool:
+        """False when the trial was stopped, or its grant is used up."""
+        return self._goes_on and self._step < self._assignment.end
+
+    def steps(self) -> Iterator[int]:
+        """The steps to do: from where the checkpoint left off to the end of the grant, or until the trial is stopped."""
+        for step in range(math.floor(self._resumed_at) + 1, math.ceil(self._assignment.end) + 1):
+            if not self._goes_on:
+                return
+            self._current = min(float(step), self._assignment.end)
+            yield step
+        self._current = None
+
+    def report(
+        self, value: Any = None, /, *, step: float | None = None, stderr: float | None = None, **metrics: Any
+    ) -> bool:
+        """Tell metrics of the current step; True to go on, False to end here. Durable when it returns."""
+        named = dict(metrics) if value is None else {**as_metrics(value, self._metric), **metrics}
+        numbers = as_metrics(named, self._metric)
+        at = self._place(step)
+        if not self._goes_on:
+            return False
+        if self._folder is not None:
+            self._folder.commit(at)
+        now = self._clock()
+        cost = numbers.get(self._cost) if self._cost is not None else None
+        report = Reported(
+            trial=self.id,
+            step=at,
+            metrics=dict(numbers),
+            attempt=self.attempt,
+            stderr=stderr,
+            cost=now - self._since if cost is None else cost,
+            time=now,
+        )
+        self._since, self._step, self.reported = now, max(self._step, at), True
+        events = report_events(report, self._metric)
+        self._goes_on = self._emit(events) and len(events) == 1
+        return self.goes_on
+
+    def _place(self, step: float | None) -> float:
+        """The step a report is about: the one given, the loop's, or the next one."""
+        if step is None:
+            return self._current if self._current is not None else min(self._step + 1.0, self._assignment.end)
+        if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step) or step <= 0:
+            raise ReportError(f"step is {step!r}; it must be a positive number of budget units")
+        if step > self._assignment.end:
+            raise ReportError(
+                f"step {step:g} lies beyond the grant of {self._assignment.end:g}; stop where trial.steps() ends"
+            )
+        return float(step)
+
+
+def run_objective(objective: Objective, context: RunContext, clock: Clock) -> list[Event]:
+    """Call the objective; return the events that end the attempt, none when it merely used up its grant."""
+    assignment = context._assignment
+
+    def ended(status: str, message: str) -> list[Event]:
+        return [Ended(trial=assignment.trial, status=status, message=message, attempt=assignment.attempt, time=clock())]
+
+    try:
+        result = objective(context)
+        if result is not None and context.goes_on:
+            context.report(result, step=assignment.end)
+    except Exception as error:
+        text = "".join(traceback.format_exception(error)[-6:])
+        return ended("failed", f"{type(error).__name__}: {error}\n{text}")
+    if not context.goes_on:
+        return []
+    if context.reported:
+        return ended("completed", "the objective ended by itself before its grant")
+    return ended("failed", "the objective returned None and reported nothing; return a number or call trial.report")

@@ -1,0 +1,71 @@
+"""From what an objective says to what the log records: one place where numbers are judged.
+
+A metric that is not a number is refused. One that is not finite is recorded as None, and when it is the study's own metric
+the trial has failed: the message keeps what it was.
+"""
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from scrimp.errors import ReportError
+from scrimp.history.events import Ended, Event, Reported
+
+__all__ = ["as_metrics", "report_events"]
+
+
+def as_metrics(result: Any, metric: str) -> dict[str, float]:
+    """Metrics by name, from a number (the study's metric) or a mapping of names to numbers.
+
+    >>> as_metrics(0.5, "loss"), as_metrics({"loss": 1, "seconds": 2.0}, "loss")
+    ({'loss': 0.5}, {'loss': 1.0, 'seconds': 2.0})
+    """
+    named = result if isinstance(result, Mapping) else {metric: result}
+    metrics = {}
+    for name, value in named.items():
+        if not isinstance(name, str) or not name:
+            raise ReportError(f"metric name {name!r} is not a text; report metrics by name, such as val_error=0.3")
+        metrics[name] = _as_float(name, value)
+    if metric not in metrics:
+        known = ", ".join(sorted(metrics)) or "none"
+        raise ReportError(
+            f"the study's metric {metric!r} was not reported (reported: {known}); report it with every step"
+        )
+    return metrics
+
+
+def _as_float(name: str, value: Any) -> float:
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        return float(value)
+    try:
+        array_item = value.item()  # NumPy and torch scalars
+    except (AttributeError, ValueError, RuntimeError, TypeError):
+        array_item = None
+    if isinstance(array_item, bool) or not isinstance(array_item, int | float):
+        raise ReportError(f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a number")
+    return float(array_item)
+
+
+def report_events(report: Reported, metric: str) -> list[Event]:
+    """The report with finite metrics only, and the failure of its trial when the study's metric is not finite."""
+    value = report.metrics.get(metric)
+    finite = {
+        name: number if number is not None and math.isfinite(number) else None
+        for name, number in report.metrics.items()
+    }
+    clean = Reported(
+        trial=report.trial,
+        step=report.step,
+        metrics=finite,
+        attempt=report.attempt,
+        stderr=report.stderr,
+        cost=report.cost,
+        time=report.time,
+    )
+    if finite.get(metric) is not None:
+        return [clean]
+    message = f"{metric} is {value} at step {report.step:g}: not a finite number"
+    failed = Ended(trial=report.trial, status="failed", message=message, attempt=report.attempt, time=report.time)
+    # A failed first report carries no information about the curve; later ones keep what came before.
+    return [clean, failed]

@@ -1,0 +1,100 @@
+"""What the next decision is, and which events record it: pure functions of a history and a policy.
+
+The order of precedence: a trial whose worker vanished is taken up first; a configuration somebody put in the queue takes
+the place of the policy's own; the policy decides the rest. No configuration is added beyond the study's total.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scrimp.errors import ScrimpError
+from scrimp.history.events import BudgetGranted, Event, Noted, TrialAdded
+from scrimp.history.history import History
+from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Wait
+
+__all__ = ["decision_events", "next_decision", "room_for_trials"]
+
+
+def room_for_trials(history: History) -> bool:
+    """Whether the study's total of configurations allows one more."""
+    total = history.totals.get("n_trials")
+    return total is None or len(history.trials) < total
+
+
+def next_decision(policy: Policy, history: History) -> Decision:
+    """What a free worker should do."""
+    stale = history.with_status("stale")
+    if stale:
+        trial = stale[0]
+        return Decision(Resume(trial.id, trial.granted, reason="its worker vanished; taken up again"))
+    if _budget_spent(history):
+        return Decision(Finish("the study's budget is spent"))
+    decision = policy.decide(history, history.rng("decide"))
+    action = decision.action
+    if isinstance(action, Start):
+        if not room_for_trials(history):
+            running = history.counts["running"] > 0
+            return Decision(Wait("all trials are added") if running else Finish("all trials are added"))
+        if history.queue:
+            config = dict(history.queue[0])
+            start = Start(config, action.budget, action.tag, action.continue_from, "enqueued by the user")
+            return Decision(start, {"reason": start.reason})
+        action = Start(
+            history.problem.space.validate(action.config),
+            _granted(history, action.budget),
+            action.tag,
+            action.continue_from,
+            action.reason,
+        )
+    elif isinstance(action, Resume):
+        action = Resume(action.trial, _granted(history, action.budget), action.reason)
+    return Decision(action, decision.notes)
+
+
+def decision_events(history: History, decision: Decision, worker: str, time: float) -> list[Event]:
+    """The batch that records a `Start` or a `Resume` as decision number ``history.decisions``."""
+    action = decision.action
+    notes: dict[str, Any] = dict(_plain(decision.notes))
+    if isinstance(action, Start | Resume) and action.reason:
+        notes.setdefault("reason", action.reason)
+    noted = Noted(decision=history.decisions, seen=history.length, notes=notes, time=time)
+    match action:
+        case Start(config, budget, tag, continue_from):
+            number = len(history.trials)
+            added = TrialAdded(
+                trial=number,
+                config=config,
+                tag=dict(tag),
+                continue_from=continue_from,
+                enqueued=bool(history.queue),
+                time=time,
+            )
+            return [noted, added, BudgetGranted(trial=number, budget=budget, worker=worker, time=time)]
+        case Resume(number, budget):
+            attempt = history.trials[number].attempt + 1
+            return [noted, BudgetGranted(trial=number, budget=budget, attempt=attempt, worker=worker, time=time)]
+    raise ScrimpError(f"{action!r} is not a decision that can be recorded; only Start and Resume are")
+
+
+def _granted(history: History, budget: float) -> float:
+    return min(float(budget), history.problem.full_budget)
+
+
+def _budget_spent(history: History) -> bool:
+    total = history.totals.get("budget")
+    return total is not None and history.spent >= total
+
+
+def _plain(notes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Notes as JSON values: NumPy scalars and arrays become numbers and lists."""
+    return {key: _plain_value(value) for key, value in notes.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_value(item) for item in value]
+    if isinstance(value, str | bool | int | float) or value is None:
+        return value
+    return _plain_value(value.tolist())

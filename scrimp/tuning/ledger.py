@@ -1,0 +1,146 @@
+"""A study's log and its history, kept in step: the only place that appends.
+
+Reading and appending interleave with other processes; positions in the log, not clocks, say what came first.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+
+from scrimp.errors import Conflict
+from scrimp.executors.clock import Clock
+from scrimp.history.events import Ended, Event, Lost
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.policies.policy import Finish, Policy, Resume, Start, Wait
+from scrimp.storage.leases import gone
+from scrimp.storage.store import EventStore, Lease
+from scrimp.tuning.decisions import decision_events, next_decision
+
+__all__ = ["MOST_ATTEMPTS", "Ledger"]
+
+MOST_ATTEMPTS = 3
+"""How often a trial whose worker vanishes is taken up again before it counts as failed."""
+
+
+class Ledger:
+    """One process's view of one study."""
+
+    def __init__(self, store: EventStore, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+        self._history = History.of(store.read())
+
+    @property
+    def history(self) -> History:
+        """The history as far as this process has read."""
+        return self._history
+
+    @property
+    def worker(self) -> str:
+        """Who this is: host and process."""
+        return f"{socket.gethostname()}:{os.getpid()}"
+
+    def refresh(self) -> History:
+        """Read what others appended."""
+        for _ in self.advance():
+            pass
+        return self._history
+
+    def advance(self) -> Iterator[Event]:
+        """Read what is new, one event at a time; ``history`` ends with the event that was yielded."""
+        for event in self.store.read(self._history.length):
+            self._history = self._history.with_events([event])
+            yield event
+
+    def append(self, events: Sequence[Event], decision: int | None = None) -> History:
+        """Make events durable; the history then includes them and whatever came between."""
+        length = self.store.append(events, decision)
+        if length == self._history.length + len(events):
+            self._history = self._history.with_events(events)  # nobody came between: no need to read
+        return self.refresh() if length != self._history.length else self._history
+
+    def take(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
+        """Take the next decision: the trial to run with its new grant, or why there is none."""
+        while True:
+            history = self.refresh()
+            decision = next_decision(policy, history)
+            action = decision.action
+            if isinstance(action, Wait | Finish):
+                return action
+            assert isinstance(action, Start | Resume)
+            number = len(history.trials) if isinstance(action, Start) else action.trial
+            try:
+                self.append(decision_events(history, decision, worker, self.clock()), history.decisions)
+            except Conflict:
+                continue  # somebody else decided first: read on and decide again
+            return self._history.trials[number]
+
+    def hold(self, trial: Trial, seconds: float) -> None:
+        """Take or renew this process's lease of a running trial."""
+        self.store.lease(Lease(trial.id, trial.attempt, trial.worker, socket.gethostname(), os.getpid(), seconds))
+
+    def reclaim(self) -> None:
+        """Mark the trials of vanished workers as lost, so that somebody takes them up; too often lost is failed."""
+        self.refresh()
+        for lease in self.store.leases():
+            if not gone(lease):
+                continue
+            trial = self._history.trials[lease.trial]
+            if trial.status == "running" and trial.attempt == lease.attempt:
+                self.append([self._loss(trial)])
+            self.store.release(lease.trial, lease.attempt)
+
+    def give_up(self, trial: Trial, reason: str) -> None:
+        """Hand a trial this process was running back to the study."""
+        self.append([Lost(trial=trial.id, attempt=trial.attempt, message=reason, time=self.clock())])
+        self.store.release(trial.id, trial.attempt)
+
+    def _loss(self, trial: Trial) -> Event:
+        if trial.attempt >= MOST_ATTEMPTS:
+            message = f"its worker vanished {trial.attempt} times"
+            return Ended(trial=trial.id, status="failed", message=message, attempt=trial.attempt, time=self.clock())
+        message = f"worker {trial.worker} vanished"
+        return Lost(trial=trial.id, attempt=trial.attempt, message=message, time=self.clock())
+
+
+class Heartbeat:
+    """A thread that renews the leases of running trials while the objective computes."""
+
+    def __init__(self, ledger: Ledger, seconds: float) -> None:
+        self._ledger = ledger
+        self._seconds = seconds
+        self._trials: dict[int, Trial] = {}
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+
+    def add(self, trial: Trial) -> None:
+        """Hold this trial from now on."""
+        self._ledger.hold(trial, self._seconds)
+        with self._lock:
+            self._trials[trial.id] = trial
+
+    def remove(self, trial: Trial) -> None:
+        """Let it go."""
+        with self._lock:
+            self._trials.pop(trial.id, None)
+        self._ledger.store.release(trial.id, trial.attempt)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """The trials being held."""
+        with self._lock:
+            return list(self._trials.values())
+
+    def close(self) -> None:
+        """End the thread."""
+        self._end.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._end.wait(self._seconds / 3):
+            for trial in self.trials:
+                self._ledger.hold(trial, self._seconds)
