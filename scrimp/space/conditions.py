@@ -1,8 +1,8 @@
 """Which parameters exist in a configuration.
 
 ``when={"optimizer": "sgd"}`` makes a parameter exist only where its parent has that value; a list means any of its values,
-several parents mean all of them, and a child of a parent that does not exist does not exist either. Parents have finitely
-many values (Int, Ordinal, Categorical, Constant). Conditions form a graph without cycles, and each can be fulfilled.
+several parents mean all of them, and a child of a parent that does not exist does not exist either. Parents have few
+values (Int, Ordinal, Categorical, Constant). Conditions form a graph without cycles, and each can be fulfilled.
 
     momentum=Float(0, 0.99, when={"optimizer": ["sgd", "rmsprop"]})
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.space.parameter import Parameter
+from scrimp.space.parameter import MANY_VALUES, Parameter
 from scrimp.space.values import identity
 
 __all__ = ["Conditions", "Identities", "nearest"]
@@ -93,10 +93,10 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
             raise SpaceError(
                 f"parameter {name!r} depends on {parent!r}, which is not in the space{nearest(parent, parameters)}"
             )
-        if parameters[parent].grid is None:
+        if parameters[parent].size > MANY_VALUES:
             raise SpaceError(
-                f"parameter {name!r} depends on {parent!r}, which is continuous: {parameters[parent]!r}; "
-                "a parent must be Int, Ordinal, Categorical or Constant"
+                f"parameter {name!r} depends on {parent!r}, which is {parameters[parent]!r}; "
+                f"a parent must be an Int, Ordinal, Categorical or Constant of at most {MANY_VALUES} values"
             )
         try:
             allowed[parent] = frozenset(identity(parameters[parent].validate(parent, value)) for value in values)

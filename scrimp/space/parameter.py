@@ -25,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.space.values import distinct, identity, is_number, one_of, plain, scalar, shares
+from scrimp.space.values import distinct, identity, is_finite, is_number, one_of, plain, scalar, shares
 
-__all__ = ["Categorical", "Constant", "Float", "Int", "Ordinal", "Parameter", "parameter_from_json"]
+__all__ = ["MANY_VALUES", "Categorical", "Constant", "Float", "Int", "Ordinal", "Parameter", "parameter_from_json"]
 
 CONFIDENCES = {"low": 0.25, "medium": 0.5, "high": 0.75}
+MANY_VALUES = 1000  # an Int of more values is treated as continuous by models, and cannot be the parent of a condition
 LARGEST_INTEGER = 10**12  # beyond it, the unit interval in float64 no longer tells logarithms of neighbours apart
 
 
@@ -180,7 +181,7 @@ class Float(Parameter):
     def __post_init__(self) -> None:
         low, high = plain(self.low), plain(self.high)
         for label, bound in (("low", low), ("high", high)):
-            if not is_number(bound) or not math.isfinite(bound):
+            if not is_finite(bound):
                 raise self._wrong(f"{label} is {bound!r}; it must be a finite number")
         _check_range(self, low, high)
         lower, upper = _scale(self, low, high)
@@ -194,7 +195,7 @@ class Float(Parameter):
 
     def validate(self, name: str, value: Any) -> float:
         number = plain(value)
-        if not is_number(number) or not math.isfinite(number):
+        if not is_finite(number):
             raise ConfigError(f"parameter {name!r} is {value!r}; it must be a finite number {_within(self)}")
         if not self.low <= number <= self.high:
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
@@ -227,7 +228,7 @@ class Int(Parameter):
     def __post_init__(self) -> None:
         low, high = plain(self.low), plain(self.high)
         for label, bound in (("low", low), ("high", high)):
-            if not is_number(bound) or bound != bound or (isinstance(bound, float) and not bound.is_integer()):
+            if not is_finite(bound) or bound != int(bound):
                 raise self._wrong(f"{label} is {bound!r}; it must be a whole number")
             if abs(bound) > LARGEST_INTEGER:
                 raise self._wrong(f"{label} is {bound!r}; it must lie between -{LARGEST_INTEGER} and {LARGEST_INTEGER}")
@@ -240,7 +241,7 @@ class Int(Parameter):
 
     def validate(self, name: str, value: Any) -> int:
         number = plain(value)
-        if not is_number(number) or not math.isfinite(number) or number != int(number):
+        if not is_finite(number) or number != int(number):
             raise ConfigError(f"parameter {name!r} is {value!r}; it must be a whole number {_within(self)}")
         if not self.low <= number <= self.high:
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")

@@ -11,10 +11,16 @@
 A configuration is a plain dict that holds exactly the parameters that exist in it. A space is a mapping of names to
 parameters, in the order of declaration. Every space has a place in a unit cube with one axis per parameter that is
 searched: `to_units` and `from_units` go there and back, and whatever comes back is valid.
+
+A `Pool` is a space of which only a finite list of configurations may be tried: the rows of a table, or a user's own list.
+
+    pool = Pool(space, [{"lr": 0.1, ...}, {"lr": 0.01, ...}])
+    pool.sample(2, rng)                                 # both, in random order: draws are without replacement
+    pool.from_units(u)                                  # the nearest members
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,10 +29,11 @@ from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.conditions import Conditions, Identities, nearest
-from scrimp.space.parameter import Constant, Parameter, parameter_from_json
+from scrimp.space.nearest import nearest_rows
+from scrimp.space.parameter import Categorical, Constant, Parameter, parameter_from_json
 from scrimp.space.values import identity
 
-__all__ = ["Config", "Space"]
+__all__ = ["Config", "Pool", "Space"]
 
 Config = dict[str, Any]
 
@@ -76,10 +83,14 @@ class Space(Mapping[str, Parameter]):
         return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self._parameters.items())})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and json.dumps(self.to_json()) == json.dumps(other.to_json())
+        return isinstance(other, Space) and (self is other or self._identity == other._identity)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._parameters.items()))
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> str:
+        return json.dumps(self.to_json())
 
     def validate(self, config: Mapping[str, Any]) -> Config:
         """``config`` in its normal form: builtin types, order of declaration, defaults and constants filled in.
@@ -203,16 +214,100 @@ class Space(Mapping[str, Parameter]):
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> "Space":
         """The space that `to_json` wrote."""
-        if "pool" in record:
-            from scrimp.space.pool import Pool  # a Pool is a Space, so its file imports this one
-
-            return Pool.from_json(record)
-        return Space(
+        space = Space(
             {
                 item["name"]: parameter_from_json(item["name"], {key: item[key] for key in item if key != "name"})
                 for item in record["parameters"]
             }
         )
+        return Pool(space, record["pool"]) if "pool" in record else space
+
+
+class Pool(Space):
+    """``configs``, each valid in ``space`` and none twice, are all there is to try."""
+
+    def __init__(self, space: Space, configs: Iterable[Mapping[str, Any]], /) -> None:
+        super().__init__(space.parameters)
+        members: list[Config] = []
+        rows: dict[Any, int] = {}
+        for row, config in enumerate(configs):
+            try:
+                members.append(super().validate(config))
+            except ConfigError as error:
+                raise SpaceError(f"configuration {row} of the pool does not fit its space: {error}") from None
+            first = rows.setdefault(self.key(members[-1]), row)
+            if first != row:
+                raise SpaceError(
+                    f"configurations {first} and {row} of the pool are both {members[-1]!r}; each may be listed once"
+                )
+        if not members:
+            raise SpaceError("the pool has no configurations; it must have at least one")
+        self._rows = rows
+        self._members = tuple(members)
+
+    @property
+    def configs(self) -> tuple[Config, ...]:
+        """The members, in the order in which they were given."""
+        return self._members
+
+    def index(self, config: Mapping[str, Any]) -> int:
+        """The row of ``config`` in `configs`; `ConfigError` when it is no member."""
+        normal = super().validate(config)
+        row = self._rows.get(self.key(normal))
+        if row is None:
+            raise ConfigError(
+                f"the configuration {normal!r} is not in the pool of {len(self._members)}; only its members may be tried"
+            )
+        return row
+
+    def validate(self, config: Mapping[str, Any]) -> Config:
+        """The member that ``config`` is; `ConfigError` when it is none."""
+        return dict(self._members[self.index(config)])
+
+    def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
+        """``count`` different members at random."""
+        if count > len(self._members):
+            raise ConfigError(
+                f"{count} configurations asked of a pool of {len(self._members)}; draws are without replacement"
+            )
+        return [dict(self._members[row]) for row in rng.choice(len(self._members), count, replace=False)]
+
+    def complete(self, config: Mapping[str, Any], rng: np.random.Generator) -> Config:
+        """A random member among those that agree with a partial configuration; `ConfigError` when none does."""
+        given = [(name, identity(self[name].validate(name, value))) for name, value in config.items() if name in self]
+        fitting = [m for m in self._members if all(name in m and identity(m[name]) == value for name, value in given)]
+        if not fitting or len(given) < len(config):
+            return self.validate(config)  # raises, and says why
+        return dict(fitting[rng.integers(len(fitting))])
+
+    @property
+    def size(self) -> float:
+        """How many members there are."""
+        return len(self._members)
+
+    @cached_property
+    def units(self) -> NDArray[np.float64]:
+        """The members in the unit cube (n, d)."""
+        return self.to_units(self._members)
+
+    def nearest(self, units: NDArray[np.float64], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """The row of the member nearest to what each place (m, d) decodes to, among ``rows`` only where given."""
+        apart = np.array([isinstance(self[name], Categorical) for name in self.searched], dtype=bool)
+        places = self.to_units(super().from_units(units))
+        members = self.units if rows is None else self.units[rows]
+        found = nearest_rows(places, members, apart)
+        return found if rows is None else rows[found]
+
+    def from_units(self, units: NDArray[np.float64]) -> list[Config]:
+        """The members nearest to places (m, d) of the unit cube."""
+        return [dict(self._members[row]) for row in self.nearest(units)]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain JSON form; `Space.from_json` restores it."""
+        return {**super().to_json(), "pool": [dict(config) for config in self._members]}
+
+    def __repr__(self) -> str:
+        return f"Pool({super().__repr__()}, {len(self._members)} configurations)"
 
 
 def _parameter(name: Any, value: Any) -> Parameter:

@@ -1,6 +1,6 @@
 """What a single value may be: a JSON scalar, told apart by type as well as by equality."""
 
-import math
+import sys
 from collections.abc import Container, Sequence
 from typing import Any
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
 
-__all__ = ["distinct", "identity", "is_number", "one_of", "plain", "scalar", "shares"]
+__all__ = ["distinct", "identity", "is_finite", "is_number", "one_of", "plain", "scalar", "shares"]
 
 
 def plain(value: Any) -> Any:
@@ -29,6 +29,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def is_finite(value: Any) -> bool:
+    """Whether it is a number that double precision can hold."""
+    return is_number(value) and abs(value) <= sys.float_info.max
+
+
 def scalar(label: str, value: Any) -> Any:
     """``value`` as a JSON scalar, or `SpaceError`."""
     normal = plain(value)
@@ -37,7 +42,7 @@ def scalar(label: str, value: Any) -> Any:
             f"{label} has {value!r} of type {type(value).__name__}; it must be a string, number, True, False or None "
             "(give other objects a name, and look them up in the objective)"
         )
-    if isinstance(normal, float) and not math.isfinite(normal):
+    if is_number(normal) and not is_finite(normal):
         raise SpaceError(f"{label} has {normal!r}; numbers must be finite")
     return normal
 
