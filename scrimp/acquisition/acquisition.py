@@ -12,12 +12,31 @@ Composition is by wrapping: ``CostAware(LogExpectedImprovement())`` is an acquis
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from scrimp.surrogates.surrogate import Array, FittedSurrogate
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Acquisition", "BoundAcquisition", "Context"]
+from scrimp.errors import MethodError
+from scrimp.surrogates.surrogate import Array, FittedSurrogate, PosteriorPullback
+
+__all__ = [
+    "Acquisition",
+    "BoundAcquisition",
+    "Context",
+    "FantasyAverage",
+    "MeanStdAcquisition",
+    "TermsPullback",
+    "incumbents",
+    "model_named",
+]
+
+TermsPullback = Callable[[Array], Array]
+"""pull(d_terms (m, F)) -> d_x (m, d)."""
+
+_TINY_VARIANCE = 1e-30  # below it a posterior variance is rounding error; its derivative is then taken as zero
 
 
 @dataclass(frozen=True)
@@ -25,20 +44,31 @@ class Context:
     """What a decision knows besides its models.
 
     ``evaluated``: inputs whose outcome is known, over which the incumbent is taken (n, d).
-    ``pending``: inputs under evaluation (p, d); the models given to ``bind`` are fantasised over them already.
+    ``pending``: inputs under evaluation (p, d); the models given to ``bind`` are fantasised over them already. In each
+    fantasy they count for the incumbent as well: otherwise a fantasy that is better than everything evaluated would
+    promise its improvement a second time, at the very same place.
     ``feasible``: which evaluated inputs satisfied all constraints (n,) of bool, or None without constraints.
-    ``incumbent``: "mean" takes the best posterior mean over ``evaluated``; "observed" the best target.
+    ``pending_feasible``: the same of the pending inputs, per fantasy (p, F) or (p, 1); supplied by `Constrained`.
+    ``incumbent``: "mean" takes the best posterior mean; "observed" the best target.
+    ``settings``: further numbers, such as the "seed" that Thompson sampling draws from.
     """
 
     evaluated: Array
     pending: Array | None = None
-    feasible: Array | None = None
+    feasible: NDArray[np.bool_] | None = None
     incumbent: str = "mean"
     settings: Mapping[str, float] = field(default_factory=dict)
+    pending_feasible: NDArray[np.bool_] | None = None
 
 
 class BoundAcquisition(ABC):
-    """An acquisition tied to its models: a deterministic score of inputs; larger is better."""
+    """An acquisition tied to its models: a deterministic score of inputs; larger is better.
+
+    ``joint``: True when the scores of one call belong together (one draw of a function over all rows). Such an
+    acquisition is scored once on all candidates; it has no gradient, and scores of different calls do not compare.
+    """
+
+    joint: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, x: Array) -> Array:
@@ -55,3 +85,207 @@ class Acquisition(ABC):
     @abstractmethod
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
         """Tie it to fitted models and to what is known."""
+
+
+class FantasyAverage(BoundAcquisition):
+    """A score that is an average over F fantasies of (m, F) terms, which wrappers combine term by term.
+
+    ``logarithmic`` terms are logarithms of what is averaged: log(mean(exp(terms))), for the average of improvements
+    is wanted, not of their logarithms. A weight of minus infinity in ``log_weights`` leaves a fantasy out.
+    """
+
+    @property
+    @abstractmethod
+    def logarithmic(self) -> bool:
+        """Whether the terms are logarithms of the quantity to average."""
+
+    @abstractmethod
+    def terms(self, x: Array) -> Array:
+        """One score per input and fantasy, (m, F), averaged over posterior samples of hyperparameters already."""
+
+    @abstractmethod
+    def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
+        """The terms (m, F) and the chain rule back to x."""
+
+    def __call__(self, x: Array) -> Array:
+        terms = self.terms(x)
+        return terms[:, 0] if terms.shape[1] == 1 else _average(terms, self.logarithmic, axis=1)[0]
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        terms, pull = self.terms_and_pullback(x)
+        if terms.shape[1] == 1:
+            return terms[:, 0], pull(np.ones_like(terms))
+        value, weights = _average(terms, self.logarithmic, axis=1)
+        return value, pull(weights)
+
+
+class MeanStdAcquisition(Acquisition):
+    """An acquisition that is a formula of the posterior mean and standard deviation of the model "loss".
+
+    The author writes `alpha` and `derivatives` on broadcastable arrays; scalars are fine where they are constant:
+    mean (m, F), std (m, 1), positive, and incumbent (F,), the smallest believed loss. Larger is better.
+
+    >>> @dataclass(frozen=True)
+    ... class LowerConfidence(MeanStdAcquisition):
+    ...     kappa: float = 2.0
+    ...
+    ...     def alpha(self, mean, std, incumbent):
+    ...         return self.kappa * std - mean
+    ...
+    ...     def derivatives(self, mean, std, incumbent):
+    ...         return -1.0, self.kappa
+
+    ``logarithmic``: set it to True where alpha is the logarithm of what is to be averaged over fantasies and members.
+    ``margin``: how much better than the incumbent to be, in standard deviations of the targets ("xi"); the incumbent
+    handed to alpha is lowered by it.
+    """
+
+    logarithmic: ClassVar[bool] = False
+    margin: float = 0.0
+
+    @abstractmethod
+    def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
+        """Scores (m, F)."""
+
+    @abstractmethod
+    def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array | float, Array | float]:
+        """The partial derivatives of alpha by mean and by std, each broadcastable to (m, F)."""
+
+    def alpha_and_derivatives(
+        self, mean: Array, std: Array, incumbent: Array
+    ) -> tuple[Array, Array | float, Array | float]:
+        """All three at once; worth overriding where they share costly functions."""
+        return (self.alpha(mean, std, incumbent), *self.derivatives(mean, std, incumbent))
+
+    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":
+        """Tie it to the model "loss", member by member."""
+        members = model_named(models, "loss").members
+        return BoundMeanStd(self, tuple((member, self._threshold(member, context)) for member in members))
+
+    def _threshold(self, member: FittedSurrogate, context: Context) -> Array:
+        best = incumbents(member, context)
+        return best if self.margin == 0.0 else best - self.margin * _targets(member).std(axis=0)
+
+
+@dataclass(frozen=True)
+class BoundMeanStd(FantasyAverage):
+    """A `MeanStdAcquisition` with the members to average over, each with its incumbents (F,)."""
+
+    acquisition: MeanStdAcquisition
+    members: tuple[tuple[FittedSurrogate, Array], ...]
+
+    @property
+    def logarithmic(self) -> bool:
+        return self.acquisition.logarithmic
+
+    def terms(self, x: Array) -> Array:
+        each = []
+        for model, incumbent in self.members:
+            posterior = model.posterior(x)
+            std, _ = _standard_deviation(posterior.variance)
+            each.append(self.acquisition.alpha(posterior.mean, std, incumbent))
+        return each[0] if len(each) == 1 else _average(np.stack(each), self.logarithmic, axis=0)[0]
+
+    def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
+        each = [self._member_terms(model, incumbent, x) for model, incumbent in self.members]
+        if len(each) == 1:
+            return each[0]
+        terms, weights = _average(np.stack([alpha for alpha, _ in each]), self.logarithmic, axis=0)
+
+        def pull(d_terms: Array) -> Array:
+            return sum(
+                (pull_one(d_terms * w) for (_, pull_one), w in zip(each, weights, strict=True)), np.zeros_like(x)
+            )
+
+        return terms, pull
+
+    def _member_terms(self, model: FittedSurrogate, incumbent: Array, x: Array) -> tuple[Array, TermsPullback]:
+        posterior, back = model.posterior_and_pullback(x)
+        std, resolved = _standard_deviation(posterior.variance)
+        alpha, d_mean, d_std = self.acquisition.alpha_and_derivatives(posterior.mean, std, incumbent)
+        return alpha, _chain(back, d_mean, d_std, 0.5 * resolved / std)
+
+
+def _chain(
+    back: PosteriorPullback, d_mean: Array | float, d_std: Array | float, std_by_variance: Array
+) -> TermsPullback:
+    """From the derivatives of alpha by mean and std to the gradient by x."""
+
+    def pull(d_terms: Array) -> Array:
+        return back(d_terms * d_mean, (d_terms * d_std * std_by_variance).sum(axis=1))
+
+    return pull
+
+
+def incumbents(model: FittedSurrogate, context: Context) -> Array:
+    """The best posterior mean, or target, over the evaluated (and feasible) and the pending inputs, per fantasy (F,)."""
+    rows = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
+    if len(rows) == 0:
+        raise MethodError(
+            f"no incumbent: none of the {len(context.evaluated)} evaluated inputs is known to be feasible; "
+            "wrap the acquisition in Constrained, or evaluate something first"
+        )
+    pending = context.pending if context.pending is not None else rows[:0]
+    both = np.concatenate([rows, pending])
+    if context.incumbent == "observed":
+        values = _best_targets(model, both)
+    elif context.incumbent == "mean":
+        values = model.mean(both)
+    else:
+        raise MethodError(f"incumbent={context.incumbent!r}: must be 'mean' or 'observed'")
+    if context.pending_feasible is not None:
+        infeasible = np.concatenate(
+            [np.zeros((len(rows), context.pending_feasible.shape[1]), dtype=bool), ~context.pending_feasible]
+        )
+        values = np.where(infeasible, np.inf, values)
+    best: Array = values.min(axis=0)
+    return best
+
+
+def model_named(models: Mapping[str, FittedSurrogate], name: str) -> FittedSurrogate:
+    """The model of that name, or an error that lists the names there are."""
+    if name not in models:
+        raise MethodError(f"no model named {name!r} among {sorted(models)}: fit one and hand it to bind()")
+    return models[name]
+
+
+def _best_targets(model: FittedSurrogate, rows: Array) -> Array:
+    """The smallest target seen at each of the rows (m, F); infinite at rows that the model has no target for."""
+    targets = _targets(model)
+    smallest: dict[bytes, Array] = {}
+    for x, y in zip(model.data.x, targets, strict=True):
+        key = x.tobytes()
+        smallest[key] = np.minimum(smallest[key], y) if key in smallest else y
+    unknown = np.full(targets.shape[1], np.inf)
+    found = np.stack([smallest.get(row.tobytes(), unknown) for row in rows])
+    if not np.isfinite(found).any():
+        raise MethodError("incumbent='observed': the model has no target at any evaluated input; use incumbent='mean'")
+    return found
+
+
+def _targets(model: FittedSurrogate) -> Array:
+    """The targets as (n, F)."""
+    y = model.data.y
+    return y[:, None] if y.ndim == 1 else y
+
+
+def _standard_deviation(variance: Array | None) -> tuple[Array, NDArray[np.bool_]]:
+    """Positive standard deviations (m, 1), and where the variance was above rounding error (m, 1)."""
+    if variance is None:
+        raise MethodError("the model 'loss' gives means only; this acquisition needs its standard deviation as well")
+    column = variance[:, None]
+    return np.sqrt(np.maximum(column, _TINY_VARIANCE)), column > _TINY_VARIANCE
+
+
+def _average(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:
+    """The average along one axis, of exponentials if logarithmic, and its derivative by each term."""
+    count = terms.shape[axis]
+    if not logarithmic:
+        return terms.mean(axis=axis), np.full_like(terms, 1.0 / count)
+    top = terms.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    weights = np.exp(terms - top)
+    total = weights.sum(axis=axis, keepdims=True)
+    with np.errstate(divide="ignore"):
+        value = top + np.log(total / count)
+    return value.squeeze(axis), weights / np.maximum(total, np.finfo(float).tiny)

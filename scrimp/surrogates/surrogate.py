@@ -51,7 +51,12 @@ class Posterior:
 
 
 class FittedSurrogate(ABC):
-    """A posterior over functions, in the units of the targets it was fitted to."""
+    """A posterior over functions, in *model units*: those of ``data``, of every posterior, sample and `condition`.
+
+    Model units are the units of the targets given to `fit`, unless a target transform stands in between. Whoever holds a
+    number from outside (a new observation, a constraint's limit) brings it in by `model_units`; whoever shows a number
+    takes it out by `target_units`. Transforms are increasing, so "lower is better" and "below the limit" stay true.
+    """
 
     @property
     @abstractmethod
@@ -61,6 +66,10 @@ class FittedSurrogate(ABC):
     @abstractmethod
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         """Mean and variance of the noise-free function at x (m, d); the (m, m) covariance too when ``joint``."""
+
+    def mean(self, x: Array) -> Array:
+        """The posterior mean (m, F) at x (m, d) alone; a model that can give it cheaper than the variance does so."""
+        return self.posterior(x).mean
 
     @abstractmethod
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
@@ -73,6 +82,14 @@ class FittedSurrogate(ABC):
     @abstractmethod
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         """``count`` joint draws of the noise-free function at x (m, d), as (count, m). Needs F = 1."""
+
+    def model_units(self, data: Data) -> Data:
+        """Observations, as given to `fit`, in the units of this posterior."""
+        return data
+
+    def target_units(self, values: Array) -> Array:
+        """Values of this posterior in the units of the targets given to `fit`."""
+        return values
 
     @property
     def members(self) -> tuple["FittedSurrogate", ...]:

@@ -1,0 +1,234 @@
+"""Where an acquisition may be maximised: the legal rows of the unit cube.
+
+A row is legal when every discrete and categorical column holds one of its values, every continuous column lies in [0, 1], and
+every column that its conditions switch off holds `INACTIVE`. All methods return legal rows, given legal rows or unit numbers.
+
+    domain = Domain((Column(), Column((0.0, 1.0), ordered=False), Column()), (Condition(2, parent=1, values=(1.0,)),))
+    domain.sample(256, rng)                    # column 2 is 0.5 wherever column 1 is 0
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.errors import SpaceError
+from scrimp.gp.columns import Column
+from scrimp.surrogates.surrogate import Array
+
+__all__ = ["INACTIVE", "Condition", "Domain", "contains_rows"]
+
+INACTIVE = 0.5
+"""What a column holds while its conditions switch it off."""
+
+SAME = 1e-6
+"""Rows that differ by no more than this in every column are the same configuration."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """``column`` is active only where its ``parent`` column is active and holds one of ``values``."""
+
+    column: int
+    parent: int
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The legal rows. Several conditions on one column must all hold; a ``pool`` (m, d) allows its own rows only."""
+
+    columns: tuple[Column, ...]
+    conditions: tuple[Condition, ...] = ()
+    pool: Array | None = None
+
+    def __post_init__(self) -> None:
+        for c in self.conditions:
+            if not (0 <= c.column < self.dimension and 0 <= c.parent < self.dimension):
+                raise SpaceError(f"{c}: columns run from 0 to {self.dimension - 1}")
+        self._ordered_conditions  # noqa: B018  (raises on a cycle)
+        if self.pool is not None and (self.pool.ndim != 2 or self.pool.shape[1] != self.dimension):
+            raise SpaceError(
+                f"pool of shape {self.pool.shape}: must be (m, {self.dimension}), one column per dimension"
+            )
+
+    @property
+    def dimension(self) -> int:
+        """The number of columns d."""
+        return len(self.columns)
+
+    @cached_property
+    def continuous(self) -> Mask:
+        """Which columns are continuous (d,)."""
+        return np.array([column.values is None for column in self.columns])
+
+    @cached_property
+    def parents(self) -> frozenset[int]:
+        """The columns that switch others on and off."""
+        return frozenset(c.parent for c in self.conditions)
+
+    @cached_property
+    def _ordered_conditions(self) -> tuple[Condition, ...]:
+        """Conditions such that those on a parent come before those on its children."""
+        left, ordered = list(self.conditions), []
+        while left:
+            ready = [c for c in left if all(other.column != c.parent for other in left)]
+            if not ready:
+                raise SpaceError(f"conditions {left} form a cycle: a column cannot depend on itself")
+            ordered += ready
+            left = [c for c in left if c not in ready]
+        return tuple(ordered)
+
+    def active(self, x: Array) -> Mask:
+        """Which columns of x (m, d) are switched on, (m, d)."""
+        on = np.ones(x.shape, dtype=bool)
+        for c in self._ordered_conditions:
+            on[:, c.column] &= on[:, c.parent] & np.isclose(x[:, c.parent, None], c.values, rtol=0.0, atol=SAME).any(1)
+        return on
+
+    def free(self, x: Array) -> Mask:
+        """Which columns of x (m, d) a gradient may move: the active continuous ones."""
+        return self.active(x) & self.continuous if self.conditions else np.broadcast_to(self.continuous, x.shape)
+
+    def from_unit(self, u: Array) -> Array:
+        """Uniform numbers u (m, d) in [0, 1) as legal rows: each value of a discrete column gets the same share."""
+        x = u.copy()
+        for j, column in enumerate(self.columns):
+            if column.values is not None:
+                values = np.asarray(column.values)
+                x[:, j] = values[np.minimum((u[:, j] * len(values)).astype(int), len(values) - 1)]
+        return self._switch_off(x)
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """``count`` legal rows: a Sobol sequence, randomly shifted; rows of the pool without replacement."""
+        if self.pool is not None:
+            return self.pool[rng.permutation(len(self.pool))[:count]]
+        return self.from_unit((_sobol(self.dimension, count) + rng.random(self.dimension)) % 1.0)
+
+    def snap(self, x: Array) -> Array:
+        """The nearest legal rows to x (m, d), column by column, or the nearest rows of the pool."""
+        if self.pool is not None:
+            squares = ((x[:, None, :] - self.pool[None]) ** 2).sum(axis=2)
+            nearest: Array = self.pool[squares.argmin(axis=1)]
+            return nearest
+        x = np.clip(x, 0.0, 1.0)
+        for j, column in enumerate(self.columns):
+            if column.values is not None:
+                values = np.asarray(column.values)
+                x[:, j] = values[np.abs(x[:, j, None] - values).argmin(axis=1)]
+        return self._switch_off(x)
+
+    def perturb(self, x: Array, widths: Array, rng: np.random.Generator) -> Array:
+        """Rows near x (m, d): normal steps of ``widths`` (m, d) or (d,) in ordered columns, a few categories redrawn."""
+        moved = x + widths * rng.standard_normal(x.shape)
+        moved = np.where(
+            moved < 0.0, -moved, np.where(moved > 1.0, 2.0 - moved, moved)
+        )  # reflected, not heaped on bounds
+        for j, column in enumerate(self.columns):
+            if not column.ordered:
+                redraw = rng.random(len(x)) < 1.0 / self.dimension
+                moved[:, j] = np.where(redraw, rng.choice(np.asarray(column.values), len(x)), x[:, j])
+        return self.snap(self._switch_on(moved, self.active(x), rng))
+
+    def moves(self, x: Array, rng: np.random.Generator, exhaustive: int = 16) -> tuple[Array, NDArray[np.intp]]:
+        """Rows that differ from a row of x (m, d) in one discrete column, and the index of the row they come from.
+
+        Every other value of a categorical column and of one with at most ``exhaustive`` values; otherwise the values
+        1, 2, 4, ... places up and down. Columns that a move switches on are sampled, four times over.
+        """
+        on = self.active(x)
+        rows, owners = [x[:0]], [np.zeros(0, dtype=np.intp)]
+        for j, column in enumerate(self.columns):
+            if column.values is None:
+                continue
+            values = np.asarray(column.values)
+            for i in np.flatnonzero(on[:, j]):
+                others = values[_other_places(values, x[i, j], not column.ordered or len(values) <= exhaustive)]
+                if j in self.parents:
+                    others = np.repeat(others, 4)
+                moved = np.repeat(x[i : i + 1], len(others), axis=0)
+                moved[:, j] = others
+                rows.append(moved)
+                owners.append(np.full(len(others), i))
+        moved, owner = np.concatenate(rows), np.concatenate(owners)
+        return (self._switch_off(self._switch_on(moved, on[owner], rng)) if self.conditions else moved), owner
+
+    def size(self) -> float:
+        """An upper bound of the number of legal rows; infinite with a continuous column."""
+        if self.pool is not None:
+            return float(len(self.pool))
+        return float(np.prod([np.inf if c.values is None else len(c.values) for c in self.columns]))
+
+    def rows(self) -> Array:
+        """All legal rows of a finite domain, each once."""
+        if self.pool is not None:
+            return self.pool
+        return np.unique(self._switch_off(np.array(list(self._grid()))), axis=0)
+
+    def _grid(self) -> Iterator[tuple[float, ...]]:
+        if not np.isfinite(self.size()):
+            raise SpaceError("a domain with a continuous column has no list of rows: sample it instead")
+        return product(*(column.values or () for column in self.columns))
+
+    def _switch_off(self, x: Array) -> Array:
+        return np.where(self.active(x), x, INACTIVE) if self.conditions else x
+
+    def _switch_on(self, x: Array, were_on: Mask, rng: np.random.Generator) -> Array:
+        """Sample the columns that were off and are on now."""
+        if not self.conditions:
+            return x
+        fresh = self.from_unit_all(rng.random(x.shape))
+        off = ~were_on
+        for _ in range(len(self.conditions)):  # a child that comes alive may bring its own children alive
+            x = np.where(off & self.active(x), fresh, x)
+        return x
+
+    def from_unit_all(self, u: Array) -> Array:
+        """As `from_unit`, with every column switched on."""
+        return Domain(self.columns).from_unit(u)
+
+
+def contains_rows(x: Array, known: Array) -> Mask:
+    """Which rows of x (m, d) are among the rows ``known`` (n, d), up to 1e-6 per column.
+
+    Rows that agree agree in any projection: one sort of a projection leaves few pairs to compare.
+    """
+    found = np.zeros(len(x), dtype=bool)
+    if len(known) == 0 or len(x) == 0:
+        return found
+    direction = np.sqrt(2.0 + np.arange(x.shape[1]))
+    slack = SAME * direction.sum()
+    known_keys, keys = known @ direction, x @ direction
+    order = np.argsort(known_keys)
+    sorted_keys = known_keys[order]
+    first, last = np.searchsorted(sorted_keys, keys - slack), np.searchsorted(sorted_keys, keys + slack)
+    for i in np.flatnonzero(last > first):
+        found[i] = (np.abs(known[order[first[i] : last[i]]] - x[i]) <= SAME).all(axis=1).any()
+    return found
+
+
+def _other_places(values: Array, current: float, all_of_them: bool) -> NDArray[np.intp]:
+    """Indices of the values to try instead of the current one."""
+    here, count = int(np.abs(values - current).argmin()), len(values)
+    if all_of_them:
+        places = np.arange(count)
+    else:
+        steps = 2 ** np.arange(int(np.log2(count)) + 1)
+        places = np.unique(np.clip(here + np.concatenate([-steps, steps]), 0, count - 1))
+    others: NDArray[np.intp] = places[places != here]
+    return others
+
+
+@lru_cache(maxsize=16)
+def _sobol(dimension: int, count: int) -> Array:
+    """The first ``count`` points of the Sobol sequence; the caller shifts them."""
+    from scipy.stats import qmc  # a third of a second to import: only when candidates are drawn
+
+    points: Array = qmc.Sobol(dimension, scramble=False).random_base2(max(1, int(np.ceil(np.log2(count)))))[:count]
+    points.setflags(write=False)
+    return points
