@@ -1,0 +1,127 @@
+"""Factorising covariance matrices: L L^T = K with as little added to the diagonal as it takes.
+
+LAPACK is called directly and in place, because at n = 50 the usual wrappers cost more than the arithmetic. Factors are
+lower triangular, Fortran ordered, and zero above the diagonal.
+
+    factor = cholesky(covariance)                       # ladder of jitter; NumericalError when hopeless
+    solve(factor, y), log_determinant(factor), grow(factor, cross, corner)
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from scrimp.errors import NumericalError
+
+__all__ = [
+    "JITTERS",
+    "cholesky",
+    "cholesky_in_place",
+    "grow",
+    "inverse_factor",
+    "inverse_lower",
+    "log_determinant",
+    "solve",
+    "solve_lower",
+    "solve_lower_transposed",
+]
+
+Array = NDArray[np.float64]
+
+JITTERS = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+"""What is tried after 0, relative to the mean of the diagonal."""
+
+
+def cholesky(matrix: Array, scale: float | None = None) -> Array:
+    """Lower factor (n, n) of a symmetric matrix, which is left as it is; jitter is relative to ``scale`` (mean diagonal).
+
+    >>> cholesky(np.array([[4.0, 2.0], [2.0, 3.0]]))[1, 0]
+    1.0
+    """
+    return cholesky_in_place(np.array(matrix, order="F", copy=True), scale)
+
+
+def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
+    """`cholesky` of a Fortran-ordered symmetric matrix whose memory is reused.
+
+    Tries jitter 0 first, then the ladder. The upper triangle still holds the matrix after a failure, so no copy is kept.
+    """
+    diagonal = matrix.diagonal().copy()
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        factor = _climb(factor, diagonal, float(diagonal.mean()) if scale is None else scale)
+    return _cleared(factor)
+
+
+def _climb(matrix: Array, diagonal: Array, scale: float) -> Array:
+    """The jitter ladder. Refusing NaN first: no jitter helps there, and the remedy is another one."""
+    if not (np.isfinite(diagonal).all() and np.isfinite(np.triu(matrix, 1)).all()):
+        raise NumericalError(
+            "the covariance matrix holds NaN or infinite entries, which no jitter repairs; "
+            "check inputs, targets and hyperparameters for values that are not finite"
+        )
+    for jitter in JITTERS:
+        trial = np.array(np.triu(matrix, 1).T, order="F")
+        np.fill_diagonal(trial, diagonal + jitter * scale)
+        factor, info = lapack.dpotrf(trial, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return np.asarray(factor)
+    raise NumericalError(
+        f"a {len(diagonal)} x {len(diagonal)} covariance matrix is not positive definite even with "
+        f"{JITTERS[-1]:g} x its scale ({scale:.3g}) on the diagonal; the kernel is not a valid covariance "
+        "or its scale overflowed: check the kernel's formula and bounds"
+    )
+
+
+def _cleared(factor: Array) -> Array:
+    """Zeros above the diagonal, in blocks so that small matrices cost one call."""
+    size = len(factor)
+    for start in range(0, size, 64):
+        stop = min(start + 64, size)
+        factor[:start, start:stop] = 0.0
+        factor[start:stop, start:stop] = np.tril(factor[start:stop, start:stop])
+    return factor
+
+
+def log_determinant(factor: Array) -> float:
+    """log |K| = 2 sum log L_ii."""
+    return 2.0 * float(np.log(factor.diagonal()).sum())
+
+
+def solve(factor: Array, right: Array) -> Array:
+    """K^-1 b for b (n, F)."""
+    solution, _ = lapack.dpotrs(factor, right, lower=1)
+    return np.asarray(solution)
+
+
+def solve_lower(factor: Array, right: Array) -> Array:
+    """L^-1 b for b (n, F)."""
+    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1))
+
+
+def solve_lower_transposed(factor: Array, right: Array) -> Array:
+    """L^-T b for b (n, F)."""
+    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=1))
+
+
+def inverse_lower(factor: Array) -> Array:
+    """The lower triangle of K^-1, zero above the diagonal, Fortran ordered; the factor is kept."""
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    return np.asarray(inverse)
+
+
+def inverse_factor(factor: Array) -> Array:
+    """L^-1, lower triangular, Fortran ordered."""
+    inverse, _ = lapack.dtrtri(factor, lower=1)
+    return np.asarray(inverse)
+
+
+def grow(factor: Array, cross: Array, corner: Array) -> Array:
+    """The factor of [[K, B], [B^T, C]] from that of K, with B (n, k) and C (k, k): O(n^2 k) instead of O((n + k)^3)."""
+    old, added = cross.shape
+    grown = np.zeros((old + added, old + added), order="F")
+    grown[:old, :old] = factor
+    below = solve_lower(factor, cross)
+    grown[old:, :old] = below.T
+    grown[old:, old:] = cholesky(corner - below.T @ below, float(corner.diagonal().mean()))
+    return grown

@@ -1,0 +1,322 @@
+"""The contract of covariance functions, and how they compose.
+
+A kernel is a frozen value that holds its own parameters. It gives covariances and, for every derivative that anybody needs,
+a *pullback*: the function that takes the derivative of a scalar with respect to K and returns its derivative with respect to
+what K was made from. Sums and products compose their pullbacks, so nothing is differentiated automatically or twice.
+
+What the columns of x mean (budget, task, configuration id) is the kernel's own business; `OnColumns` lets any kernel see
+some columns only. Parameters are natural values here: encodings, bounds and densities are read from ``parameters`` by
+whoever fits.
+
+    kernel = Scaled(Matern52(columns[:4])) * OnColumns(RBF(columns[4:]), (4,))
+    covariance, pull = kernel.value_and_pullback(x)               # K (n, n)
+    pull(d_covariance)                                            # (p,), the gradient of all parameters in order
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.gp.priors import LogNormal, Parameter
+
+__all__ = ["Array", "Kernel", "OnColumns", "Product", "Pullback", "PullbackPair", "Scaled", "Sum"]
+
+Array = NDArray[np.float64]
+
+Pullback = Callable[[Array], Array]
+PullbackPair = Callable[[Array], tuple[Array, Array]]
+
+
+class Kernel(ABC):
+    """A covariance function k(x, x') with p parameters. Matrices it returns belong to the caller, who may overwrite them."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What its parameters are, in the order of ``values``; names are unique within the kernel."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Array:
+        """The natural values of its parameters (p,)."""
+
+    @abstractmethod
+    def with_values(self, values: Array) -> "Kernel":
+        """The same kernel with other parameter values (p,)."""
+
+    @abstractmethod
+    def __call__(self, x1: Array, x2: Array) -> Array:
+        """Covariances (n, m) of x1 (n, d) with x2 (m, d)."""
+
+    @abstractmethod
+    def diagonal(self, x: Array) -> Array:
+        """k(x_i, x_i), as (n,)."""
+
+    @abstractmethod
+    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        """K (n, n) of x with itself, and pull(dK) -> gradient of the parameters (p,). dK need not be symmetric."""
+
+    @abstractmethod
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
+        """K (n, m), and pull(dK) -> gradient of x1 (n, d). Zero for columns without a slope, such as categories."""
+
+    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
+        """K (n, n), and pull(dK) -> gradients of the parameters (p,) and of x (n, d), where x enters on both sides.
+
+        Needed below a map of the inputs, such as `Warped`. Kernels that know both at once override this default.
+        """
+        covariance, pull = self.value_and_pullback(x)
+        _, pull_input = self.cross_and_pullback(x, x)
+        return covariance, lambda d: (pull(d), pull_input(d + d.T))
+
+    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        """k(x_i, x_i) (n,), and pull(d) -> gradient of x (n, d). By symmetry twice the slope in the first argument."""
+        _, pull = self.cross_and_pullback(x, x)
+        return self.diagonal(x), lambda d: 2.0 * pull(np.diag(d))
+
+    def __add__(self, other: "Kernel") -> "Sum":
+        return Sum(self, other)
+
+    def __mul__(self, other: "Kernel") -> "Product":
+        return Product(self, other)
+
+
+def with_fields(kernel: Any, **fields: Any) -> Any:
+    """A copy of a frozen object with other fields, sharing what was derived from the rest: `replace` without its cost."""
+    twin = copy.copy(kernel)
+    twin.__dict__.update(fields)
+    return twin
+
+
+def _joined(left: Kernel, right: Kernel) -> tuple[Parameter, ...]:
+    """Parameters of both, names told apart as left. and right. where they clash."""
+    names = {parameter.name for parameter in left.parameters} & {parameter.name for parameter in right.parameters}
+    if not names:
+        return left.parameters + right.parameters
+    return tuple(
+        replace(parameter, name=f"{side}.{parameter.name}")
+        for side, part in (("left", left), ("right", right))
+        for parameter in part.parameters
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair(Kernel):
+    """Two kernels with one parameter vector: left's values, then right's."""
+
+    left: Kernel
+    right: Kernel
+    _parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_parameters", _joined(self.left, self.right))
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self._parameters
+
+    @property
+    def values(self) -> Array:
+        return np.concatenate([self.left.values, self.right.values])
+
+    def with_values(self, values: Array) -> Self:
+        cut = len(self.left.values)
+        changed = with_fields(
+            self, left=self.left.with_values(values[:cut]), right=self.right.with_values(values[cut:])
+        )
+        assert isinstance(changed, type(self))
+        return changed
+
+
+class Sum(_Pair):
+    """k(x, x') = left(x, x') + right(x, x')."""
+
+    def __call__(self, x1: Array, x2: Array) -> Array:
+        return self.left(x1, x2) + self.right(x1, x2)
+
+    def diagonal(self, x: Array) -> Array:
+        return self.left.diagonal(x) + self.right.diagonal(x)
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.value_and_pullback(x)
+        right, pull_right = self.right.value_and_pullback(x)
+        return left + right, lambda d: np.concatenate([pull_left(d), pull_right(d)])
+
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.cross_and_pullback(x1, x2)
+        right, pull_right = self.right.cross_and_pullback(x1, x2)
+        return left + right, lambda d: pull_left(d) + pull_right(d)
+
+    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
+        left, pull_left = self.left.value_and_pullbacks(x)
+        right, pull_right = self.right.value_and_pullbacks(x)
+        return left + right, lambda d: _merged(pull_left(d), pull_right(d))
+
+    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.diagonal_and_pullback(x)
+        right, pull_right = self.right.diagonal_and_pullback(x)
+        return left + right, lambda d: pull_left(d) + pull_right(d)
+
+
+class Product(_Pair):
+    """k(x, x') = left(x, x') right(x, x')."""
+
+    def __call__(self, x1: Array, x2: Array) -> Array:
+        return self.left(x1, x2) * self.right(x1, x2)
+
+    def diagonal(self, x: Array) -> Array:
+        return self.left.diagonal(x) * self.right.diagonal(x)
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.value_and_pullback(x)
+        right, pull_right = self.right.value_and_pullback(x)
+        return left * right, lambda d: np.concatenate([pull_left(d * right), pull_right(d * left)])
+
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.cross_and_pullback(x1, x2)
+        right, pull_right = self.right.cross_and_pullback(x1, x2)
+        return left * right, lambda d: pull_left(d * right) + pull_right(d * left)
+
+    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
+        left, pull_left = self.left.value_and_pullbacks(x)
+        right, pull_right = self.right.value_and_pullbacks(x)
+        return left * right, lambda d: _merged(pull_left(d * right), pull_right(d * left))
+
+    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.diagonal_and_pullback(x)
+        right, pull_right = self.right.diagonal_and_pullback(x)
+        return left * right, lambda d: pull_left(d * right) + pull_right(d * left)
+
+
+def _merged(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Gradients of two parts: parameters in a row, inputs added."""
+    return np.concatenate([left[0], right[0]]), left[1] + right[1]
+
+
+OUTPUT_SCALE = Parameter("output_scale", LogNormal(0.0, 0.5), bounds=(1e-2, 1e2), initial=1.0)
+"""A prior variance close to 1, which is what standardised targets have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Kernel):
+    """k(x, x') = c inner(x, x'), with the output scale c as its first parameter."""
+
+    inner: Kernel
+    scale_parameter: Parameter = OUTPUT_SCALE
+    scale: float | None = None
+    _parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.scale is None:
+            object.__setattr__(self, "scale", self.scale_parameter.start)
+        object.__setattr__(self, "_parameters", (self.scale_parameter, *self.inner.parameters))
+
+    @property
+    def factor(self) -> float:
+        """c."""
+        assert self.scale is not None
+        return self.scale
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self._parameters
+
+    @property
+    def values(self) -> Array:
+        return np.concatenate([[self.factor], self.inner.values])
+
+    def with_values(self, values: Array) -> "Scaled":
+        changed = with_fields(self, scale=float(values[0]), inner=self.inner.with_values(values[1:]))
+        assert isinstance(changed, Scaled)
+        return changed
+
+    def __call__(self, x1: Array, x2: Array) -> Array:
+        covariance = self.inner(x1, x2)
+        covariance *= self.factor
+        return covariance
+
+    def diagonal(self, x: Array) -> Array:
+        return self.factor * self.inner.diagonal(x)
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        unscaled, pull_inner = self.inner.value_and_pullback(x)
+
+        def pull(d: Array) -> Array:
+            # the inner pullback is linear, so c may multiply its p results instead of the n^2 entries of d
+            return np.concatenate([[np.vdot(d, unscaled)], self.factor * pull_inner(d)])
+
+        return self.factor * unscaled, pull
+
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
+        covariance, pull = self.inner.cross_and_pullback(x1, x2)
+        covariance *= self.factor
+        return covariance, lambda d: self.factor * pull(d)
+
+    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
+        unscaled, pull_inner = self.inner.value_and_pullbacks(x)
+
+        def pull(d: Array) -> tuple[Array, Array]:
+            d_values, d_x = pull_inner(d)
+            return np.concatenate([[np.vdot(d, unscaled)], self.factor * d_values]), self.factor * d_x
+
+        return self.factor * unscaled, pull
+
+    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        diagonal, pull = self.inner.diagonal_and_pullback(x)
+        return self.factor * diagonal, lambda d: self.factor * pull(d)
+
+
+@dataclass(frozen=True, eq=False)
+class OnColumns(Kernel):
+    """k(x, x') = inner(x[chosen], x'[chosen]): a kernel that sees some columns of the input only."""
+
+    inner: Kernel
+    chosen: tuple[int, ...]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.inner.parameters
+
+    @property
+    def values(self) -> Array:
+        return self.inner.values
+
+    def with_values(self, values: Array) -> "OnColumns":
+        return OnColumns(self.inner.with_values(values), self.chosen)
+
+    def __call__(self, x1: Array, x2: Array) -> Array:
+        return self.inner(x1[:, self.chosen], x2[:, self.chosen])
+
+    def diagonal(self, x: Array) -> Array:
+        return self.inner.diagonal(x[:, self.chosen])
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        return self.inner.value_and_pullback(x[:, self.chosen])
+
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
+        covariance, pull = self.inner.cross_and_pullback(x1[:, self.chosen], x2[:, self.chosen])
+        return covariance, lambda d: self._spread(x1, pull(d))
+
+    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
+        covariance, pull_inner = self.inner.value_and_pullbacks(x[:, self.chosen])
+
+        def pull(d: Array) -> tuple[Array, Array]:
+            d_values, d_chosen = pull_inner(d)
+            return d_values, self._spread(x, d_chosen)
+
+        return covariance, pull
+
+    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        diagonal, pull = self.inner.diagonal_and_pullback(x[:, self.chosen])
+        return diagonal, lambda d: self._spread(x, pull(d))
+
+    def _spread(self, x: Array, d_chosen: Array) -> Array:
+        """The gradient of all columns: zero for those the kernel does not see."""
+        d_x = np.zeros_like(x)
+        d_x[:, self.chosen] = d_chosen
+        return d_x

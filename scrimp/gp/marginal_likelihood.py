@@ -1,0 +1,128 @@
+"""How well hyperparameters explain the data, and the best of them.
+
+With r = y - m(x), K the covariance plus noise, and alpha = K^-1 r,
+
+    log p(y | x) = -1/2 r^T alpha - 1/2 log |K| - n/2 log 2 pi
+    d/dK         = -1/2 (K^-1 - alpha alpha^T),      d/dm = alpha
+
+so one Cholesky factor, one inverse and one pullback of the prior give the value and all derivatives. Targets may be (n, F): then
+the average over the F columns counts. The fit maximises the likelihood times the parameters' densities (maximum a
+posteriori) by L-BFGS-B over encoded parameters, from several starts.
+Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 5.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import blas
+from scipy.optimize import minimize
+
+from scrimp.errors import NumericalError
+from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant, solve
+from scrimp.gp.kernel import Array
+from scrimp.gp.priors import Parameter, ParameterVector
+from scrimp.gp.process import Prior
+
+__all__ = ["HyperparameterPosterior", "SearchSettings", "maximum_a_posteriori"]
+
+
+@dataclass(frozen=True, eq=False)
+class HyperparameterPosterior:
+    """log p(y | x, hyperparameters) + log p(hyperparameters), as a function of prior's parameters and the noise variance.
+
+    ``known_noise``: variances (n,) of the observations, added to the learned one; 0 without.
+    """
+
+    prior: Prior
+    noise: Parameter
+    x: Array  # (n, d)
+    y: Array  # (n, F)
+    known_noise: Array | float = 0.0
+
+    @cached_property
+    def vector(self) -> ParameterVector:
+        """The prior's parameters, then the noise variance."""
+        return ParameterVector((*self.prior.parameters, self.noise))
+
+    def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
+        """log p(y | x) at natural values (p,), and its gradient (p,)."""
+        size, fantasies = self.y.shape
+        mean, covariance, pull = self.prior.with_values(values[:-1]).value_and_pullback(self.x)
+        covariance.flat[:: size + 1] += values[-1] + self.known_noise
+        factor = cholesky_in_place(covariance.T)
+        residual = self.y - mean[:, None]
+        alpha = solve(factor, residual)
+        value = _gaussian_log_density(factor, residual, alpha)
+        # The lower triangle of alpha alpha^T - K^-1 with its diagonal halved acts on symmetric matrices like half of the
+        # whole, so the upper triangle is never filled.
+        weights = blas.dsyrk(1.0 / fantasies, alpha, beta=-1.0, c=inverse_lower(factor), lower=1, overwrite_c=1).T
+        weights.flat[:: size + 1] *= 0.5
+        gradient = np.append(pull(alpha.sum(1) / fantasies, weights), weights.trace())
+        return value, gradient
+
+    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
+        """The logarithm of the unnormalised posterior density at natural values (p,), and its gradient (p,)."""
+        likelihood, gradient = self.likelihood_and_gradient(values)
+        return likelihood + self.vector.log_density(values), gradient + self.vector.gradient(values)
+
+    def log_density(self, values: Array) -> float:
+        """The logarithm of the unnormalised posterior density at natural values (p,)."""
+        size = len(self.x)
+        prior = self.prior.with_values(values[:-1])
+        covariance = prior.covariance(self.x, self.x)
+        covariance.flat[:: size + 1] += values[-1] + self.known_noise
+        factor = cholesky_in_place(covariance.T)
+        residual = self.y - prior.mean(self.x)[:, None]
+        likelihood = _gaussian_log_density(factor, residual, solve(factor, residual))
+        return likelihood + self.vector.log_density(values)
+
+
+def _gaussian_log_density(factor: Array, residual: Array, alpha: Array) -> float:
+    """log N(residual; 0, K), averaged over the columns of the residual (n, F)."""
+    size, fantasies = residual.shape
+    squares = float(np.vdot(residual, alpha)) / fantasies
+    return float(-0.5 * (squares + log_determinant(factor) + size * math.log(2.0 * math.pi)))
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How hard to look for the best hyperparameters.
+
+    ``random_starts``: draws from the densities, beside the recorded start and the densities' modes.
+    ``iterations``: of L-BFGS-B per start. ``tolerance``: a step that gains less than this many nats is the last.
+    """
+
+    random_starts: int = 1
+    iterations: int = 100
+    tolerance: float = 1e-3
+
+
+def maximum_a_posteriori(
+    posterior: HyperparameterPosterior, starts: Sequence[Array], settings: SearchSettings
+) -> Array:
+    """The best natural values (p,) found by L-BFGS-B from each of ``starts``; the first start when every search fails."""
+    vector = posterior.vector
+    box = np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1)
+
+    def objective(coordinates: Array) -> tuple[float, Array]:
+        values = vector.decode(coordinates)
+        try:
+            value, gradient = posterior.value_and_gradient(values)
+        except NumericalError:
+            return _HOPELESS, np.zeros_like(coordinates)
+        return -value, -gradient * vector.slopes(values)
+
+    best_value, best = _HOPELESS, starts[0]
+    options = {"maxiter": settings.iterations, "ftol": settings.tolerance / max(len(posterior.x), 1), "gtol": 1e-3}
+    for start in starts:
+        found = minimize(objective, vector.encode(start), jac=True, method="L-BFGS-B", bounds=box, options=options)
+        if found.fun < best_value:
+            best_value, best = float(found.fun), vector.decode(found.x)
+    return best
+
+
+_HOPELESS = 1e30
+"""The objective where no factor exists: finite, so that a line search retreats from it."""

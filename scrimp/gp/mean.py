@@ -1,0 +1,76 @@
+"""The contract of mean functions, and the constant one.
+
+Like kernels they hold their natural parameter values and give pullbacks; a mean that depends on the input (a learning curve
+over a budget column) pulls back to x as well.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.gp.priors import IDENTITY, Normal, Parameter
+
+__all__ = ["CONSTANT_MEAN", "ConstantMean", "Mean"]
+
+Array = NDArray[np.float64]
+
+CONSTANT_MEAN = Parameter("mean", Normal(0.0, 1.0), bounds=(-10.0, 10.0), encoding=IDENTITY)
+"""Standardised targets average 0, so the constant is N(0, 1)."""
+
+
+class Mean(ABC):
+    """A function m(x) with p parameters."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What its parameters are, in the order of ``values``."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Array:
+        """The natural values of its parameters (p,)."""
+
+    @abstractmethod
+    def with_values(self, values: Array) -> "Mean":
+        """The same function with other parameter values (p,)."""
+
+    @abstractmethod
+    def __call__(self, x: Array) -> Array:
+        """m(x_i), as (n,)."""
+
+    @abstractmethod
+    def value_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+        """m(x_i) (n,), and pull(d (n,)) -> gradients of the parameters (p,) and of x (n, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantMean(Mean):
+    """m(x) = c.
+
+    >>> ConstantMean(value=0.5)(np.zeros((2, 3)))
+    array([0.5, 0.5])
+    """
+
+    parameter: Parameter = CONSTANT_MEAN
+    value: float = 0.0
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return (self.parameter,)
+
+    @property
+    def values(self) -> Array:
+        return np.array([self.value])
+
+    def with_values(self, values: Array) -> "ConstantMean":
+        return ConstantMean(self.parameter, float(values[0]))
+
+    def __call__(self, x: Array) -> Array:
+        return np.full(len(x), self.value)
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+        return self(x), lambda d: (np.array([d.sum()]), np.zeros_like(x))

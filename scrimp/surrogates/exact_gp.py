@@ -1,0 +1,208 @@
+"""Gaussian process regression with dense algebra: the model behind every GP method of moderate size.
+
+    fitted = ExactGP.over(columns).fit(Data(x, y), rng)           # y standardised: see target_transform
+    fitted.posterior(candidates).mean                             # (m, 1)
+    grown = fitted.condition(Data(new_x, new_y))                  # same hyperparameters, the factor grows by blocks
+
+Everything rests on the factor L L^T = K + noise and the whitened residuals w = L^-1 (y - m): growing the data appends rows to
+both, and F fantasies are F columns of w on one factor. The posterior is that of the noise-free function,
+
+    mean(x) = m(x) + k(x)^T alpha,    variance(x) = k(x, x) - |L^-1 k(x)|^2,    alpha = L^-T w.
+
+Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1; leave-one-out: section 5.4.2.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from scrimp.errors import StudyError
+from scrimp.gp.catalog import kernel_by_name
+from scrimp.gp.cholesky import (
+    cholesky,
+    cholesky_in_place,
+    grow,
+    inverse_factor,
+    log_determinant,
+    solve_lower,
+    solve_lower_transposed,
+)
+from scrimp.gp.columns import Column
+from scrimp.gp.marginal_likelihood import HyperparameterPosterior, SearchSettings, maximum_a_posteriori
+from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
+from scrimp.gp.process import MeanAndKernel, Prior
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+
+__all__ = ["NOISE", "ExactGP", "FittedGP"]
+
+NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0))
+"""Noise variance of standardised targets, with the floor that keeps factors well conditioned."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactGP(Surrogate):
+    """A Gaussian process with a learned noise variance, fitted by maximum a posteriori.
+
+    ``Data.noise`` is added to the learned variance. A fit that is handed a ``start`` searches from there alone until the data
+    have grown by half since several starts were last tried; small data are searched from every start each time.
+    """
+
+    prior: Prior
+    noise: Parameter = NOISE
+    search: SearchSettings = field(default_factory=SearchSettings)
+
+    @classmethod
+    def over(cls, columns: Sequence[Column], kernel: str = "matern52-ard") -> "ExactGP":
+        """A constant mean and the kernel of that name over these columns."""
+        return cls(MeanAndKernel(kernel_by_name(kernel, columns)))
+
+    @cached_property
+    def vector(self) -> ParameterVector:
+        """The prior's parameters, then the noise variance."""
+        return ParameterVector((*self.prior.parameters, self.noise))
+
+    def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedGP":
+        posterior = self.hyperparameter_posterior(data)
+        recorded = None if start is None else self.vector.from_json(start["parameters"])
+        explored = 0 if start is None or recorded is None else int(start["explored"])
+        starts = [] if recorded is None else [recorded]
+        if len(data) >= 1.5 * explored:
+            starts += [self.vector.initial]
+            starts += [self.vector.sample(rng) for _ in range(self.search.random_starts)]
+            explored = len(data)
+        return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
+
+    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedGP":
+        values = self.vector.from_json(state["parameters"])
+        if values is None:
+            raise StudyError(
+                f"the recorded fit has parameters {sorted(state['parameters'])} where this model has "
+                f"{self.vector.to_json(self.vector.initial)}; the space or the kernel changed since: fit anew"
+            )
+        return self._fitted(data, values, int(state["explored"]))
+
+    def hyperparameter_posterior(self, data: Data) -> HyperparameterPosterior:
+        """What a fit maximises and a sampler samples."""
+        noise = 0.0 if data.noise is None else data.noise
+        return HyperparameterPosterior(self.prior, self.noise, data.x, _as_columns(data.y), noise)
+
+    def _fitted(self, data: Data, values: Array, explored: int) -> "FittedGP":
+        prior, noise = self.prior.with_values(values[:-1]), float(values[-1])
+        covariance = prior.covariance(data.x, data.x)
+        covariance.flat[:: len(data) + 1] += noise if data.noise is None else noise + data.noise
+        factor = cholesky_in_place(covariance.T)
+        whitened = solve_lower(factor, _as_columns(data.y) - prior.mean(data.x)[:, None])
+        state = {"parameters": self.vector.to_json(values), "explored": explored}
+        return FittedGP(prior, noise, data, factor, whitened, state)
+
+
+def _as_columns(y: Array) -> Array:
+    """(n,) or (n, F) to (n, F)."""
+    return y[:, None] if y.ndim == 1 else y
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGP(FittedSurrogate):
+    """A Gaussian process given data: hyperparameters, the factor (n, n) and the whitened residuals (n, F)."""
+
+    prior: Prior
+    noise: float
+    observed: Data
+    factor: Array
+    whitened: Array
+    recorded: Mapping[str, Any]
+
+    @property
+    def data(self) -> Data:
+        return self.observed
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return self.recorded
+
+    @cached_property
+    def alpha(self) -> Array:
+        """K^-1 (y - m), as (n, F)."""
+        return solve_lower_transposed(self.factor, self.whitened)
+
+    @cached_property
+    def _inverse_factor(self) -> Array:
+        return inverse_factor(self.factor)
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """log p(y | x), averaged over fantasies."""
+        size, fantasies = self.whitened.shape
+        squares = float(np.vdot(self.whitened, self.whitened)) / fantasies
+        return float(-0.5 * (squares + log_determinant(self.factor) + size * np.log(2.0 * np.pi)))
+
+    def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
+        cross = self.prior.covariance(self.observed.x, x)
+        mean = self.prior.mean(x)[:, None] + cross.T @ self.alpha
+        reduced = solve_lower(self.factor, cross)
+        variance = self.prior.variance(x) - np.einsum("ij,ij->j", reduced, reduced)
+        covariance = self.prior.covariance(x, x) - reduced.T @ reduced if joint else None
+        return Posterior(mean, np.maximum(variance, 0.0), covariance)
+
+    def mean(self, x: Array) -> Array:
+        return self.prior.mean(x)[:, None] + self.prior.covariance(x, self.observed.x) @ self.alpha
+
+    def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
+        prior_mean, prior_variance, cross, pull_prior = self.prior.cross_and_pullback(x, self.observed.x)
+        mean = prior_mean[:, None] + cross @ self.alpha
+        reduced = blas.dtrmm(1.0, self._inverse_factor, cross.T, lower=1)  # (n, m)
+        variance = prior_variance - np.einsum("ij,ij->j", reduced, reduced)
+
+        def pull(d_mean: Array, d_variance: Array) -> Array:
+            solved = blas.dtrmm(1.0, self._inverse_factor, reduced, lower=1, trans_a=1).T
+            d_cross = d_mean @ self.alpha.T - 2.0 * d_variance[:, None] * solved
+            return pull_prior(d_mean.sum(1), d_variance, d_cross)
+
+        return Posterior(mean, np.maximum(variance, 0.0)), pull
+
+    def condition(self, data: Data) -> "FittedGP":
+        cross = self.prior.covariance(self.observed.x, data.x)
+        corner = self.prior.covariance(data.x, data.x)
+        corner.flat[:: len(data) + 1] += self.noise if data.noise is None else self.noise + data.noise
+        factor = grow(self.factor, cross, corner)
+        old, targets = len(self.observed), _as_columns(data.y)
+        below, inner = factor[old:, :old], factor[old:, old:]
+        residual = targets - self.prior.mean(data.x)[:, None] - below @ self.whitened
+        added = solve_lower(inner, residual)
+        whitened = np.concatenate([np.broadcast_to(self.whitened, (old, added.shape[1])), added])
+        return FittedGP(self.prior, self.noise, _joined(self.observed, data), factor, whitened, self.recorded)
+
+    def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
+        posterior = self.posterior(x, joint=True)
+        if posterior.mean.shape[1] != 1:
+            raise ValueError(
+                f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]} fantasies"
+            )
+        assert posterior.covariance is not None
+        root = cholesky(posterior.covariance, scale=float(self.prior.variance(x).mean()))
+        return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
+
+    def leave_one_out(self) -> Posterior:
+        """At every observation, the posterior given all the others, hyperparameters fixed: mean (n, F), variance (n,).
+
+        mean_i = y_i - alpha_i / K^-1_ii and variance_i = 1 / K^-1_ii less the observation's own noise.
+        """
+        precision = np.einsum("ij,ij->j", self._inverse_factor, self._inverse_factor)
+        mean = _as_columns(self.observed.y) - self.alpha / precision[:, None]
+        own = self.noise if self.observed.noise is None else self.noise + self.observed.noise
+        return Posterior(mean, np.maximum(1.0 / precision - own, 0.0))
+
+
+def _joined(old: Data, new: Data) -> Data:
+    """Observations one after the other; the old targets are repeated for each fantasy of the new."""
+    y_new, y_old = _as_columns(new.y), _as_columns(old.y)
+    y = np.concatenate([np.broadcast_to(y_old, (len(old), y_new.shape[1])), y_new])
+    noise = None
+    if old.noise is not None or new.noise is not None:
+        parts = [np.zeros(len(part)) if part.noise is None else part.noise for part in (old, new)]
+        noise = np.concatenate(parts)
+    return Data(np.concatenate([old.x, new.x]), y[:, 0] if new.y.ndim == 1 and old.y.ndim == 1 else y, noise)
