@@ -15,6 +15,7 @@ in the log. The store's own clock decides whether a lease has run out; clocks of
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from scrimp.history.events import Event
 
@@ -23,7 +24,10 @@ __all__ = ["EventStore", "Lease", "Storage"]
 
 @dataclass(frozen=True)
 class Lease:
-    """``worker`` on ``host`` with process id ``pid`` runs this attempt; the lease runs out in ``remaining`` seconds."""
+    """``worker`` on ``host`` with process id ``pid`` runs this attempt; the lease runs out in ``remaining`` seconds.
+
+    ``started`` tells the process from a later one with the same id. `liveness.own_lease` fills in host, pid and started.
+    """
 
     trial: int
     attempt: int
@@ -31,6 +35,7 @@ class Lease:
     host: str
     pid: int
     remaining: float
+    started: int = 0
 
 
 class EventStore(ABC):
@@ -69,6 +74,11 @@ class Storage(ABC):
     @abstractmethod
     def url(self) -> str:
         """Where it is, without secrets."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file it lives in, beside which checkpoints may go; None when it is not a file of this machine."""
+        return None
 
     @abstractmethod
     def create(self, name: str, events: Sequence[Event]) -> EventStore:

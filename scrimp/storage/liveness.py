@@ -1,0 +1,64 @@
+"""Which leases belong to processes of this machine that no longer exist, so that their trials can be given out at once.
+
+A process is known by the machine as it was booted, the container's view of process ids, its id, and the moment it started;
+so neither a reused id nor another container of the same name is mistaken for it. Leases of other machines are left to run out.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from scrimp.storage.store import Lease
+
+__all__ = ["dead_leases", "own_lease", "this_host"]
+
+
+@cache
+def this_host() -> str:
+    """Name, boot and process id namespace of this machine: equal strings see the same process ids."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()}/{boot}/{namespace}"
+
+
+def own_lease(trial: int, attempt: int, worker: str, seconds: float) -> Lease:
+    """A lease of this process, to be handed to `EventStore.lease`."""
+    pid = os.getpid()
+    return Lease(trial, attempt, worker, this_host(), pid, seconds, _started(pid) or 0)
+
+
+def dead_leases(leases: Iterable[Lease]) -> list[Lease]:
+    """Those whose process ran on this machine and is gone."""
+    here = this_host()
+    return [lease for lease in leases if lease.host == here and not _alive(lease)]
+
+
+def _alive(lease: Lease) -> bool:
+    started = _started(lease.pid)
+    if started is not None:
+        return started == lease.started
+    if sys.platform == "win32":  # no harmless way to ask: the lease runs out by itself
+        return True
+    try:
+        os.kill(lease.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it is there, but not ours
+    return not lease.started  # its start was known and is no more: it has ended, though nobody fetched its exit code
+
+
+def _started(pid: int) -> int | None:
+    """Clock ticks from boot to the start of a running process; None when it has ended or /proc does not say."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()  # the name before it may contain anything, even blanks and brackets
+    return None if fields[0] in "ZX" else int(fields[19])

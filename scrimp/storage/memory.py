@@ -1,0 +1,121 @@
+"""Studies in the memory of this process: for tests, simulations and one-off calls. Gone when the process ends."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scrimp.history.events import Event
+from scrimp.storage.event_json import decode
+from scrimp.storage.refusals import (
+    check_name,
+    decision_taken,
+    deleted_study,
+    existing_study,
+    lines_of,
+    unknown_study,
+)
+from scrimp.storage.store import EventStore, Lease, Storage
+
+__all__ = ["MemoryStorage"]
+
+
+class MemoryStorage(Storage):
+    """Every instance is private to whoever holds it; threads may share it.
+
+    >>> MemoryStorage().names()
+    []
+    """
+
+    def __init__(self) -> None:
+        self._studies: dict[str, _MemoryStore] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return "memory://"
+
+    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+        store = _MemoryStore(check_name(name), decode(lines_of(events, first=True), name))
+        with self._lock:
+            if self._studies.setdefault(name, store) is not store:
+                raise existing_study(name, self.url)
+        return store
+
+    def open(self, name: str) -> EventStore:
+        with self._lock:
+            if name not in self._studies:
+                raise unknown_study(name, list(self._studies), self.url)
+            return self._studies[name]
+
+    def names(self) -> list[str]:
+        with self._lock:
+            return list(self._studies)
+
+    def delete(self, name: str) -> None:
+        store = self.open(name)
+        with self._lock:
+            self._studies.pop(name, None)
+        assert isinstance(store, _MemoryStore)
+        store.forget()
+
+    def close(self) -> None:
+        """Nothing to release: the studies live as long as this object."""
+
+
+class _MemoryStore(EventStore):
+    """Events pass through their JSON form, so that what comes back is what any other store would give."""
+
+    def __init__(self, name: str, events: list[Event]) -> None:
+        self._name = name
+        self._events = events
+        self._decisions: set[int] = set()
+        self._leases: dict[int, Lease] = {}  # `remaining` holds the moment at which the lease runs out
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+        stored = decode(lines_of(events, decision), self._name)
+        with self._lock:
+            log = self._log()
+            if decision is not None:
+                if decision in self._decisions:
+                    raise decision_taken(self._name, decision)
+                self._decisions.add(decision)
+            log.extend(stored)
+            return len(log)
+
+    def read(self, start: int = 0) -> list[Event]:
+        with self._lock:
+            return self._log()[start:]
+
+    def lease(self, lease: Lease) -> None:
+        with self._lock:
+            self._log()
+            held = self._leases.get(lease.trial)
+            if held is None or held.attempt <= lease.attempt:
+                self._leases[lease.trial] = replace(lease, remaining=time.monotonic() + lease.remaining)
+
+    def release(self, trial: int, attempt: int) -> None:
+        with self._lock:
+            if trial in self._leases and self._leases[trial].attempt == attempt:
+                del self._leases[trial]
+
+    def leases(self) -> list[Lease]:
+        with self._lock:
+            self._log()
+            now = time.monotonic()
+            return [replace(lease, remaining=lease.remaining - now) for _, lease in sorted(self._leases.items())]
+
+    def forget(self) -> None:
+        """The study was deleted; whoever still holds this store is told so."""
+        with self._lock:
+            self._events = []
+
+    def _log(self) -> list[Event]:
+        if not self._events:  # every study begins with an event, so an empty log is a deleted one
+            raise deleted_study(self._name, "memory://")
+        return self._events

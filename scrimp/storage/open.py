@@ -1,0 +1,68 @@
+"""From a URL to a storage.
+
+memory://                     private to this process, gone afterwards
+sqlite:///scrimp.db           a file, relative to the current folder; sqlite:////tmp/scrimp.db is absolute
+"""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from scrimp.errors import StorageError
+from scrimp.storage.memory import MemoryStorage
+from scrimp.storage.sqlite import SqliteStorage
+from scrimp.storage.store import Storage
+
+__all__ = ["open_storage", "without_secrets"]
+
+
+def open_storage(url: str) -> Storage:
+    """The storage at ``url``; nothing is created before the first study is.
+
+    >>> open_storage("memory://").url
+    'memory://'
+    """
+    if not isinstance(url, str) or "://" not in url:
+        example = f"sqlite:///{url}" if isinstance(url, str) and url else "sqlite:///scrimp.db"
+        raise StorageError(
+            f"storage is {without_secrets(str(url))!r}, which is no URL; write {without_secrets(example)}"
+        )
+    scheme, _, rest = url.partition("://")
+    if scheme not in SCHEMES:
+        near = get_close_matches(scheme.lower(), SCHEMES, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]}://?" if near else ""
+        raise StorageError(
+            f"storage {without_secrets(url)!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}"
+        )
+    return SCHEMES[scheme](rest, url)
+
+
+def without_secrets(url: str) -> str:
+    """``url`` as it may be shown: without password and without options.
+
+    >>> without_secrets("postgresql://ann:secret@db.example/hpo?sslpassword=x")
+    'postgresql://ann@db.example/hpo'
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "", url
+    user, at, place = rest.rpartition("@")  # the last one: a password may contain the others
+    return scheme + separator + user.partition(":")[0] + at + place.partition("?")[0]
+
+
+def _memory(rest: str, url: str) -> Storage:
+    if rest:
+        raise StorageError(f"storage {url!r} names something; memory:// has no name, since nobody else can reach it")
+    return MemoryStorage()
+
+
+def _sqlite(rest: str, url: str) -> Storage:
+    path = rest.removeprefix("/")
+    if path == rest or not path or path == ":memory:":
+        raise StorageError(
+            f"storage {url!r} names no file; write sqlite:///scrimp.db (relative), sqlite:////data/scrimp.db (absolute), "
+            "or memory:// for a study that need not last"
+        )
+    return SqliteStorage(path)
+
+
+SCHEMES: dict[str, Callable[[str, str], Storage]] = {"memory": _memory, "sqlite": _sqlite}

@@ -1,0 +1,60 @@
+"""What every store refuses, in the same words: bad names, unknown studies, decisions that were taken already."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from scrimp.errors import Conflict, StorageError, StudyError
+from scrimp.history.events import Event
+from scrimp.storage.event_json import encode
+
+__all__ = ["check_name", "decision_taken", "deleted_study", "existing_study", "lines_of", "unknown_study"]
+
+LONGEST_NAME = 200
+
+
+def check_name(name: str) -> str:
+    """``name`` itself when a study may have it: 1 to 200 printable characters, not all blank."""
+    if not isinstance(name, str) or not name.strip():
+        raise StudyError(f"study name is {name!r}; give it a name of 1 to {LONGEST_NAME} characters")
+    if len(name) > LONGEST_NAME:
+        raise StudyError(f"study name {name[:30]!r}… has {len(name)} characters; at most {LONGEST_NAME} are allowed")
+    if not name.isprintable():
+        bad = next(character for character in name if not character.isprintable())
+        raise StudyError(f"study name {name!r} contains {bad!r}; use printable characters and plain spaces only")
+    return name
+
+
+def lines_of(events: Sequence[Event], decision: int | None = None, *, first: bool = False) -> list[str]:
+    """The lines of a batch; only a batch without a number may be empty, and not the ``first`` of a study."""
+    lines = encode(events)
+    if not lines and (first or decision is not None):
+        what = "a new study" if first else f"decision {decision}"
+        raise StorageError(f"{what} came without events; it needs at least one to be seen in the log")
+    return lines
+
+
+def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
+    """There is no such study, but perhaps one of a similar name."""
+    near = get_close_matches(name, names, n=3)
+    if near:
+        hint = "did you mean " + " or ".join(repr(other) for other in near) + "?"
+    else:
+        hint = f"it holds {len(names)} studies: `scrimp studies` lists them" if names else "it holds no study yet"
+    return StudyError(f"no study {name!r} in {url}; {hint}")
+
+
+def existing_study(name: str, url: str) -> StudyError:
+    """The name is taken."""
+    return StudyError(
+        f"study {name!r} exists already in {url}; choose another name, pass load_if_exists=True, or delete it first"
+    )
+
+
+def deleted_study(name: str, url: str) -> StudyError:
+    """It was there when it was opened."""
+    return StudyError(f"study {name!r} was deleted from {url} while in use; create it again to go on")
+
+
+def decision_taken(name: str, decision: int) -> Conflict:
+    """Somebody was quicker."""
+    return Conflict(f"decision {decision} of study {name!r} was taken by somebody else: read on and decide again")

@@ -1,0 +1,156 @@
+"""Studies in one SQLite file: the default. Any number of threads and processes of one machine may share it.
+
+Each batch is one transaction with one flush to disk (write-ahead log, synchronous=FULL): durable when `append` returns, never
+torn, whoever is killed. Decision numbers are unique by index. SQLite's own clock dates the leases.
+
+    storage = SqliteStorage("scrimp.db")
+    store = storage.open("digits")
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from scrimp.history.events import Event
+from scrimp.storage.event_json import decode
+from scrimp.storage.refusals import (
+    check_name,
+    decision_taken,
+    deleted_study,
+    existing_study,
+    lines_of,
+    unknown_study,
+)
+from scrimp.storage.sqlite_file import SqliteFile
+from scrimp.storage.store import EventStore, Lease, Storage
+
+__all__ = ["SqliteStorage"]
+
+NOW = "(julianday('now') - 2440587.5) * 86400.0"  # seconds since 1970, in every version of SQLite
+
+
+class SqliteStorage(Storage):
+    """The studies in the file at ``path``, which the first study creates; ``patience`` is how long to wait for a lock."""
+
+    def __init__(self, path: str | PathLike[str], patience: float = 60.0) -> None:
+        self._file = SqliteFile(Path(path).expanduser().absolute(), patience)
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self._file.path}"
+
+    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+        check_name(name)
+        lines = lines_of(events, first=True)
+        with self._file.transaction(create=True) as connection:
+            try:
+                study = connection.execute("INSERT INTO studies (name) VALUES (?)", (name,)).lastrowid
+            except sqlite3.IntegrityError:
+                raise existing_study(name, self.url) from None
+            assert study is not None
+            _insert(connection, study, 0, lines, None)
+        return _SqliteStore(self._file, name, study)
+
+    def open(self, name: str) -> EventStore:
+        return _SqliteStore(self._file, name, self._study(name))
+
+    def names(self) -> list[str]:
+        return [name.decode() for (name,) in self._file.rows("SELECT name FROM studies ORDER BY id")]
+
+    def delete(self, name: str) -> None:
+        study = self._study(name)
+        with self._file.transaction() as connection:
+            connection.execute("DELETE FROM studies WHERE id = ?", (study,))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _study(self, name: str) -> int:
+        found = self._file.rows("SELECT id FROM studies WHERE name = ?", name)
+        if not found:
+            raise unknown_study(name, self.names(), self.url)
+        return int(found[0][0])
+
+
+class _SqliteStore(EventStore):
+    def __init__(self, file: SqliteFile, name: str, study: int) -> None:
+        self._file = file
+        self._name = name
+        self._study = study
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+        lines = lines_of(events, decision)
+        with self._file.transaction() as connection:
+            length = self._length(connection)
+            try:
+                _insert(connection, self._study, length, lines, decision)
+            except sqlite3.IntegrityError:
+                if decision is None:
+                    raise
+                raise decision_taken(self._name, decision) from None
+        return length + len(lines)
+
+    def read(self, start: int = 0) -> list[Event]:
+        query = "SELECT event FROM events WHERE study = ? AND position >= ? ORDER BY position"
+        found = self._file.rows(query, self._study, start)
+        if not found:
+            self._check_exists()
+        return decode((line for (line,) in found), self._name, start)
+
+    def lease(self, lease: Lease) -> None:
+        with self._file.transaction() as connection:
+            self._length(connection)
+            connection.execute(
+                f"INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?, ?, ? + {NOW}) ON CONFLICT (study, trial) DO UPDATE SET "
+                "attempt = excluded.attempt, worker = excluded.worker, host = excluded.host, pid = excluded.pid, "
+                "started = excluded.started, expires = excluded.expires WHERE excluded.attempt >= attempt",
+                (
+                    self._study,
+                    lease.trial,
+                    lease.attempt,
+                    lease.worker,
+                    lease.host,
+                    lease.pid,
+                    lease.started,
+                    lease.remaining,
+                ),
+            )
+
+    def release(self, trial: int, attempt: int) -> None:
+        with self._file.transaction() as connection:
+            connection.execute(
+                "DELETE FROM leases WHERE study = ? AND trial = ? AND attempt = ?", (self._study, trial, attempt)
+            )
+
+    def leases(self) -> list[Lease]:
+        query = f"SELECT trial, attempt, worker, host, pid, expires - {NOW}, started FROM leases WHERE study = ? ORDER BY trial"
+        found = self._file.rows(query, self._study)
+        if not found:
+            self._check_exists()
+        return [
+            Lease(trial, attempt, worker.decode(), host.decode(), pid, remaining, started)
+            for trial, attempt, worker, host, pid, remaining, started in found
+        ]
+
+    def _length(self, connection: sqlite3.Connection) -> int:
+        (last,) = connection.execute("SELECT max(position) FROM events WHERE study = ?", (self._study,)).fetchone()
+        if last is None:  # every study begins with an event
+            raise deleted_study(self._name, f"sqlite:///{self._file.path}")
+        return int(last) + 1
+
+    def _check_exists(self) -> None:
+        if not self._file.rows("SELECT 1 FROM studies WHERE id = ?", self._study):
+            raise deleted_study(self._name, f"sqlite:///{self._file.path}")
+
+
+def _insert(connection: sqlite3.Connection, study: int, length: int, lines: list[str], decision: int | None) -> None:
+    """The batch's first event carries the number of its decision."""
+    connection.executemany(
+        "INSERT INTO events (study, position, decision, event) VALUES (?, ?, ?, ?)",
+        ((study, length + index, None if index else decision, line) for index, line in enumerate(lines)),
+    )

@@ -1,0 +1,319 @@
+"""What every storage must do. An implementation inherits the battery and says how to make one:
+
+    class TestMyStorage(DurableStorageContract):
+        @pytest.fixture
+        def storage(self, tmp_path):
+            return MyStorage(tmp_path)
+
+`StorageContract` is for all; `DurableStorageContract` adds what must hold across processes. A storage is pickled to reach
+another process.
+"""
+
+import multiprocessing
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scrimp.errors import Conflict, StorageError, StudyError
+from scrimp.history import events as happened
+from scrimp.history.events import BudgetGranted, Ended, Enqueued, Event, Noted, Reported, StudyCreated, TrialAdded
+from scrimp.storage.store import EventStore, Lease, Storage
+
+__all__ = ["DurableStorageContract", "StorageContract", "first_event"]
+
+EVERY_KIND: list[Event] = [
+    happened.StudyChanged(totals={"n_trials": 30}, time=1.5),
+    happened.SourceAttached(study="ältere Studie 'x'; --", length=7, digest="ab" * 32),
+    Enqueued(config={"lr": 1e-300, "n": 2**53 + 1, "kind": 'quo"te\\\n\x00\u2028💡', "flag": True, "none": None}),
+    Noted(decision=0, seen=1, notes={"fit": {"length_scales": [0.1, 1e308, -0.0]}, "text": ""}),
+    TrialAdded(trial=0, config={"lr": 0.1 + 0.2}, tag={"bracket": 1, "slot": [3, {"deep": None}]}, continue_from=0),
+    BudgetGranted(trial=0, budget=3.0, attempt=2, worker="host-1"),
+    Reported(trial=0, step=1.0, metrics={"loss": 0.25, "memory": None}, stderr=0.5, cost=12.0, time=1e9),
+    Ended(trial=0, status="failed", message="Traceback …\n  ValueError: x"),
+    happened.Lost(trial=0, attempt=2, message="no sign of life"),
+]
+
+BAD_NAMES = ["", "   ", "a\nb", "tab\t", "nul\0", "bell\x07", "\x7f", "x" * 201, "\ud800", "zero\u200bwidth"]
+
+
+def first_event(name: str) -> StudyCreated:
+    """An event a study may begin with."""
+    return StudyCreated(name=name, problem={"metric": "loss"}, method={"name": "random"}, versions={"scrimp": "0"})
+
+
+def report(trial: int, step: float = 1.0) -> Reported:
+    """Something that comes without a decision."""
+    return Reported(trial=trial, step=step, metrics={"loss": trial + step / 1000})
+
+
+def decide(store: EventStore, taker: int, rounds: int) -> list[int]:
+    """Take part in ``rounds`` numbered decisions like a worker would; return the numbers won."""
+    won, length, number = [], 0, 0
+    while number < rounds:
+        news = store.read(length)
+        length += len(news)
+        number = max([number, *(event.decision + 1 for event in news if isinstance(event, Noted))])
+        if number >= rounds:
+            break
+        batch = [
+            Noted(decision=number, seen=length, notes={"by": taker}),
+            TrialAdded(trial=number, config={"by": taker}),
+        ]
+        try:
+            store.append(batch, decision=number)
+            won.append(number)
+        except Conflict:
+            continue
+        store.append([report(number, step) for step in (1.0, 2.0)])
+    return won
+
+
+def check_race(events: list[Event], won: list[list[int]], rounds: int) -> None:
+    """No event lost, repeated or torn from its batch; every number won once."""
+    assert sorted(number for numbers in won for number in numbers) == list(range(rounds))
+    winner = {number: taker for taker, numbers in enumerate(won) for number in numbers}
+    notes = [index for index, event in enumerate(events) if isinstance(event, Noted)]
+    assert [events[index].decision for index in notes] == list(range(rounds))  # type: ignore[union-attr]
+    for number, index in enumerate(notes):
+        note, added = events[index], events[index + 1]
+        assert isinstance(note, Noted) and isinstance(added, TrialAdded)
+        assert note.notes["by"] == winner[number] and added.trial == number and added.config["by"] == winner[number]
+        assert note.seen <= index
+    steps = [(event.trial, event.step) for event in events if isinstance(event, Reported)]
+    assert sorted(steps) == [(number, step) for number in range(rounds) for step in (1.0, 2.0)]
+    assert len(events) == 1 + 4 * rounds
+
+
+class StorageContract:
+    """What a storage does within one process."""
+
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        """An empty storage; every implementation gives its own."""
+        raise NotImplementedError("override the fixture `storage`")
+
+    @pytest.fixture
+    def store(self, storage: Storage) -> EventStore:
+        """A study in it."""
+        return storage.create("digits", [first_event("digits")])
+
+    def test_begins_empty(self, storage: Storage) -> None:
+        assert storage.names() == []
+
+    def test_names_oldest_first(self, storage: Storage) -> None:
+        for name in ("zebra", "ant", "möwe 'x'; DROP TABLE events; -- %s ? {}", "x" * 200, "../up", "a/b"):
+            assert storage.create(name, [first_event(name)]).name == name
+        assert storage.names() == ["zebra", "ant", "möwe 'x'; DROP TABLE events; -- %s ? {}", "x" * 200, "../up", "a/b"]
+        for name in storage.names():
+            assert storage.open(name).read() == [first_event(name)]
+
+    @pytest.mark.parametrize("name", BAD_NAMES)
+    def test_refuses_bad_names(self, storage: Storage, name: str) -> None:
+        with pytest.raises(StudyError, match="study name"):
+            storage.create(name, [first_event("x")])
+        assert storage.names() == []
+
+    def test_refuses_a_taken_name(self, storage: Storage, store: EventStore) -> None:
+        with pytest.raises(StudyError, match="'digits' exists already"):
+            storage.create("digits", [first_event("digits"), Enqueued(config={})])
+        assert store.read() == [first_event("digits")]
+
+    def test_unknown_study_names_the_nearest(self, storage: Storage, store: EventStore) -> None:
+        with pytest.raises(StudyError, match=r"no study 'digitz'.*did you mean 'digits'"):
+            storage.open("digitz")
+        with pytest.raises(StudyError, match="no study 'other'"):
+            storage.delete("other")
+
+    def test_unknown_study_in_an_empty_storage(self, storage: Storage) -> None:
+        with pytest.raises(StudyError, match="holds no study yet"):
+            storage.open("digits")
+
+    def test_a_study_needs_a_first_event(self, storage: Storage) -> None:
+        with pytest.raises(StorageError, match="without events"):
+            storage.create("digits", [])
+        assert storage.names() == []
+
+    def test_append_and_read(self, storage: Storage, store: EventStore) -> None:
+        assert store.append([report(0), report(1)]) == 3
+        assert store.append([report(2)]) == 4
+        whole = [first_event("digits"), report(0), report(1), report(2)]
+        for start in range(6):
+            assert store.read(start) == whole[start:]
+        assert storage.open("digits").read() == whole
+
+    def test_every_kind_of_event_comes_back(self, store: EventStore) -> None:
+        assert store.append(EVERY_KIND) == 1 + len(EVERY_KIND)
+        assert store.read(1) == EVERY_KIND
+
+    def test_numbers_become_plain(self, store: EventStore) -> None:
+        metrics: dict[str, Any] = {
+            "nan": float("nan"),
+            "inf": -float("inf"),
+            "numpy": np.float32(0.5),
+            "wide": np.float64(0.1),
+        }
+        store.append([Reported(trial=0, step=1, metrics=metrics), Enqueued(config={"n": np.int64(3), "pair": (1, 2)})])
+        reported, enqueued = store.read(1)
+        assert isinstance(reported, Reported) and isinstance(enqueued, Enqueued)
+        assert reported.metrics == {"nan": None, "inf": None, "numpy": 0.5, "wide": 0.1}
+        assert enqueued.config == {"n": 3, "pair": [1, 2]}
+        assert [type(value) for value in enqueued.config.values()] == [int, list]
+
+    @pytest.mark.parametrize(
+        "bad", [Enqueued(config={"x": object()}), report(0, float("nan")), Enqueued(config={"x": "\ud800"})]
+    )
+    def test_what_cannot_be_stored_stores_nothing(self, store: EventStore, bad: Event) -> None:
+        with pytest.raises(StorageError, match="cannot be stored"):
+            store.append([report(0), bad], decision=0)
+        assert store.read() == [first_event("digits")]
+        assert store.append([report(0)], decision=0) == 2
+
+    def test_changing_an_event_later_changes_nothing(self, store: EventStore) -> None:
+        config = {"lr": 0.1}
+        store.append([Enqueued(config=config)])
+        config["lr"] = 9.0
+        assert store.read(1) == [Enqueued(config={"lr": 0.1})]
+
+    def test_empty_batches(self, store: EventStore) -> None:
+        assert store.append([]) == 1
+        with pytest.raises(StorageError, match="decision 3 came without events"):
+            store.append([], decision=3)
+
+    def test_the_first_to_append_a_decision_wins(self, storage: Storage, store: EventStore) -> None:
+        assert store.append([report(0), report(1)], decision=0) == 3
+        with pytest.raises(Conflict, match="decision 0 of study 'digits'"):
+            storage.open("digits").append([report(2)], decision=0)
+        assert store.append([report(3)], decision=1) == 4
+        assert store.read(1) == [report(0), report(1), report(3)]
+
+    def test_studies_are_apart(self, storage: Storage, store: EventStore) -> None:
+        other = storage.create("other", [first_event("other")])
+        store.append([report(0)], decision=0)
+        other.append([report(1)], decision=0)
+        other.lease(Lease(1, 1, "w", "h", 1, 60.0))
+        assert store.read(1) == [report(0)] and other.read(1) == [report(1)]
+        assert store.leases() == [] and len(other.leases()) == 1
+
+    def test_delete(self, storage: Storage, store: EventStore) -> None:
+        storage.create("other", [first_event("other")])
+        storage.delete("digits")
+        assert storage.names() == ["other"]
+        with pytest.raises(StudyError, match="no study 'digits'"):
+            storage.open("digits")
+
+    def test_a_deleted_study_stays_deleted(self, storage: Storage, store: EventStore) -> None:
+        store.lease(Lease(0, 1, "w", "h", 1, 60.0))
+        storage.delete("digits")
+        again = storage.create("digits", [first_event("digits")])
+        uses: list[Callable[[], object]] = [
+            lambda: store.append([report(0)]),
+            lambda: store.append([]),
+            store.read,
+            lambda: store.lease(Lease(0, 1, "w", "h", 1, 60.0)),
+            store.leases,
+        ]
+        for use in uses:
+            with pytest.raises(StudyError, match="'digits' was deleted"):
+                use()
+        store.release(0, 1)
+        assert again.read() == [first_event("digits")] and again.leases() == []
+
+    def test_leases_by_trial(self, store: EventStore) -> None:
+        assert store.leases() == []
+        store.lease(Lease(3, 1, "worker ü", "host/boot/1", 7, 60.0, started=99))
+        store.lease(Lease(1, 2, "w", "h", 2**31, 0.5))
+        first, second = store.leases()
+        assert (first.trial, first.attempt, first.pid) == (1, 2, 2**31) and 0 < first.remaining <= 0.5
+        assert second == Lease(3, 1, "worker ü", "host/boot/1", 7, second.remaining, started=99)
+        assert 55 < second.remaining <= 60
+
+    def test_leases_renew_and_run_out(self, store: EventStore) -> None:
+        store.lease(Lease(0, 1, "w", "h", 1, 60.0))
+        store.lease(Lease(0, 1, "w", "h", 1, 0.0))
+        time.sleep(0.02)
+        (ran_out,) = store.leases()
+        assert -30 < ran_out.remaining < 0
+        store.lease(Lease(0, 1, "w", "h", 1, 30.0))
+        (renewed,) = store.leases()
+        assert 20 < renewed.remaining <= 30
+
+    def test_a_newer_attempt_replaces_an_older_one(self, store: EventStore) -> None:
+        store.lease(Lease(0, 1, "old", "h", 1, 60.0))
+        store.lease(Lease(0, 2, "new", "h", 2, 60.0))
+        store.lease(Lease(0, 1, "old", "h", 1, 600.0))
+        (held,) = store.leases()
+        assert (held.attempt, held.worker, held.pid) == (2, "new", 2) and held.remaining <= 60
+
+    def test_release(self, store: EventStore) -> None:
+        store.lease(Lease(0, 2, "w", "h", 1, 60.0))
+        store.release(0, 1)
+        store.release(5, 1)
+        assert len(store.leases()) == 1
+        store.release(0, 2)
+        store.release(0, 2)
+        assert store.leases() == []
+
+    def test_threads_race_for_decisions(self, store: EventStore) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            won = list(pool.map(lambda taker: decide(store, taker, 20), range(4)))
+        check_race(store.read(), won, 20)
+
+    def test_threads_create_one_study(self, storage: Storage) -> None:
+        ready = threading.Barrier(4)
+
+        def create(taker: int) -> bool:
+            ready.wait()
+            try:
+                storage.create("same", [first_event("same"), Enqueued(config={"by": taker})])
+            except StudyError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(4) as pool:
+            made = list(pool.map(create, range(4)))
+        assert sum(made) == 1
+        assert storage.open("same").read(1) == [Enqueued(config={"by": made.index(True)})]
+
+    def test_close_twice(self, storage: Storage) -> None:
+        storage.close()
+        storage.close()
+
+
+class DurableStorageContract(StorageContract):
+    """What a storage does that outlives its process."""
+
+    def test_reopened_storage_has_everything(self, storage: Storage, store: EventStore) -> None:
+        store.append(EVERY_KIND, decision=0)
+        store.lease(Lease(0, 1, "w", "h", 1, 60.0))
+        again = pickle.loads(pickle.dumps(storage))
+        storage.close()
+        reopened = again.open("digits")
+        assert again.names() == ["digits"] and reopened.read(1) == EVERY_KIND
+        assert len(reopened.leases()) == 1
+        with pytest.raises(Conflict):
+            reopened.append([report(0)], decision=0)
+        again.close()
+
+    def test_a_pickled_store_reaches_the_same_study(self, store: EventStore) -> None:
+        copy = pickle.loads(pickle.dumps(store))
+        copy.append([report(0)])
+        assert store.read(1) == [report(0)] and copy.name == store.name
+
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # newer Pythons warn when other threads exist
+    @pytest.mark.parametrize("method", ["spawn", "fork"])
+    def test_processes_race_for_decisions(self, storage: Storage, store: EventStore, method: str) -> None:
+        store.append([])  # a connection is open while the processes start
+        context = multiprocessing.get_context(method)
+        with context.Pool(3) as pool:
+            won = pool.starmap(_decide_in_process, [(store, taker, 12) for taker in range(3)], chunksize=1)
+        check_race(store.read(), won, 12)
+
+
+def _decide_in_process(store: EventStore, taker: int, rounds: int) -> list[int]:
+    return decide(store, taker, rounds)

@@ -1,0 +1,18 @@
+"""The SQLite storage keeps the contract, across threads and processes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scrimp.storage.sqlite import SqliteStorage
+from scrimp.storage.store import Storage
+from scrimp.testing.storages import DurableStorageContract
+
+
+class TestSqliteStorage(DurableStorageContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Iterator[Storage]:
+        storage = SqliteStorage(tmp_path / "with space & ü?#%.db")
+        yield storage
+        storage.close()
