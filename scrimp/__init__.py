@@ -1,1 +1,48 @@
-"""scrimp: find the best model on the fewest evaluations."""
+"""scrimp: find the best model on the fewest evaluations.
+
+    import scrimp
+
+    space = scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True), layers=scrimp.Int(1, 8))
+    result = scrimp.minimize(lambda params: train(**params), space, n_trials=50, seed=0)
+
+Importing it loads NumPy and nothing heavier; models, plots and servers are loaded where they are used.
+"""
+
+from scrimp import errors
+from scrimp.history.problem import AtLeast, AtMost, Budget
+from scrimp.history.trial import Trial
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.space import Pool, Space
+from scrimp.tuning.catalog import Method
+from scrimp.tuning.minimize import Result, maximize, minimize
+from scrimp.tuning.stopping import NoImprovement, Seconds, TargetReached, Trials
+from scrimp.tuning.studies import create_study, delete_study, load_study, studies
+from scrimp.tuning.study import Study
+
+__all__ = [
+    "AtLeast",
+    "AtMost",
+    "Budget",
+    "Categorical",
+    "Constant",
+    "Float",
+    "Int",
+    "Method",
+    "NoImprovement",
+    "Ordinal",
+    "Pool",
+    "Result",
+    "Seconds",
+    "Space",
+    "Study",
+    "TargetReached",
+    "Trial",
+    "Trials",
+    "create_study",
+    "delete_study",
+    "errors",
+    "load_study",
+    "maximize",
+    "minimize",
+    "studies",
+]

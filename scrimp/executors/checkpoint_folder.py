@@ -1,8 +1,8 @@
 """Where a trial keeps its checkpoints, and which of them is committed.
 
-The objective saves into ``work-A``, a folder of its attempt. A report commits what was saved before it, as ``step-N``. Whoever takes
-the trial up again gets the committed state back, so a kill between save and report repeats at most one step and never loses
-one; and a worker that lingers after it was given up cannot spoil what its successor reads.
+The objective saves into ``work-A``, a folder of its attempt. A report commits what was saved before it, as ``step-N``. Whoever
+takes the trial up again gets the committed state back, so a kill between save and report repeats at most one step and never
+loses one; and a worker that lingers after it was given up cannot spoil what its successor reads.
 
     folder/
       work-2/      what the objective of the second attempt reads and writes
@@ -29,6 +29,11 @@ class CheckpointFolder:
         """The newest committed step and its folder."""
         return max(self._steps(), default=None)
 
+    @property
+    def holds_state(self) -> bool:
+        """Whether ``work`` has anything in it."""
+        return self.work.is_dir() and any(self.work.iterdir())
+
     def prepare(self, begin: float, continue_from: Path | None = None) -> float:
         """Make ``work`` hold the newest state committed at or before ``begin``; return its step, 0 when there is none."""
         for earlier in self.root.glob("work-*"):
@@ -38,9 +43,7 @@ class CheckpointFolder:
         if source is None and continue_from is not None:
             parent = CheckpointFolder(continue_from).committed
             source = None if parent is None else parent[1]
-        if source is None:
-            self.work.mkdir(parents=True)
-        else:
+        if source is not None:
             shutil.copytree(source, self.work)
         self._saved = _listing(self.work)
         return step

@@ -77,13 +77,14 @@ class RunContext:
     @property
     def resumed(self) -> bool:
         """Whether ``checkpoint_dir`` holds a state to go on from."""
-        return self._folder is not None and any(self._folder.work.iterdir())
+        return self._folder is not None and self._folder.holds_state
 
     @property
     def checkpoint_dir(self) -> Path:
         """A folder of this trial's own that survives pauses; what is saved before a report is committed by it."""
         if self._folder is None:
             raise ReportError("this study keeps no checkpoints; give optimize a storage on disk")
+        self._folder.work.mkdir(parents=True, exist_ok=True)
         return self._folder.work
 
     @property

@@ -29,6 +29,8 @@ from scrimp.history.events import (
 )
 from scrimp.history.problem import Problem
 from scrimp.history.trial import STATUSES, Observation, Trial
+from scrimp.space.growth import upgrade
+from scrimp.space.space import Space
 
 __all__ = ["Fold", "State"]
 
@@ -102,11 +104,20 @@ class State:
 
     def _changed(self, event: StudyChanged) -> None:
         if event.problem is not None:
-            self.problem = Problem.from_json(event.problem)
+            old, self.problem = self.problem, Problem.from_json(event.problem)
+            if old is not None and old.space != self.problem.space:
+                self._move_to(old.space, self.problem.space)
         if event.method is not None:
             self.method = event.method
         if event.totals is not None:
             self.totals = {**self.totals, **event.totals}
+
+    def _move_to(self, old: Space, new: Space) -> None:
+        """Give every trial its place in a space that grew; one that fits no longer keeps its configuration as it was."""
+        for number, trial in enumerate(self.trials):
+            config = upgrade(trial.config, old, new)
+            if config is not None:
+                self.trials[number] = replace(trial, config=config)
 
     def _added(self, event: TrialAdded) -> Trial:
         if event.trial != len(self.trials):

@@ -148,7 +148,7 @@ class Problem:
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> "Problem":
         """The problem that `to_json` wrote."""
-        rules = {"at_most": AtMost, "at_least": AtLeast}
+        rules: dict[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
         return Problem(
             space=Space.from_json(record["space"]),
             metric=record["metric"],

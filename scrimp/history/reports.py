@@ -36,15 +36,15 @@ def as_metrics(result: Any, metric: str) -> dict[str, float]:
 
 
 def _as_float(name: str, value: Any) -> float:
-    if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        return float(value)
-    try:
-        array_item = value.item()  # NumPy and torch scalars
-    except (AttributeError, ValueError, RuntimeError, TypeError):
-        array_item = None
-    if isinstance(array_item, bool) or not isinstance(array_item, int | float):
+    number = value
+    if not isinstance(value, numbers.Real):
+        try:
+            number = value.item()  # NumPy and torch scalars
+        except (AttributeError, ValueError, RuntimeError, TypeError):
+            number = None
+    if isinstance(number, bool) or not isinstance(number, numbers.Real):
         raise ReportError(f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a number")
-    return float(array_item)
+    return float(number)
 
 
 def report_events(report: Reported, metric: str) -> list[Event]:

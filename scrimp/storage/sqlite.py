@@ -40,6 +40,10 @@ class SqliteStorage(Storage):
     def url(self) -> str:
         return f"sqlite:///{self._file.path}"
 
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
     def create(self, name: str, events: Sequence[Event]) -> EventStore:
         check_name(name)
         lines = lines_of(events, first=True)

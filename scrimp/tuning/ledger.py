@@ -5,7 +5,6 @@ Reading and appending interleave with other processes; positions in the log, not
 
 import os
 import socket
-import threading
 from collections.abc import Iterator, Sequence
 
 from scrimp.errors import Conflict
@@ -14,8 +13,8 @@ from scrimp.history.events import Ended, Event, Lost
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Policy, Resume, Start, Wait
-from scrimp.storage.leases import gone
-from scrimp.storage.store import EventStore, Lease
+from scrimp.storage.liveness import dead_leases, own_lease
+from scrimp.storage.store import EventStore
 from scrimp.tuning.decisions import decision_events, next_decision
 
 __all__ = ["MOST_ATTEMPTS", "Ledger"]
@@ -79,14 +78,15 @@ class Ledger:
 
     def hold(self, trial: Trial, seconds: float) -> None:
         """Take or renew this process's lease of a running trial."""
-        self.store.lease(Lease(trial.id, trial.attempt, trial.worker, socket.gethostname(), os.getpid(), seconds))
+        self.store.lease(own_lease(trial.id, trial.attempt, trial.worker, seconds))
 
     def reclaim(self) -> None:
         """Mark the trials of vanished workers as lost, so that somebody takes them up; too often lost is failed."""
-        self.refresh()
-        for lease in self.store.leases():
-            if not gone(lease):
-                continue
+        leases = self.store.leases()
+        gone = [*dead_leases(leases), *(lease for lease in leases if lease.remaining < 0)]
+        if gone:
+            self.refresh()
+        for lease in dict.fromkeys(gone):
             trial = self._history.trials[lease.trial]
             if trial.status == "running" and trial.attempt == lease.attempt:
                 self.append([self._loss(trial)])
@@ -103,44 +103,3 @@ class Ledger:
             return Ended(trial=trial.id, status="failed", message=message, attempt=trial.attempt, time=self.clock())
         message = f"worker {trial.worker} vanished"
         return Lost(trial=trial.id, attempt=trial.attempt, message=message, time=self.clock())
-
-
-class Heartbeat:
-    """A thread that renews the leases of running trials while the objective computes."""
-
-    def __init__(self, ledger: Ledger, seconds: float) -> None:
-        self._ledger = ledger
-        self._seconds = seconds
-        self._trials: dict[int, Trial] = {}
-        self._lock = threading.Lock()
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-        self._thread.start()
-
-    def add(self, trial: Trial) -> None:
-        """Hold this trial from now on."""
-        self._ledger.hold(trial, self._seconds)
-        with self._lock:
-            self._trials[trial.id] = trial
-
-    def remove(self, trial: Trial) -> None:
-        """Let it go."""
-        with self._lock:
-            self._trials.pop(trial.id, None)
-        self._ledger.store.release(trial.id, trial.attempt)
-
-    @property
-    def trials(self) -> list[Trial]:
-        """The trials being held."""
-        with self._lock:
-            return list(self._trials.values())
-
-    def close(self) -> None:
-        """End the thread."""
-        self._end.set()
-        self._thread.join()
-
-    def _beat(self) -> None:
-        while not self._end.wait(self._seconds / 3):
-            for trial in self.trials:
-                self._ledger.hold(trial, self._seconds)

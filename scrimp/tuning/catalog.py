@@ -1,0 +1,188 @@
+"""Names of methods, and what each is made of. Adding a method is one line here.
+
+A method is a suggester with a scheduler, or a policy that decides jointly. Its settings are the fields of those frozen
+classes, so an unknown or ill-typed setting is refused with the list of the valid ones. Components are imported when asked for.
+
+    Method("hyperband", brackets=4)      "hyperband:brackets=4"      {"name": "hyperband", "brackets": 4}
+"""
+
+import dataclasses
+import difflib
+import importlib
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from scrimp.errors import MethodError
+from scrimp.history.problem import Problem
+from scrimp.policies.policy import Policy
+
+__all__ = ["Method", "build_policy", "choose", "method_names", "parse_method", "register_method"]
+
+RUN_TO_END = "scrimp.schedulers.run_to_end:RunToEnd"
+
+
+@dataclass(frozen=True, init=False)
+class Method:
+    """A method by name, with the settings that differ from its defaults.
+
+    >>> Method("gp", kernel="rbf-ard")
+    Method(name='gp', settings={'kernel': 'rbf-ard'})
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+
+    def __init__(self, name: str, /, **settings: Any) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "settings", settings)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain JSON form."""
+        return {"name": self.name, "settings": dict(self.settings)}
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> "Method":
+        """The method that `to_json` wrote."""
+        return Method(record["name"], **record["settings"])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a name stands for: a suggester and a scheduler, or a policy; "module:Class", with presets for their fields."""
+
+    suggester: str = ""
+    scheduler: str = RUN_TO_END
+    policy: str = ""
+    presets: Mapping[str, Any] = field(default_factory=dict)
+    needs_budget: bool = False
+
+
+_BAYESIAN = "scrimp.suggesters.bayesian:BayesianSuggester"
+_RANDOM = "scrimp.suggesters.random:RandomSuggester"
+
+_METHODS: dict[str, Entry] = {
+    "random": Entry(_RANDOM),
+    "grid": Entry("scrimp.suggesters.grid:GridSuggester"),
+    "sobol": Entry("scrimp.suggesters.quasi_random:QuasiRandomSuggester"),
+    "gp": Entry(_BAYESIAN, presets={"acquisition": "log-ei"}),
+    "gp-ei": Entry(_BAYESIAN, presets={"acquisition": "ei"}),
+    "gp-pi": Entry(_BAYESIAN, presets={"acquisition": "pi"}),
+    "gp-ucb": Entry(_BAYESIAN, presets={"acquisition": "ucb"}),
+    "tpe": Entry("scrimp.suggesters.density:DensitySuggester"),
+}
+
+
+def register_method(name: str, entry: Entry) -> None:
+    """Make a method of one's own selectable by name."""
+    _METHODS[name] = entry
+
+
+def method_names() -> list[str]:
+    """Every name `create_study` takes, and ``auto``."""
+    return ["auto", *_METHODS]
+
+
+def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
+    """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`; refuses unknown names."""
+    match given:
+        case Method():
+            method = given
+        case str():
+            name, _, rest = given.partition(":")
+            method = Method(name.strip(), **_parse_settings(rest, given))
+        case Mapping() if isinstance(given.get("name"), str):
+            method = Method(given["name"], **{key: value for key, value in given.items() if key != "name"})
+        case _:
+            raise MethodError(f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name")
+    if method.name not in method_names():
+        near = difflib.get_close_matches(method.name, method_names(), 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise MethodError(f"there is no method {method.name!r}{hint} Known: {', '.join(method_names())}")
+    return method
+
+
+def choose(problem: Problem, method: Method) -> tuple[Method, str]:
+    """What ``auto`` stands for in this problem, and why; any other method stands for itself."""
+    if method.name != "auto":
+        return method, "chosen by the user"
+    if problem.budget is None:
+        return Method("gp", **method.settings), "auto: no training budget, so a Gaussian process with log EI"
+    return Method("asha", **method.settings), "auto: there is a training budget, so asynchronous successive halving"
+
+
+def build_policy(problem: Problem, method: Method) -> Policy:
+    """The policy a method stands for in this problem."""
+    from scrimp.policies.scheduled import Scheduled  # imports NumPy-heavy parts only when a decision is due
+
+    chosen, _ = choose(problem, parse_method(method))
+    entry = _METHODS[chosen.name]
+    if entry.needs_budget and problem.budget is None:
+        raise MethodError(
+            f"method {chosen.name!r} spends training budgets, and this study has none; "
+            "give create_study a budget such as scrimp.Budget('epoch', 1, 81), or use 'gp'"
+        )
+    paths = [entry.policy] if entry.policy else [entry.scheduler, entry.suggester]
+    classes = [_load(path) for path in paths]
+    settings = {**entry.presets, **chosen.settings}
+    _refuse_unknown(chosen.name, settings, classes)
+    parts = [_construct(chosen.name, part, settings) for part in classes]
+    policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
+    return policy
+
+
+def _load(path: str) -> type[Any]:
+    module, _, name = path.partition(":")
+    loaded: type[Any] = getattr(importlib.import_module(module), name)
+    return loaded
+
+
+def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[Any]]) -> None:
+    valid = sorted({item.name for part in classes for item in dataclasses.fields(part)})
+    for key in settings:
+        if key not in valid:
+            near = difflib.get_close_matches(key, valid, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            listed = ", ".join(valid) or "none"
+            raise MethodError(f"method {name!r} has no setting {key!r}{hint} Its settings: {listed}")
+
+
+def _construct(name: str, part: type[Any], settings: Mapping[str, Any]) -> Any:
+    hints = typing.get_type_hints(part)
+    values = {}
+    for item in dataclasses.fields(part):
+        if item.name not in settings:
+            continue
+        given = settings[item.name]
+        try:
+            values[item.name] = msgspec.convert(given, hints[item.name], strict=False)
+        except msgspec.ValidationError as error:
+            raise MethodError(f"setting {item.name!r} of method {name!r} is {given!r}: {error}") from None
+    return part(**values)
+
+
+def _parse_settings(text: str, whole: str) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise MethodError(f"cannot read {item!r} in method {whole!r}; write settings as name:key=value,key=value")
+        settings[key.strip()] = _scalar(value.strip())
+    return settings
+
+
+def _scalar(text: str) -> Any:
+    lowered = text.lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    if lowered in ("none", "null"):
+        return None
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,97 @@
+"""One call: optimize a function and look at the result.
+
+result = minimize(lambda params: train(**params), space, n_trials=50, seed=0)
+result.best_params, result.best_value
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scrimp.errors import ObjectiveError
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.space.space import Space
+from scrimp.tuning.catalog import Method
+from scrimp.tuning.studies import create_study
+from scrimp.tuning.study import Study
+
+__all__ = ["Result", "maximize", "minimize"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an optimization found; ``study`` holds everything else."""
+
+    study: Study
+
+    @property
+    def best_params(self) -> Config:
+        """The best configuration."""
+        return self.study.best_params
+
+    @property
+    def best_value(self) -> float:
+        """Its value."""
+        return self.study.best_value
+
+    @property
+    def history(self) -> History:
+        """All that happened."""
+        return self.study.history
+
+    def __repr__(self) -> str:
+        return f"Result(best_value={self.best_value!r}, best_params={self.best_params!r})"
+
+
+def minimize(
+    objective: Callable[[Config], Any],
+    space: Space,
+    n_trials: int,
+    *,
+    seed: int | None = None,
+    method: str | Method | Mapping[str, Any] = "auto",
+    **options: Any,
+) -> Result:
+    """Find parameters with a low value of ``objective(params)`` in ``n_trials`` evaluations.
+
+    Further ``options`` go to `Study.optimize` (workers, timeout, until, callbacks, ...).
+    """
+    return _optimized("minimize", objective, space, n_trials, {"seed": seed, "method": method}, options)
+
+
+def maximize(
+    objective: Callable[[Config], Any],
+    space: Space,
+    n_trials: int,
+    *,
+    seed: int | None = None,
+    method: str | Method | Mapping[str, Any] = "auto",
+    **options: Any,
+) -> Result:
+    """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`."""
+    return _optimized("maximize", objective, space, n_trials, {"seed": seed, "method": method}, options)
+
+
+def _optimized(
+    direction: str,
+    objective: Callable[[Config], Any],
+    space: Space,
+    n_trials: int,
+    question: dict[str, Any],
+    options: dict[str, Any],
+) -> Result:
+    if not callable(objective):
+        raise ObjectiveError(f"the objective is {objective!r}; it must be a function of a dictionary of parameters")
+    study = create_study(direction, space, direction=direction, storage="memory://", **question)
+    return Result(study.optimize(_OfParameters(objective), n_trials, **options))
+
+
+@dataclass(frozen=True)
+class _OfParameters:
+    """A function of parameters, as an objective of trials."""
+
+    function: Callable[[Config], Any]
+
+    def __call__(self, trial: Any) -> Any:
+        return self.function(trial.params)

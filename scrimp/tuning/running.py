@@ -1,0 +1,119 @@
+"""One run of a study in this process: executors, stop rules and progress put together for ``Study.optimize``."""
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scrimp.errors import ObjectiveError, StudyError
+from scrimp.executors.executor import Executor
+from scrimp.executors.in_process import InProcess
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Trial
+from scrimp.policies.policy import Policy
+from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.progress import Progress
+from scrimp.tuning.stopping import Seconds, StopRule
+from scrimp.tuning.tuner import Tuner, TunerSettings
+
+__all__ = ["Run", "run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a user asked ``optimize`` for, besides totals."""
+
+    objective: Callable[[Any], Any]
+    workers: int = 1
+    gpus_per_worker: int = 0
+    timeout: float | None = None
+    until: StopRule | None = None
+    time_limit: float | None = None
+
+    def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
+        """Refuse what cannot be, before anything is recorded."""
+        if not callable(self.objective):
+            raise ObjectiveError(f"the objective is {self.objective!r}; it must be a function of a trial")
+        _count("n_trials", n_trials, optional=True)
+        _count("workers", self.workers)
+        _count("gpus_per_worker", self.gpus_per_worker, least=0)
+        for name, value in (("budget", budget), ("timeout", self.timeout), ("time_limit", self.time_limit)):
+            _positive(name, value)
+        if self.until is not None and not isinstance(self.until, StopRule):
+            raise StudyError(f"until is {self.until!r}; it must be a stop rule such as scrimp.NoImprovement(20)")
+        endless = n_trials is None and budget is None and self.timeout is None and self.until is None
+        if endless and not math.isfinite(history.problem.space.size):
+            raise StudyError("this would never end; give n_trials, budget, timeout or until")
+        if self.time_limit is not None and self.workers == 1:
+            raise StudyError("time_limit needs worker processes that can be ended; use workers=2 or more")
+
+    @property
+    def rule(self) -> StopRule | None:
+        """The stop rule with the time-out in it."""
+        if self.timeout is None:
+            return self.until
+        seconds = Seconds(self.timeout)
+        return seconds if self.until is None else self.until | seconds
+
+    def executor(self, problem: Problem) -> Executor:
+        """In this process for one worker, in worker processes for more."""
+        if self.workers == 1 and self.gpus_per_worker == 0:
+            return InProcess(self.objective, problem.metric, problem.cost)
+        from scrimp.executors.processes import Processes
+
+        environments = _devices(self.workers, self.gpus_per_worker)
+        return Processes(
+            self.objective, problem.metric, problem.cost, environments=environments, time_limit=self.time_limit
+        )
+
+
+def run(  # one call that puts the parts together
+    ledger: Ledger,
+    policy: Policy,
+    request: Run,
+    checkpoints: Callable[[], Path],
+    finished: Callable[[Trial], None],
+    progress: bool | None,
+) -> None:
+    """Carry out ``request`` and return when the study ends, enough was done, or somebody interrupts."""
+    executor = request.executor(ledger.history.problem)
+    with Progress(executor.clock, progress) as display:
+        settings = TunerSettings(request.rule, checkpoints(), display.update, finished)
+        Tuner(ledger, policy, executor, settings).run()
+
+
+def _devices(workers: int, gpus: int) -> list[Mapping[str, str]]:
+    """Environment variables that deal ``gpus`` devices to each worker."""
+    if gpus == 0:
+        return [{} for _ in range(workers)]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    devices = visible.split(",") if visible is not None else _installed_devices()
+    devices = [device.strip() for device in devices if device.strip()]
+    if len(devices) < workers * gpus:
+        raise StudyError(
+            f"{workers} workers with {gpus} GPUs each need {workers * gpus} devices, and {len(devices)} are visible; "
+            "use fewer workers or set CUDA_VISIBLE_DEVICES"
+        )
+    return [{"CUDA_VISIBLE_DEVICES": ",".join(devices[slot * gpus : (slot + 1) * gpus])} for slot in range(workers)]
+
+
+def _installed_devices() -> list[str]:
+    try:
+        return [str(number) for number, _ in enumerate(sorted(os.listdir("/proc/driver/nvidia/gpus")))]
+    except OSError:
+        return []
+
+
+def _count(name: str, value: Any, least: int = 1, optional: bool = False) -> None:
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise StudyError(f"{name} is {value!r}; it must be an integer of at least {least}")
+
+
+def _positive(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+        raise StudyError(f"{name} is {value!r}; it must be a positive number")

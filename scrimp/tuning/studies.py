@@ -1,0 +1,151 @@
+"""Creating, loading, listing and deleting studies by name and storage URL."""
+
+import os
+import platform
+import re
+import secrets
+import shutil
+import tempfile
+import weakref
+import zlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from scrimp.errors import StudyError
+from scrimp.executors.clock import wall_clock
+from scrimp.history.events import StudyChanged, StudyCreated
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Constraint, Problem
+from scrimp.space.growth import losses
+from scrimp.space.space import Space
+from scrimp.storage.open import open_storage
+from scrimp.storage.store import Storage
+from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
+from scrimp.tuning.study import Study
+
+__all__ = ["create_study", "delete_study", "load_study", "storage_at", "studies"]
+
+DEFAULT_URL = "sqlite:///scrimp.db"
+
+
+def storage_at(storage: str | Storage | None) -> Storage:
+    """A storage from a URL; None means the variable SCRIMP_STORAGE, then ``sqlite:///scrimp.db``."""
+    if isinstance(storage, Storage):
+        return storage
+    return open_storage(storage if storage is not None else os.environ.get("SCRIMP_STORAGE", DEFAULT_URL))
+
+
+def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
+    name: str,
+    space: Space,
+    *,
+    direction: str = "minimize",
+    metric: str = "value",
+    budget: Budget | None = None,
+    method: str | Method | Mapping[str, Any] = "auto",
+    constraints: Mapping[str, Constraint] | None = None,
+    cost: str | None = None,
+    features: Mapping[str, float] | None = None,
+    storage: str | Storage | None = None,
+    load_if_exists: bool = False,
+    seed: int | None = None,
+    noisy: bool = False,
+) -> Study:
+    """A new study, or with ``load_if_exists`` the one of that name, whose space may have grown.
+
+    ``noisy`` says that repeating a configuration gives another value: only then may a configuration be tried twice.
+    """
+    if not isinstance(space, Space):
+        raise StudyError(
+            f"space is {space!r}; it must be a scrimp.Space such as scrimp.Space(lr=scrimp.Float(1e-5, 0.1, log=True))"
+        )
+    place = storage_at(storage)
+    problem = Problem(
+        space=space,
+        metric=metric,
+        direction=direction,
+        budget=budget,
+        constraints=dict(constraints or {}),
+        cost=cost,
+        features=dict(features or {}),
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+        noisy=noisy,
+    )
+    chosen, reason = choose(problem, parse_method(method))
+    build_policy(problem, chosen)  # refuse bad settings before anything is stored
+    if load_if_exists and name in place.names():
+        study = load_study(name, storage=place)
+        _adopt(study, problem, seed)
+        return study
+    record = {**chosen.to_json(), "reason": reason}
+    created = StudyCreated(name=name, problem=problem.to_json(), method=record, versions=_versions(), time=wall_clock())
+    return Study(place.create(name, [created]), _checkpoint_root(place, name))
+
+
+def load_study(name: str, *, storage: str | Storage | None = None) -> Study:
+    """The study of that name."""
+    place = storage_at(storage)
+    return Study(place.open(name), _checkpoint_root(place, name))
+
+
+def delete_study(name: str, *, storage: str | Storage | None = None) -> None:
+    """Forget a study, its events and its checkpoints."""
+    place = storage_at(storage)
+    place.delete(name)
+    shutil.rmtree(_checkpoint_root(place, name)(), ignore_errors=True)
+
+
+def studies(storage: str | Storage | None = None) -> list[str]:
+    """The names of the studies in a storage, oldest first."""
+    return storage_at(storage).names()
+
+
+def _adopt(study: Study, problem: Problem, seed: int | None) -> None:
+    """Check that an existing study asks the same question; let its space grow."""
+    history: History = study.history
+    known = history.problem
+    fixed = {"metric": known.metric, "direction": known.direction, "budget": known.budget}
+    for label, value in fixed.items():
+        if getattr(problem, label) != value:
+            raise StudyError(
+                f"study {study.name!r} has {label} {value!r}, not {getattr(problem, label)!r}; "
+                f"use another name, or the same {label}"
+            )
+    if seed is not None and seed != known.seed:
+        raise StudyError(
+            f"study {study.name!r} was created with seed {known.seed}, not {seed}; use another name, or the same seed"
+        )
+    if problem.space != known.space:
+        lost = losses(known.space, problem.space)
+        if lost:
+            raise StudyError(
+                f"the space of study {study.name!r} may grow, not shrink: {'; '.join(lost)}; use another name"
+            )
+        grown = {**known.to_json(), "space": problem.space.to_json()}
+        study._ledger.append([StudyChanged(problem=grown, time=wall_clock())])
+
+
+def _checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:
+    """Where checkpoints of a study go: beside an SQLite file, in a temporary folder otherwise; made when first needed."""
+
+    @cache
+    def root() -> Path:
+        # The name becomes a folder name that cannot leave its parent, and stays distinct by its own digest.
+        folder = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60] + f"-{zlib.crc32(name.encode()):08x}"
+        path = storage.path
+        if path is not None:
+            return path.with_name(f"{path.stem}-checkpoints") / folder
+        temporary = Path(tempfile.mkdtemp(prefix="scrimp-"))
+        weakref.finalize(storage, shutil.rmtree, temporary, ignore_errors=True)
+        return temporary / folder
+
+    return root
+
+
+def _versions() -> dict[str, str]:
+    return {"scrimp": version("scrimp"), "python": platform.python_version(), "numpy": numpy.__version__}

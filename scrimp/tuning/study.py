@@ -1,0 +1,267 @@
+"""A study: durable, resumable, parallel. What users hold in their hands.
+
+    study = create_study("digits", space, direction="minimize", storage="sqlite:///scrimp.db", load_if_exists=True)
+    study.optimize(objective, n_trials=200, workers=4)
+    study.best_params, study.best_value
+
+Everything ``optimize`` does can be done by hand with ``ask`` and ``tell``: it is the same code.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scrimp.errors import ReportError, StudyError
+from scrimp.executors.clock import wall_clock
+from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, StudyChanged
+from scrimp.history.history import History
+from scrimp.history.reports import as_metrics, report_events
+from scrimp.history.trial import Observation, Trial
+from scrimp.policies.policy import Finish, Policy, Verdict, Wait
+from scrimp.storage.store import EventStore
+from scrimp.tuning.catalog import Method, build_policy
+from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.running import Run, run
+from scrimp.tuning.stopping import StopRule
+
+__all__ = ["Study"]
+
+
+class Study:
+    """One study in a storage; made by `create_study` and `load_study`."""
+
+    def __init__(self, store: EventStore, checkpoints: Callable[[], Path]) -> None:
+        self._ledger = Ledger(store, wall_clock)
+        self._checkpoints = checkpoints
+        self._policy: Policy | None = None
+        self._policy_of: Mapping[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, method={self.method!r}, {len(self.history.trials)} trials)"
+
+    @property
+    def name(self) -> str:
+        """The study's name in its storage."""
+        return self._ledger.store.name
+
+    @property
+    def history(self) -> History:
+        """All that happened, as far as anybody appended it."""
+        return self._ledger.refresh()
+
+    @property
+    def method(self) -> str:
+        """The name of the method that decides."""
+        return str(self._ledger.history.method["name"])
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, by number."""
+        return list(self.history.trials)
+
+    @property
+    def best_trial(self) -> Trial:
+        """The trial with the best value reported at any budget."""
+        return self.best()[0]
+
+    @property
+    def best_params(self) -> Config:
+        """Its configuration."""
+        return dict(self.best()[0].config)
+
+    @property
+    def best_value(self) -> float:
+        """The best value reported at any budget, in the study's direction."""
+        value = self._ledger.history.problem.value(self.best()[1].loss)
+        assert value is not None
+        return value
+
+    def best(self, at: str = "any") -> tuple[Trial, Observation]:
+        """The best trial and its best report: at ``any`` budget, or at full budget only (``max``)."""
+        history = self.history
+        if at not in ("any", "max"):
+            raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
+        found = history.best if at == "any" else _best_at_full_budget(history)
+        if found is None:
+            state = ", ".join(f"{count} {status}" for status, count in history.counts.items() if count) or "no trials"
+            raise StudyError(f"study {self.name!r} has no feasible value yet ({state}); run more trials first")
+        return found
+
+    @property
+    def best_checkpoint(self) -> Path:
+        """The folder with the checkpoint of the best trial."""
+        from scrimp.executors.checkpoint_folder import CheckpointFolder
+        from scrimp.tuning.tuner import checkpoint_folder
+
+        trial = self.best_trial
+        committed = CheckpointFolder(checkpoint_folder(self._checkpoints(), trial.id)).committed
+        if committed is None:
+            raise StudyError(f"trial {trial.id} left no checkpoint; save into trial.checkpoint_dir before each report")
+        return committed[1]
+
+    def enqueue(self, config: Mapping[str, Any]) -> None:
+        """Try this configuration before the method decides; parameters left out are filled in by the space's defaults."""
+        history = self._ledger.refresh()
+        space = history.problem.space
+        self._ledger.append(
+            [Enqueued(config=space.complete(config, history.rng(f"enqueue {len(history.queue)}")), time=wall_clock())]
+        )
+
+    def ask(self, count: int | None = None) -> Any:
+        """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go on with."""
+        if count is not None:
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise StudyError(f"count is {count!r}; ask for at least one trial")
+            return [self.ask() for _ in range(count)]
+        if self._ledger.refresh().totals.get("n_trials") is not None:
+            self._set_totals({"n_trials": None, "budget": None})
+        match self._ledger.take(self._deciding(), worker=""):
+            case Finish(reason):
+                raise StudyError(f"study {self.name!r} has nothing left to try: {reason}")
+            case Wait(reason):
+                raise StudyError(f"study {self.name!r} waits for results of running trials: {reason}; tell one first")
+            case trial:
+                return trial
+
+    def report(self, trial: Trial | int, *, step: float, stderr: float | None = None, **metrics: Any) -> bool:
+        """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped, paused or completed)."""
+        current = self._open_trial(trial)
+        if step > current.granted:
+            raise ReportError(
+                f"step {step} of trial {current.id} lies beyond its grant of {current.granted:g}; ask again first"
+            )
+        if step <= 0 or any(point.step == step for point in current.curve):
+            raise ReportError(
+                f"step {step} of trial {current.id} was reported already or is not positive; go on with {current.budget + 1:g}"
+            )
+        self._append_report(current, float(step), as_metrics(metrics, self._ledger.history.problem.metric), stderr)
+        history = self._ledger.history
+        now = history.trials[current.id]
+        if now.status == "running" and self._deciding().review(history, now.id) is Verdict.STOP:
+            message = f"ended by the scheduler at {step:g}"
+            self._end(now, "stopped", message)
+            return False
+        return now.status == "running"
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = None,
+        *,
+        stderr: float | None = None,
+        state: str | None = None,
+        message: str = "",
+    ) -> Trial:
+        """The result of a trial: a number, metrics by name, or ``state="failed"``. A value that is not finite is a failure."""
+        current = self._open_trial(trial)
+        if state not in (None, "completed", "failed"):
+            raise ReportError(f"state is {state!r}; it must be 'completed' or 'failed'")
+        if state == "failed":
+            return self._end(current, "failed", message or "told as failed")
+        if stderr is not None and not (isinstance(stderr, int | float) and stderr >= 0):
+            raise ReportError(f"stderr is {stderr!r}; it must be a number of at least 0")
+        metrics = as_metrics(value, self._ledger.history.problem.metric)
+        self._append_report(current, current.granted, metrics, stderr)
+        return self._ledger.history.trials[current.id]
+
+    def optimize(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
+        self,
+        objective: Callable[[Any], Any],
+        n_trials: int | None = None,
+        *,
+        workers: int = 1,
+        gpus_per_worker: int = 0,
+        budget: float | None = None,
+        timeout: float | None = None,
+        until: StopRule | None = None,
+        time_limit: float | None = None,
+        callbacks: Sequence[Callable[["Study", Trial], None]] = (),
+        progress: bool | None = None,
+    ) -> "Study":
+        """Run trials until ``n_trials`` configurations were added in all, or ``budget``, ``timeout`` or ``until`` is reached.
+
+        ``workers`` > 1 runs worker processes; ``time_limit`` is seconds per grant; callbacks get each finished trial.
+        """
+        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit)
+        request.check(n_trials, budget, self.history)
+        self._set_totals({"n_trials": n_trials, "budget": budget})
+
+        def finished(trial: Trial) -> None:
+            for callback in callbacks:
+                callback(self, trial)
+
+        run(self._ledger, self._deciding(), request, self._checkpoints, finished, progress)
+        return self
+
+    def dataframe(self) -> Any:
+        """All trials as a pandas DataFrame: one row each, parameters in columns ``params_<name>``."""
+        try:
+            import pandas
+        except ImportError:
+            raise StudyError("dataframe needs pandas, which is not installed; pip install pandas") from None
+        rows = []
+        for trial in self.trials:
+            row: dict[str, Any] = {
+                "number": trial.id,
+                "value": trial.value,
+                "status": trial.status,
+                "budget": trial.budget,
+            }
+            row |= {f"params_{name}": value for name, value in trial.config.items()}
+            row |= {"started": trial.started, "ended": trial.ended, "message": trial.message}
+            rows.append(row)
+        return pandas.DataFrame(rows)
+
+    def _deciding(self) -> Policy:
+        """The study's policy, built once and again when the method or the problem changed."""
+        history = self._ledger.history
+        if self._policy is None or self._policy_of is not history.method:
+            self._policy = build_policy(history.problem, Method.from_json(history.method))
+            self._policy_of = history.method
+        return self._policy
+
+    def _open_trial(self, trial: Trial | int) -> Trial:
+        number = trial.id if isinstance(trial, Trial) else trial
+        trials = self._ledger.refresh().trials
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
+            raise ReportError(f"study {self.name!r} has no trial {number!r}; it has {len(trials)}, counted from 0")
+        current = trials[number]
+        if current.finished:
+            raise ReportError(f"trial {number} is {current.status} already; ask for a new one")
+        return current
+
+    def _append_report(self, trial: Trial, step: float, metrics: dict[str, float], stderr: float | None) -> None:
+        now, problem = wall_clock(), self._ledger.history.problem
+        report = Reported(
+            trial=trial.id,
+            step=step,
+            metrics=dict(metrics),
+            attempt=trial.attempt,
+            stderr=stderr,
+            cost=metrics.get(problem.cost) if problem.cost is not None else None,
+            time=now,
+        )
+        self._ledger.append(report_events(report, problem.metric))
+
+    def _end(self, trial: Trial, status: str, message: str) -> Trial:
+        ended: Event = Ended(trial=trial.id, status=status, message=message, attempt=trial.attempt, time=wall_clock())
+        return self._ledger.append([ended]).trials[trial.id]
+
+    def _set_totals(self, totals: dict[str, Any]) -> None:
+        known = self._ledger.history.totals
+        if any(known.get(key) != value for key, value in totals.items()):
+            self._ledger.append([StudyChanged(totals=totals, time=wall_clock())])
+
+
+def _best_at_full_budget(history: History) -> tuple[Trial, Observation] | None:
+    full, problem = history.problem.full_budget, history.problem
+    best: tuple[Trial, Observation] | None = None
+    for trial in history.trials:
+        point = trial.last
+        if point is None or point.loss is None or point.step < full:
+            continue
+        if problem.constraints and not (problem.violation(point.metrics) or 0.0) <= 0.0:
+            continue
+        if best is None or best[1].loss is None or point.loss < best[1].loss:
+            best = (trial, point)
+    return best

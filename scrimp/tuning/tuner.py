@@ -1,0 +1,176 @@
+"""The loop: decide while there is a free slot, then wait for news, until enough was done.
+
+while not enough(history):
+    while a slot is free:  take a decision;  Start, Resume -> executor.start;  Wait -> break;  Finish -> return
+    executor.wait(deliver)          # deliver: append, review each report at its place in the log, stop what lost
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scrimp.executors.executor import Assignment, Executor
+from scrimp.history.events import Ended, Event, Reported
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.policies.policy import Finish, Policy, Verdict, Wait
+from scrimp.tuning.heartbeat import Heartbeat
+from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.stopping import StopRule
+
+__all__ = ["LEASE_SECONDS", "Tuner", "TunerSettings", "checkpoint_folder"]
+
+LEASE_SECONDS = 60.0
+"""How long a worker may be silent before its trial counts as lost. A dead process on this host is noticed at once."""
+
+Observer = Callable[[History], None]
+
+
+@dataclass(frozen=True)
+class TunerSettings:
+    """``observe`` sees the history after each batch of news (progress), ``finished`` each trial that ended here (callbacks)."""
+
+    until: StopRule | None = None
+    checkpoints: Path | None = None
+    observe: Observer | None = None
+    finished: Callable[[Trial], None] | None = None
+    leases: bool = True
+
+
+class Tuner:
+    """One loop of one process; many loops share one study."""
+
+    def __init__(self, ledger: Ledger, policy: Policy, executor: Executor, settings: TunerSettings) -> None:
+        self._ledger = ledger
+        self._policy = policy
+        self._executor = executor
+        self._settings = settings
+        self._running: dict[int, Trial] = {}
+        self._heartbeat: Heartbeat | None = None
+        self._idle = threading.Event()
+        self._reclaimed = -LEASE_SECONDS
+        self._began = executor.clock()
+
+    def run(self) -> None:
+        """Until the study finishes, enough was done, or somebody interrupts; nothing is left behind."""
+        if self._settings.leases:
+            self._heartbeat = Heartbeat(self._ledger, LEASE_SECONDS)
+        try:
+            while self._fill():
+                if self._executor.busy:
+                    self._executor.wait(self._deliver)
+                else:
+                    self._idle.wait(0.2)  # others run what we wait for
+                self._observe()
+        finally:
+            self._executor.close()
+            self._release()
+
+    def _fill(self) -> bool:
+        """Give every free slot something to do; False when all is done."""
+        self._reclaim()
+        enough = self._enough()
+        while self._executor.busy < self._executor.slots and not enough:
+            match self._ledger.take(self._policy, self._ledger.worker):
+                case Wait():
+                    break
+                case Finish():
+                    enough = True
+                case trial:
+                    self._start(trial)
+                    enough = self._enough()
+        return self._executor.busy > 0 or (not enough and self._others_run())
+
+    def _start(self, trial: Trial) -> None:
+        self._running[trial.id] = trial
+        if self._heartbeat is not None:
+            self._heartbeat.add(trial)
+        root = self._settings.checkpoints
+        parent = trial.continue_from
+        self._executor.start(
+            Assignment(
+                trial=trial.id,
+                config=trial.config,
+                attempt=trial.attempt,
+                begin=trial.budget,
+                end=trial.granted,
+                checkpoint_dir=None if root is None else checkpoint_folder(root, trial.id),
+                continue_from=None if root is None or parent is None else checkpoint_folder(root, parent),
+            )
+        )
+
+    def _deliver(self, events: Sequence[Event]) -> None:
+        """Make news durable, judge each report where it stands in the log, and stop what the policy gives up."""
+        if not events:
+            return
+        self._ledger.store.append(events)
+        stopped: list[Event] = []
+        for event in self._ledger.advance():
+            if isinstance(event, Reported) and self._is_mine(event):
+                history = self._ledger.history
+                trial = history.trials[event.trial]
+                if trial.status == "running" and self._policy.review(history, trial.id) is Verdict.STOP:
+                    self._executor.stop(trial.id)
+                    ended = Ended(
+                        trial=trial.id,
+                        status="stopped",
+                        message=f"ended by the scheduler at {event.step:g}",
+                        attempt=trial.attempt,
+                        time=self._executor.clock(),
+                    )
+                    stopped.append(ended)
+        if stopped:
+            self._ledger.append(stopped)
+        self._settle()
+
+    def _is_mine(self, event: Reported) -> bool:
+        mine = self._running.get(event.trial)
+        return mine is not None and mine.attempt == event.attempt
+
+    def _settle(self) -> None:
+        """Let go of the trials that no longer run here."""
+        for number, mine in list(self._running.items()):
+            trial = self._ledger.history.trials[number]
+            if trial.status == "running" and trial.attempt == mine.attempt:
+                continue
+            del self._running[number]
+            self._executor.stop(number)
+            if self._heartbeat is not None:
+                self._heartbeat.remove(mine)
+            if trial.finished and self._settings.finished is not None:
+                self._settings.finished(trial)
+
+    def _enough(self) -> bool:
+        rule = self._settings.until
+        return rule is not None and rule.satisfied(self._ledger.history, self._executor.clock(), self._began)
+
+    def _others_run(self) -> bool:
+        """Whether another process still runs a trial of this study whose outcome may let us go on."""
+        return self._settings.leases and any(
+            trial.id not in self._running and trial.worker for trial in self._ledger.history.with_status("running")
+        )
+
+    def _reclaim(self) -> None:
+        """Now and then, look for trials whose workers vanished."""
+        now = self._executor.clock()
+        if self._settings.leases and now - self._reclaimed >= 1.0:
+            self._reclaimed = now
+            self._ledger.reclaim()
+
+    def _observe(self) -> None:
+        if self._settings.observe is not None:
+            self._settings.observe(self._ledger.history)
+
+    def _release(self) -> None:
+        """Hand back what was interrupted, so that the next run takes it up at once."""
+        for trial in self._running.values():
+            self._ledger.give_up(trial, "the run was interrupted")
+        self._running.clear()
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+
+
+def checkpoint_folder(root: Path, trial: int) -> Path:
+    """Where a trial keeps its checkpoints."""
+    return root / f"trial-{trial:06d}"
