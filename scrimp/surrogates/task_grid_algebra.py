@@ -180,7 +180,9 @@ class GridSolution:
             known += loadings[:, p, None, None] * toward
             by_loading[:, p] = np.einsum("jab,jab->j", self.inverse, toward)
             by_loading[:, p] -= np.einsum("ja,ja->j", self.residual, curves[p][rows])
-        block = self.inverse - self.inverse @ known @ self.inverse - self.residual[:, :, None] * self.residual[:, None, :]
+        block = (
+            self.inverse - self.inverse @ known @ self.inverse - self.residual[:, :, None] * self.residual[:, None, :]
+        )
         own = 0.5 * _scatter(rows, block, size)
         noise = 0.5 * np.einsum("jaa->j", block)
         return GridGradient(shared, own, by_loading, noise)
@@ -267,22 +269,24 @@ def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
 
 def _invert(blocks: Array) -> tuple[Array, float]:
     """Inverses (J, N, N) of symmetric positive definite blocks, and the sum of their log determinants."""
-    inverse = np.empty_like(blocks)
-    total = 0.0
+    factors = np.empty_like(blocks)
+    halves = np.empty_like(blocks)
     for task, block in enumerate(blocks):
-        factor, info = lapack.dpotrf(block, lower=1)
+        factors[task], info = lapack.dpotrf(block, lower=1)
         if info != 0:
-            raise NumericalError(f"the covariance of task number {task} is not positive definite: scores must be finite")
-        total += 2.0 * float(np.log(np.diag(factor)).sum())
-        half = lapack.dpotri(factor, lower=1)[0]
-        inverse[task] = np.tril(half) + np.tril(half, -1).T
-    return inverse, total
+            raise NumericalError(
+                f"the covariance of task number {task} is not positive definite: scores must be finite"
+            )
+        halves[task] = lapack.dpotri(factors[task], lower=1)[0]
+    lower = np.tril(halves)
+    inverse = lower + np.tril(halves, -1).transpose(0, 2, 1)
+    return inverse, 2.0 * float(np.log(np.einsum("jaa->ja", factors)).sum())
 
 
 def _scatter(rows: Index, blocks: Array, size: int) -> Array:
     """sum_j E_j' blocks_j E_j (K, K)."""
     place = (rows[:, :, None] * size + rows[:, None, :]).ravel()
-    return np.bincount(place, weights=blocks.ravel(), minlength=size * size).reshape(size, size)
+    return np.asarray(np.bincount(place, weights=blocks.ravel(), minlength=size * size), np.float64).reshape(size, size)
 
 
 def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) -> Array:
