@@ -147,7 +147,8 @@ def _squared_distances(z1: Array, z2: Array) -> Array:
 def _both_sides(z: Array, weights: Array) -> Array:
     """Gradient of sum_ij weights_ij |z_i - z_j|^2 with respect to z (n, f); weights need not be symmetric."""
     total = weights.sum(0) + weights.sum(1)
-    return 2.0 * (total[:, None] * z - weights @ z - weights.T @ z)
+    gradient: Array = 2.0 * (total[:, None] * z - weights @ z - weights.T @ z)
+    return gradient
 
 
 class Matern52(Stationary):

@@ -1,0 +1,106 @@
+"""A model averaged over posterior samples of its hyperparameters, instead of resting on the single best ones.
+
+    model = PosteriorEnsemble(ExactGP.over(columns))              # 300 draws, 250 dropped, every 5th kept: 10 members
+    fitted = model.fit(data, rng)
+    fitted.members                                                # acquisitions average over them, one incumbent each
+
+Sampling runs over encoded parameters, where the posterior is nearly round; the log of the encoding's slope is added, so the
+samples are of the density of the natural values. Snoek, Larochelle, Adams, Practical Bayesian Optimization of Machine Learning
+Algorithms, 2012.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scrimp.errors import NumericalError
+from scrimp.gp.slice_sampling import SliceSettings, slice_sample
+from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+
+__all__ = ["FittedEnsemble", "PosteriorEnsemble"]
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorEnsemble(Surrogate):
+    """Slice sampling over the hyperparameters of ``model``; the chain begins at the best ones, or at the last recorded state."""
+
+    model: ExactGP
+    sampling: SliceSettings = field(default_factory=SliceSettings)
+
+    def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedEnsemble":
+        posterior, vector = self.model.hyperparameter_posterior(data), self.model.vector
+        begin = self.model.fit(data, rng).state if start is None else start["members"][-1]
+        lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
+
+        def log_density(coordinates: Array) -> float:
+            if (coordinates < lower).any() or (coordinates > upper).any():
+                return -np.inf
+            values = vector.decode(coordinates)
+            try:
+                return posterior.log_density(values) + float(np.log(vector.slopes(values)).sum())
+            except NumericalError:
+                return -np.inf
+
+        first = vector.from_json(begin["parameters"])
+        chain = slice_sample(log_density, vector.encode(vector.initial if first is None else first), rng, self.sampling)
+        states = [{"parameters": vector.to_json(vector.decode(point)), "explored": len(data)} for point in chain]
+        return self.restore(data, {"members": states})
+
+    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedEnsemble":
+        return FittedEnsemble(tuple(self.model.restore(data, member) for member in state["members"]))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEnsemble(FittedSurrogate):
+    """The mixture of its members, with its first two moments as posterior."""
+
+    models: tuple[FittedSurrogate, ...]
+
+    @property
+    def members(self) -> tuple[FittedSurrogate, ...]:
+        return self.models
+
+    @property
+    def data(self) -> Data:
+        return self.models[0].data
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return {"members": [dict(model.state) for model in self.models]}
+
+    def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
+        parts = [model.posterior(x, joint=joint) for model in self.models]
+        means = np.stack([part.mean for part in parts])  # (s, m, F)
+        mean, spread = means.mean(0), means - means.mean(0)
+        variance = np.mean([part.variance for part in parts], axis=0) + (spread**2).mean((0, 2))
+        covariance = None
+        if joint:
+            between = np.einsum("smf,snf->mn", spread, spread) / (len(parts) * mean.shape[1])
+            covariance = np.mean([part.covariance for part in parts], axis=0) + between
+        return Posterior(mean, variance, covariance)
+
+    def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
+        parts, pulls = zip(*(model.posterior_and_pullback(x) for model in self.models), strict=True)
+        means = np.stack([part.mean for part in parts])
+        mean, spread = means.mean(0), means - means.mean(0)
+        variance = np.mean([part.variance for part in parts], axis=0) + (spread**2).mean((0, 2))
+
+        def pull(d_mean: Array, d_variance: Array) -> Array:
+            # the spread's own mean is zero, so its derivative through the average mean cancels
+            within = d_mean + 2.0 / mean.shape[1] * d_variance[:, None] * spread
+            gradients = [one(within[i], d_variance) for i, one in enumerate(pulls)]
+            return np.asarray(np.mean(gradients, axis=0), dtype=np.float64)
+
+        return Posterior(mean, variance), pull
+
+    def condition(self, data: Data) -> "FittedEnsemble":
+        return FittedEnsemble(tuple(model.condition(data) for model in self.models))
+
+    def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
+        """Draws of the mixture: each from a member chosen at random."""
+        chosen = np.bincount(rng.integers(len(self.models), size=count), minlength=len(self.models))
+        draws = [model.sample(x, int(k), rng) for model, k in zip(self.models, chosen, strict=True) if k]
+        return rng.permutation(np.concatenate(draws))
