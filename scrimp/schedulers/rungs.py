@@ -1,8 +1,9 @@
 """The arithmetic of rungs: where trials are compared, how many go on, and how often each bracket is drawn.
 
-A *rung* is a budget at which trials are compared. The rungs r_0 < ... < r_{J-1} lie below the full budget r_J; together they
-are the *levels*. Successive halving lets the share r_j / r_{j+1} of the trials at rung j go on, so that every level costs about the
-same. A *bracket* s skips the s lowest levels: Hyperband mixes brackets, because early comparisons may mislead.
+A *rung* is a budget at which trials are compared. The rungs r_0 < ... < r_{J-1} lie below the full budget r_J; together
+they are the *levels*. Successive halving lets the share r_j / r_{j+1} of the trials at rung j go on, so that every level
+costs about the same. A *bracket* s skips the s lowest levels: Hyperband mixes brackets, because early comparisons may
+mislead.
 
     levels = geometric_levels(1, 200)                 # (1, 3, 9, 27, 81, 200)
     promotion_quantiles(levels)                       # (1/3, 1/3, 1/3, 1/3, 0.405)
@@ -16,7 +17,7 @@ hyperparameter tuning" (ASHA), 2020.
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from scrimp.errors import MethodError
 from scrimp.history.problem import Budget
@@ -79,7 +80,7 @@ def halving_levels(budget: Budget | None, reduction: float = 3, increment: float
 
 def promotion_quantiles(levels: Levels) -> tuple[float, ...]:
     """q_j = r_j / r_{j+1}, the share of the trials at each rung that goes on."""
-    return tuple(low / high for low, high in zip(levels, levels[1:], strict=False))
+    return tuple(low / high for low, high in pairwise(levels))
 
 
 def cutoff(ordered: Sequence[float], quantile: float) -> float:

@@ -1,0 +1,40 @@
+"""A scheduler and a suggester as one policy: how much comes from the one, what from the other.
+
+Scheduled(AsynchronousHalving(), RandomSuggester())          # ASHA
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrimp.history.history import History
+from scrimp.policies.policy import Decision, Policy, Start, Verdict
+from scrimp.schedulers.ending import wait_or_finish
+from scrimp.schedulers.scheduler import Sample, Scheduler
+from scrimp.suggesters.suggester import Request, Suggester
+
+__all__ = ["Scheduled"]
+
+
+@dataclass(frozen=True)
+class Scheduled(Policy):
+    """Asks ``scheduler`` what to do, and ``suggester`` for the configuration when that is a new one."""
+
+    scheduler: Scheduler
+    suggester: Suggester
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """The scheduler's request, with a configuration where it asks for one."""
+        wanted = self.scheduler.next_request(history, rng)
+        if not isinstance(wanted, Sample):
+            return Decision(wanted)
+        request = Request(wanted.budget, wanted.bracket, wanted.tag)
+        suggestion = self.suggester.suggest(history, request, 1, rng)
+        if not suggestion.configs:
+            return Decision(wait_or_finish(history, "every configuration of the space was tried"), suggestion.notes)
+        start = Start(suggestion.configs[0], wanted.budget, wanted.tag, reason=wanted.reason)
+        return Decision(start, suggestion.notes)
+
+    def review(self, history: History, trial: int) -> Verdict:
+        """The scheduler's verdict."""
+        return self.scheduler.review(history, trial)

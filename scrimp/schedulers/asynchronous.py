@@ -1,0 +1,98 @@
+"""Asynchronous successive halving (ASHA) and Hyperband: nobody waits for anybody.
+
+By *promotion* (the default) a trial pauses at every rung. A free worker looks from the highest rung down for the best paused
+trial within the cutoff and lets it go on; where there is none it starts a new configuration. By *stopping* a trial is granted
+the full budget at once, and ends at the first rung where its loss is beyond the cutoff. The cutoff at rung j is the
+r_j / r_{j+1} quantile of all losses seen there, promoted ones included; a single loss cannot be compared, so by promotion it
+stays and by stopping it goes on.
+
+With ``brackets`` above 1 a new trial of bracket s starts at the s-th level (asynchronous Hyperband); all brackets share one
+set of rungs. The bracket is drawn before anything else, so a decision always uses the generator alike.
+
+    AsynchronousHalving(type="stopping", brackets=4)
+
+Li, Jamieson, Rostamizadeh, Gonina, Ben-tzur, Hardt, Recht and Talwalkar, "A system for massively parallel hyperparameter
+tuning", 2020. Stopping: Golovin et al., "Google Vizier", 2017, and Klein et al., "Model-based asynchronous hyperparameter
+and neural architecture search", 2020.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrimp.errors import MethodError
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.schedulers.ending import may_add, wait_or_finish
+from scrimp.schedulers.rung_table import Rungs, RungTable
+from scrimp.schedulers.rungs import Levels, bracket_law, draw_bracket, halving_levels, promotion_quantiles
+from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verdict
+
+__all__ = ["AsynchronousHalving"]
+
+
+@dataclass(frozen=True)
+class AsynchronousHalving(Scheduler):
+    """ASHA; asynchronous Hyperband with ``brackets`` above 1.
+
+    ``type`` is promotion or stopping. Rungs grow by the factor ``reduction``, or by ``increment`` when that is given.
+    """
+
+    type: str = "promotion"
+    brackets: int = 1
+    reduction: float = 3
+    increment: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.type not in ("promotion", "stopping"):
+            raise MethodError(f"type is {self.type!r}; it must be 'promotion' or 'stopping'")
+        if self.brackets < 1:
+            raise MethodError(f"brackets is {self.brackets}; it must be at least 1")
+        if not self.reduction > 1:
+            raise MethodError(f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three go on")
+
+    def levels(self, problem: Problem) -> Levels:
+        """The rungs and the full budget."""
+        return halving_levels(problem.budget, self.reduction, self.increment)
+
+    def rungs(self, history: History) -> Rungs:
+        """Who stands where."""
+        levels = self.levels(history.problem)
+        return history.derive(RungTable(levels, promotion_quantiles(levels)))
+
+    def law(self, problem: Problem) -> tuple[float, ...]:
+        """The probability of each bracket."""
+        return bracket_law(self.levels(problem), self.brackets)
+
+    def promotion(self, history: History) -> Resume | None:
+        """The paused trial that goes on next, if any."""
+        if self.type == "stopping":
+            return None
+        found = self.rungs(history).promotable()
+        if found is None:
+            return None
+        trial, index = found
+        levels = self.levels(history.problem)
+        return Resume(trial, levels[index], f"within the cutoff at {levels[index - 1]:g}")
+
+    def start(self, problem: Problem, bracket: int) -> Sample:
+        """A new trial of ``bracket``."""
+        levels = self.levels(problem)
+        budget = levels[bracket] if self.type == "promotion" else levels[-1]
+        return Sample(budget, bracket, {"bracket": bracket} if bracket else {}, f"bracket {bracket}")
+
+    def next_request(self, history: History, rng: np.random.Generator) -> Request:
+        """Promote the best trial that may go on, else start a new one in a bracket drawn at random."""
+        law = self.law(history.problem)
+        bracket = draw_bracket(law, rng.random()) if len(law) > 1 else 0
+        resume = self.promotion(history)
+        if resume is not None:
+            return resume
+        if may_add(history):
+            return self.start(history.problem, bracket)
+        return wait_or_finish(history, "no further configuration may be added and none can be promoted")
+
+    def review(self, history: History, trial: int) -> Verdict:
+        """By stopping: end a trial that was beyond the cutoff at its newest rung."""
+        stop = self.type == "stopping" and self.rungs(history).stops(trial)
+        return Verdict.STOP if stop else Verdict.CONTINUE

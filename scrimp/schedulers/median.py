@@ -1,0 +1,50 @@
+"""The median stopping rule: end a trial whose average so far is worse than the median of the others' averages.
+
+Trials are granted the full budget at once. At each of at most a hundred evenly spaced levels, the mean of all losses a trial has
+reported so far is compared with the median of these means over the trials that reached that level, itself included; beyond it
+the trial ends. Nobody is stopped before ``least`` trials can be compared.
+
+Golovin, Solnik, Moitra, Kochanski, Karro and Sculley, "Google Vizier: a service for black-box optimization", 2017.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrimp.errors import MethodError
+from scrimp.history.history import History
+from scrimp.schedulers.run_to_end import RunToEnd
+from scrimp.schedulers.rung_table import RungTable
+from scrimp.schedulers.rungs import halving_levels
+from scrimp.schedulers.scheduler import Request, Scheduler, Verdict
+
+__all__ = ["MedianStopping"]
+
+MOST_LEVELS = 100
+
+
+@dataclass(frozen=True)
+class MedianStopping(Scheduler):
+    """Stop beyond the ``quantile`` of running averages, once ``least`` trials can be compared."""
+
+    quantile: float = 0.5
+    least: int = 5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quantile < 1:
+            raise MethodError(f"quantile is {self.quantile}; it must lie between 0 and 1: 0.5 is the median")
+        if self.least < 2:
+            raise MethodError(f"least is {self.least}; at least 2 trials are needed for a comparison")
+
+    def next_request(self, history: History, rng: np.random.Generator) -> Request:
+        """A new configuration with the full budget, while one may be added."""
+        return RunToEnd().next_request(history, rng)
+
+    def review(self, history: History, trial: int) -> Verdict:
+        """End a trial that was beyond the median at the newest level it reached."""
+        budget = history.problem.budget
+        if budget is None:
+            return Verdict.CONTINUE
+        levels = halving_levels(budget, increment=max(budget.minimum, budget.maximum / MOST_LEVELS))
+        table = RungTable(levels, (self.quantile,) * (len(levels) - 1), self.least, average=True)
+        return Verdict.STOP if history.derive(table).stops(trial) else Verdict.CONTINUE

@@ -1,0 +1,138 @@
+"""Who stands where: the losses at every rung, kept in order as events arrive.
+
+What a trial's value at a rung is: the first report at a step of at least the rung's level. Reports may skip steps, so one report
+may pass several rungs and counts at each; a report that arrives late for a lower step changes nothing. A run that ended
+normally before a rung counts there, and at every higher one, with its last value. A failed trial counts nowhere. A value that
+is not finite counts as the worst, and never goes on. A trial of bracket s is not compared at the s lowest rungs.
+
+Each event costs one insertion into a sorted list; cutoffs and promotions look at its ends only, never at all entries.
+
+    rungs = history.derive(RungTable(levels, promotion_quantiles(levels)))
+    rungs.promotable()                                # (trial, index of the level it goes on to), or None
+"""
+
+import math
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+
+from scrimp.history.events import Ended, Event, Reported
+from scrimp.history.fold import Fold
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Trial
+from scrimp.schedulers.rungs import Levels, cutoff
+
+__all__ = ["Rung", "RungTable", "Rungs"]
+
+
+class Rung:
+    """One rung: all losses in increasing order, and the paused trials among them as (-loss, -trial), best last."""
+
+    __slots__ = ("level", "losses", "quantile", "waiting")
+
+    def __init__(self, level: float, quantile: float) -> None:
+        self.level = level
+        self.quantile = quantile
+        self.losses: list[float] = []
+        self.waiting: list[tuple[float, int]] = []
+
+    def passes(self, loss: float, least: int) -> bool | None:
+        """Whether ``loss`` is within the cutoff; None while fewer than ``least`` trials can be compared."""
+        if loss == math.inf:
+            return False
+        return None if len(self.losses) < least else loss <= cutoff(self.losses, self.quantile)
+
+
+class Rungs:
+    """The state of a `RungTable`. Read it, do not change it."""
+
+    def __init__(self, table: "RungTable") -> None:
+        self.least = table.least
+        self.average = table.average
+        self.rungs = [Rung(level, quantile) for level, quantile in zip(table.levels, table.quantiles, strict=False)]
+        self._entries: dict[int, list[float]] = {}
+        self._waiting: dict[int, tuple[Rung, tuple[float, int]]] = {}
+        self._stopped: set[int] = set()
+
+    def promotable(self) -> tuple[int, int] | None:
+        """The paused trial that may go on, best of the highest rung that has one, and the index of its next level."""
+        for index in range(len(self.rungs) - 1, -1, -1):
+            rung = self.rungs[index]
+            if rung.waiting:
+                loss, trial = rung.waiting[-1]
+                if rung.passes(-loss, self.least):
+                    return -trial, index + 1
+        return None
+
+    def stops(self, trial: int) -> bool:
+        """Whether the trial was beyond the cutoff when it reached its newest rung."""
+        return trial in self._stopped
+
+    def enter(self, trial: Trial, reached: float) -> None:
+        """Note the trial's newest loss at every rung up to ``reached`` where it has none yet."""
+        entries = self._entries.setdefault(trial.id, [])
+        index = _first_rung(trial) + len(entries)
+        if index >= len(self.rungs) or self.rungs[index].level > reached:
+            return
+        loss = self._loss(trial)
+        while index < len(self.rungs) and self.rungs[index].level <= reached:
+            insort(self.rungs[index].losses, loss)
+            entries.append(loss)
+            index += 1
+        if self.rungs[index - 1].passes(loss, self.least) is False:
+            self._stopped.add(trial.id)
+
+    def settle(self, trial: Trial) -> None:
+        """Let the trial wait at its highest rung while it is paused, and only then."""
+        held = self._waiting.pop(trial.id, None)
+        if held is not None:
+            rung, key = held
+            del rung.waiting[bisect_left(rung.waiting, key)]
+        entries = self._entries.get(trial.id)
+        if entries and trial.status == "paused":
+            rung, key = self.rungs[_first_rung(trial) + len(entries) - 1], (-entries[-1], -trial.id)
+            insort(rung.waiting, key)
+            self._waiting[trial.id] = rung, key
+
+    def forget(self, trial: Trial) -> None:
+        """Take a failed trial out of every rung."""
+        for rung, loss in zip(self.rungs[_first_rung(trial) :], self._entries.pop(trial.id, ()), strict=False):
+            del rung.losses[bisect_left(rung.losses, loss)]
+
+    def _loss(self, trial: Trial) -> float:
+        losses = [math.inf if point.loss is None else point.loss for point in trial.curve]
+        return sum(losses) / len(losses) if self.average else losses[-1]
+
+
+@dataclass(frozen=True)
+class RungTable(Fold[Rungs]):
+    """How to keep `Rungs`: ``quantiles[j]`` of the trials at ``levels[j]`` go on, once ``least`` can be compared.
+
+    With ``average`` a trial's value is the mean of all it has reported so far instead of the newest.
+    """
+
+    levels: Levels
+    quantiles: tuple[float, ...]
+    least: int = 2
+    average: bool = False
+
+    def begin(self, problem: Problem) -> Rungs:
+        """No trial at any rung."""
+        del problem
+        return Rungs(self)
+
+    def step(self, state: Rungs, event: Event, before: Trial | None, trial: Trial | None) -> None:
+        """Take one event in."""
+        if before is None or trial is None or trial is before:
+            return
+        if trial.status == "failed":
+            state.forget(trial)
+        elif isinstance(event, Reported) and trial.budget > before.budget:
+            state.enter(trial, trial.budget)
+        elif isinstance(event, Ended) and trial.status == "completed" and trial.curve:
+            state.enter(trial, math.inf)
+        state.settle(trial)
+
+
+def _first_rung(trial: Trial) -> int:
+    """The lowest rung at which the trial is compared: the number of its bracket."""
+    return int(trial.tag.get("bracket", 0))

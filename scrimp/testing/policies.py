@@ -1,0 +1,71 @@
+"""The battery for policies: say how to make yours, and inherit the tests.
+
+class TestMyPolicy(PolicyBattery):
+    def policy(self) -> Policy:
+        return MyPolicy()
+"""
+
+from abc import ABC, abstractmethod
+
+from scrimp.history.problem import Problem
+from scrimp.policies.policy import Policy
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+from scrimp.testing.play import World, play
+
+__all__ = ["PolicyBattery"]
+
+SEEDS = range(2)
+
+
+class PolicyBattery(ABC):
+    """What every policy must keep, in worlds that are more and more hostile; the rules are in `play`."""
+
+    @abstractmethod
+    def policy(self) -> Policy:
+        """The policy under test."""
+
+    def test_keeps_the_rules_in_a_calm_world(self) -> None:
+        """Everything reports as it should."""
+        for seed in SEEDS:
+            history = play(self.policy(), World(seed=seed, workers=4))
+            assert history.spent > 0
+
+    def test_keeps_the_rules_with_one_worker(self) -> None:
+        """One thing at a time."""
+        for seed in SEEDS:
+            play(self.policy(), World(seed=seed, workers=1, failing=0.1))
+
+    def test_survives_failed_trials(self) -> None:
+        """Many fail, some report values that are not finite."""
+        for seed in SEEDS:
+            play(self.policy(), World(seed=seed, failing=0.3, diverging=0.2))
+
+    def test_survives_vanished_workers(self) -> None:
+        """Trials go stale and are taken over."""
+        for seed in SEEDS:
+            play(self.policy(), World(seed=seed, vanishing=0.3))
+
+    def test_survives_reports_that_skip_overshoot_or_come_late(self) -> None:
+        """Steps in any order, runs that end by themselves."""
+        for seed in SEEDS:
+            play(self.policy(), World(seed=seed, skipping=0.6, ending_early=0.1))
+
+    def test_ends_when_no_further_configuration_may_be_added(self) -> None:
+        """After n_trials only promotions are granted; then the study is over, with nothing in flight."""
+        for seed in SEEDS:
+            world = World(seed=seed, events=2_000, n_trials=12, failing=0.05, vanishing=0.05, skipping=0.1)
+            history = play(self.policy(), world)
+            assert len(history.trials) == 12
+            assert history.counts["running"] + history.counts["stale"] == 0
+
+    def test_ends_when_everything_fails(self) -> None:
+        """Nothing can be learned, and nothing hangs."""
+        history = play(self.policy(), World(n_trials=10, failing=1.0, events=500))
+        assert history.counts["failed"] == 10
+
+    def test_works_without_budgets(self) -> None:
+        """One step is a full training."""
+        problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss")
+        history = play(self.policy(), World(problem=problem, n_trials=15, failing=0.1, events=500))
+        assert len(history.trials) == 15

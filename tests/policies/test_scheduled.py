@@ -1,0 +1,49 @@
+"""A scheduler and a suggester as one policy."""
+
+from dataclasses import dataclass
+
+from scrimp.history.events import StudyCreated
+from scrimp.history.history import History
+from scrimp.policies.policy import Decision, Finish, Start, Verdict
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.suggesters.suggester import Suggester, Suggestion
+from scrimp.testing.play import World, play
+
+
+@dataclass(frozen=True)
+class Scripted(Suggester):
+    """Gives these configurations one after the other, and says which request it saw."""
+
+    configs: tuple
+
+    def suggest(self, history, request, count, rng):
+        rest = self.configs[len(history.trials) :][:count]
+        return Suggestion(rest, {"seen": (request.budget, request.bracket, dict(request.tag))})
+
+
+def empty():
+    return History.of([StudyCreated(name="s", problem=World().problem.to_json(), method={})])
+
+
+def test_a_sample_becomes_a_start_with_the_suggested_configuration():
+    policy = Scheduled(AsynchronousHalving(), Scripted(({"x": 0.25},)))
+    decision = policy.decide(empty(), empty().rng("decide"))
+    assert decision == Decision(Start({"x": 0.25}, 1.0, {}, None, "bracket 0"), {"seen": (1.0, 0, {})})
+
+
+def test_an_exhausted_space_still_promotes_and_then_finishes():
+    configs = tuple({"x": x} for x in (0.1, 0.2, 0.3, 0.4))
+    policy = Scheduled(AsynchronousHalving(), Scripted(configs))
+    history = play(policy, World(workers=2))
+    assert len(history.trials) == 4
+    assert history.with_status("running") == []
+    assert max(trial.budget for trial in history.trials) >= 3
+    assert policy.decide(history, history.rng("decide")).action == Finish("every configuration of the space was tried")
+
+
+def test_reviews_are_the_schedulers():
+    policy = Scheduled(AsynchronousHalving("stopping"), Scripted(({"x": 0.5},) * 40))
+    history = play(policy, World(workers=1, events=150))
+    stopped = history.with_status("stopped")
+    assert stopped and all(policy.review(history, trial.id) is Verdict.STOP for trial in stopped)

@@ -1,0 +1,245 @@
+"""ASHA by promotion and by stopping, and asynchronous Hyperband."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrimp.errors import MethodError
+from scrimp.history.events import StudyChanged
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.schedulers.rungs import bracket_law, geometric_levels
+from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
+from scrimp.testing.play import World, play
+from scrimp.testing.schedulers import SchedulerBattery, Uniform
+
+
+class TestPromotion(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving()
+
+
+class TestStopping(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(type="stopping")
+
+
+class TestHyperband(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(brackets=3)
+
+
+class TestHyperbandStopping(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(type="stopping", brackets=3, increment=2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    kind=st.sampled_from(["promotion", "stopping"]),
+    brackets=st.integers(1, 4),
+    seed=st.integers(0, 10_000),
+    workers=st.integers(1, 6),
+    chances=st.tuples(*[st.sampled_from([0.0, 0.05, 0.3])] * 5),
+)
+def test_keeps_the_rules_in_any_world(kind, brackets, seed, workers, chances):
+    failing, vanishing, early, skipping, diverging = chances
+    world = World(seed, workers, 80, 15, failing, vanishing, early, skipping, diverging)
+    play(Scheduled(AsynchronousHalving(kind, brackets), Uniform()), world)
+
+
+def started(log, losses, budget=1.0):
+    """Trials that reported these losses at the end of their first grant."""
+    for loss in losses:
+        log.report(log.start(budget), budget, loss)
+
+
+def test_promotes_the_best_within_the_cutoff_and_starts_otherwise(log):
+    asha = AsynchronousHalving()
+    assert log.ask(asha) == Sample(1.0, 0, {}, "bracket 0")
+    started(log, [0.5])
+    assert isinstance(log.ask(asha), Sample)  # a single loss cannot be compared
+    started(log, [0.4])
+    assert log.ask(asha) == Resume(1, 3.0, "within the cutoff at 1")
+    log.resume(1, 3.0)
+    assert isinstance(log.ask(asha), Sample)  # 0.5 is beyond quantile((0.4, 0.5), 1/3)
+    started(log, [0.6, 0.7])
+    assert log.ask(asha) == Resume(
+        0, 3.0, "within the cutoff at 1"
+    )  # quantile((0.4, ..., 0.7), 1/3) = 0.5: the promoted count
+
+
+def test_looks_at_the_highest_rung_first(log):
+    asha = AsynchronousHalving()
+    started(log, [0.5, 0.4, 0.3, 0.2])
+    for trial, loss in ((3, 0.25), (2, 0.15)):
+        log.resume(trial, 3.0)
+        log.report(trial, 3.0, loss)
+    assert log.ask(asha) == Resume(2, 9.0, "within the cutoff at 3")
+
+
+def test_follows_numpy_quantile_on_random_histories(new_log):
+    """Every promotion against a table that is searched and sorted anew, 400 decisions."""
+    rng = np.random.default_rng(0)
+    asha, log = AsynchronousHalving(), new_log(27)
+    levels = [1.0, 3.0, 9.0, 27.0]
+    for _ in range(400):
+        expected = None
+        for level, above in reversed(list(pairwise(levels))):
+            at = {t.id: p.loss for t in log.history.trials for p in t.curve if p.step == level}
+            paused = [(loss, t) for t, loss in at.items() if log.history.trials[t].budget == level]
+            if len(at) > 1 and paused and min(paused)[0] <= np.quantile(list(at.values()), level / above):
+                expected = min(paused)[1], above
+                break
+        request = log.ask(asha)
+        if expected is None:
+            assert isinstance(request, Sample)
+            trial, budget = log.start(1.0), 1.0
+        else:
+            assert (request.trial, request.budget) == expected
+            trial, budget = expected
+            log.resume(trial, budget)
+        log.report(trial, budget, float(np.round(rng.random(), 2)))
+    assert len([t for t in log.history.trials if t.status == "completed"]) >= 5
+
+
+def test_a_report_that_skips_counts_at_every_rung_it_passed(log):
+    asha = AsynchronousHalving()
+    trial = log.start(1.0)
+    log.report(trial, 4.0, 0.3)
+    log.report(trial, 2.0, 0.9)  # late: changes nothing
+    rungs = asha.rungs(log.history).rungs
+    assert [rung.losses for rung in rungs] == [[0.3], [0.3]]
+    started(log, [0.5])
+    log.resume(1, 3.0)
+    log.report(1, 3.0, 0.5)
+    assert log.ask(asha) == Resume(0, 9.0, "within the cutoff at 3")
+
+
+def test_a_run_that_ended_early_counts_at_every_higher_rung(log):
+    asha = AsynchronousHalving()
+    trial = log.start(1.0)
+    log.report(trial, 1.0, 0.3)
+    log.end(trial, "completed")
+    assert [rung.losses for rung in asha.rungs(log.history).rungs] == [[0.3], [0.3]]
+    started(log, [0.2, 0.9])
+    log.resume(1, 3.0)
+    log.report(1, 3.0, 0.25)
+    assert log.ask(asha) == Resume(1, 9.0, "within the cutoff at 3")  # better than the run that ended
+
+
+def test_a_failed_trial_counts_nowhere(log):
+    asha = AsynchronousHalving()
+    started(log, [0.1, 0.5, 0.6])
+    log.resume(0, 3.0)
+    log.end(0, "failed")
+    assert asha.rungs(log.history).rungs[0].losses == [0.5, 0.6]
+    assert log.ask(asha).trial == 1
+
+
+def test_a_stale_trial_is_not_promoted_before_it_was_taken_over(log):
+    asha = AsynchronousHalving()
+    started(log, [0.1, 0.5, 0.6])
+    log.resume(0, 3.0)
+    log.lose(0)
+    assert isinstance(log.ask(asha), Sample)
+    log.resume(0, 3.0)
+    log.report(0, 3.0, 0.1)
+    started(log, [0.7, 0.8])
+    assert log.ask(asha).trial == 1
+
+
+def test_what_is_not_finite_never_goes_on(log):
+    asha, stopping = AsynchronousHalving(), AsynchronousHalving(type="stopping")
+    started(log, [None, None, None])
+    assert isinstance(log.ask(asha), Sample)
+    assert stopping.review(log.history, 0) is Verdict.STOP
+
+
+def test_by_stopping_each_loss_is_judged_with_itself_included(new_log):
+    scheduler = AsynchronousHalving(type="stopping")
+    rng = np.random.default_rng(3)
+    log, seen = new_log(9), {1.0: [], 3.0: []}
+    assert log.ask(scheduler) == Sample(9.0, 0, {}, "bracket 0")
+    for _ in range(200):
+        trial = log.start(9.0)
+        for step in range(1, 10):
+            loss = float(np.round(rng.random(), 2))
+            log.report(trial, step, loss)
+            expected = Verdict.CONTINUE
+            if step in seen:
+                seen[step].append(loss)
+                if len(seen[step]) > 1 and loss > np.quantile(seen[step], 1 / 3):
+                    expected = Verdict.STOP
+            assert scheduler.review(log.history, trial) is (expected if step < 9 else Verdict.CONTINUE)
+            if expected is Verdict.STOP:
+                log.end(trial, "stopped")
+                break
+    assert log.history.counts["completed"] > 5
+    assert log.history.counts["stopped"] > 100
+
+
+def test_brackets_start_where_the_law_says(new_log):
+    scheduler, log, count = AsynchronousHalving(brackets=4), new_log(200), 4_000
+    rng = np.random.default_rng(0)
+    levels = geometric_levels(1, 200)
+    drawn = [scheduler.next_request(log.history, rng) for _ in range(count)]
+    assert all(item.budget == levels[item.bracket] for item in drawn)
+    assert drawn[0].tag == ({"bracket": drawn[0].bracket} if drawn[0].bracket else {})
+    counts = np.bincount([item.bracket for item in drawn], minlength=4)
+    expected = count * np.array(bracket_law(levels, 4))
+    assert float(np.sum((counts - expected) ** 2 / expected)) < 16.3  # chi-square, 3 degrees, level 0.001
+
+
+def test_a_bracket_is_drawn_before_a_promotion_is_looked_for(log):
+    scheduler = AsynchronousHalving(brackets=2)
+    started(log, [0.1, 0.5])
+    with_promotion, without = np.random.default_rng(5), np.random.default_rng(5)
+    assert isinstance(scheduler.next_request(log.history, with_promotion), Resume)
+    log.resume(0, 3.0)
+    assert isinstance(scheduler.next_request(log.history, without), Sample)
+    assert with_promotion.random() == without.random()  # both decisions used the generator alike
+
+
+def test_a_bracket_is_not_compared_at_the_rungs_it_skips(log):
+    scheduler = AsynchronousHalving(brackets=2)
+    trial = log.start(3.0, bracket=1)
+    log.report(trial, 1.0, 0.1)
+    log.report(trial, 3.0, 0.2)
+    assert [rung.losses for rung in scheduler.rungs(log.history).rungs] == [[], [0.2]]
+
+
+def test_after_the_last_configuration_only_promotions(log):
+    asha = AsynchronousHalving()
+    log.limit(3)
+    started(log, [0.1, 0.5, 0.6])
+    assert log.ask(asha).trial == 0
+    log.resume(0, 3.0)
+    assert isinstance(log.ask(asha), Wait)
+    log.report(0, 3.0, 0.2)
+    assert isinstance(log.ask(asha), Finish)
+    log.limit(4)
+    assert isinstance(log.ask(asha), Sample)
+
+
+def test_a_changed_budget_makes_new_rungs(log):
+    asha = AsynchronousHalving()
+    started(log, [0.1, 0.5, 0.6])
+    problem = log.history.problem
+    record = {**problem.to_json(), "budget": ["epoch", 1, 27]}
+    log.append(StudyChanged(problem=record))
+    assert [rung.level for rung in asha.rungs(log.history).rungs] == [1, 3, 9]
+    assert asha.rungs(log.history).rungs[0].losses == [0.1, 0.5, 0.6]
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(MethodError, match="type is 'sideways'"):
+        AsynchronousHalving(type="sideways")
+    with pytest.raises(MethodError, match="brackets is 0"):
+        AsynchronousHalving(brackets=0)
+    with pytest.raises(MethodError, match="reduction is nan"):
+        AsynchronousHalving(reduction=math.nan)

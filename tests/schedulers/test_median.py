@@ -1,0 +1,63 @@
+"""The median rule against medians computed anew."""
+
+import numpy as np
+import pytest
+
+from scrimp.errors import MethodError
+from scrimp.schedulers.median import MedianStopping
+from scrimp.schedulers.scheduler import Sample, Scheduler, Verdict
+from scrimp.testing.schedulers import SchedulerBattery
+
+
+class TestMedian(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return MedianStopping()
+
+
+def test_stops_beyond_the_median_of_running_averages(log):
+    scheduler, rng = MedianStopping(), np.random.default_rng(0)
+    averages = {step: [] for step in range(1, 9)}
+    stopped = 0
+    for _ in range(60):
+        assert log.ask(scheduler) == Sample(9.0)
+        trial, losses = log.start(9.0), []
+        for step in range(1, 9):
+            losses.append(float(rng.random()))
+            log.report(trial, step, losses[-1])
+            averages[step].append(sum(losses) / len(losses))
+            stop = len(averages[step]) >= 5 and averages[step][-1] > np.median(averages[step])
+            assert scheduler.review(log.history, trial) is (Verdict.STOP if stop else Verdict.CONTINUE)
+            if stop:
+                log.end(trial, "stopped")
+                stopped += 1
+                break
+    assert 30 < stopped < 60
+
+
+def test_a_failed_trial_is_forgotten(log):
+    scheduler = MedianStopping(least=2)
+    for loss in (0.1, 0.2, 0.9):
+        log.report(log.start(9.0), 1, loss)
+    log.end(0, "failed")
+    log.report(log.start(9.0), 1, 0.8)  # median of 0.2, 0.9, 0.8
+    assert scheduler.review(log.history, 3) is Verdict.CONTINUE
+    log.report(log.start(9.0), 1, 0.85)
+    assert scheduler.review(log.history, 4) is Verdict.STOP
+
+
+def test_long_budgets_are_compared_at_a_hundred_levels(new_log):
+    log = new_log(100_000)
+    scheduler = MedianStopping(least=2)
+    for loss in (0.1, 0.2):
+        log.report(log.start(100_000), 999, loss)
+    assert scheduler.review(log.history, 1) is Verdict.STOP  # level 1
+    log.report(0, 1_500, 0.4)
+    log.report(1, 1_500, 0.1)
+    assert scheduler.review(log.history, 0) is Verdict.CONTINUE  # first at its level
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(MethodError, match="quantile is 1"):
+        MedianStopping(quantile=1)
+    with pytest.raises(MethodError, match="least is 1"):
+        MedianStopping(least=1)

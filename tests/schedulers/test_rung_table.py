@@ -1,0 +1,69 @@
+"""The incremental table against one that is built anew from the trials."""
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.schedulers.rung_table import Rung, RungTable
+from scrimp.testing.play import World, play
+from scrimp.testing.schedulers import Uniform
+
+LEVELS = (1.0, 3.0, 9.0)
+
+
+def built_anew(history, level):
+    """Losses at ``level`` straight from the curves; valid where no report came late."""
+    losses = []
+    for trial in history.trials:
+        reached = [point for point in trial.curve if point.step >= level]
+        early = trial.status == "completed" and trial.curve
+        if trial.status != "failed" and LEVELS[trial.tag.get("bracket", 0)] <= level and (reached or early):
+            loss = (reached or trial.curve[-1:])[0].loss
+            losses.append(math.inf if loss is None else loss)
+    return sorted(losses)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    kind=st.sampled_from(["promotion", "stopping"]),
+    chances=st.tuples(*[st.sampled_from([0.0, 0.1, 0.3])] * 3),
+)
+def test_holds_what_the_curves_say(seed, kind, chances):
+    failing, vanishing, early = chances
+    world = World(seed, 3, 100, None, failing, vanishing, early, diverging=0.1)
+    history = play(Scheduled(AsynchronousHalving(kind, brackets=2), Uniform()), world)
+    rungs = history.derive(RungTable(LEVELS, (1 / 3, 1 / 3))).rungs
+    for rung in rungs:
+        assert rung.losses == built_anew(history, rung.level)
+    waiting = sorted(-trial for rung in rungs for _, trial in rung.waiting)
+    assert waiting == [trial.id for trial in history.trials if trial.status == "paused" and trial.curve]
+
+
+def test_running_averages(log):
+    trial = log.start(9.0)
+    for step, loss in ((1, 0.5), (2, 0.4), (3, 0.3)):
+        log.report(trial, step, loss)
+    rungs = log.history.derive(RungTable(LEVELS, (0.5, 0.5), average=True)).rungs
+    assert rungs[0].losses == [0.5]
+    assert rungs[1].losses == [np.mean([0.5, 0.4, 0.3])]
+
+
+def test_ties_go_to_the_older_trial(log):
+    for loss in (0.5, 0.5, 0.5):
+        log.report(log.start(1.0), 1.0, loss)
+    assert log.history.derive(RungTable(LEVELS, (1 / 3, 1 / 3))).promotable() == (0, 1)
+
+
+def test_too_few_cannot_be_compared():
+    rung = Rung(1.0, 0.5)
+    rung.losses = [0.5]
+    assert rung.passes(0.5, least=2) is None
+    assert rung.passes(math.inf, least=2) is False
+    rung.losses = [0.5, 0.7]
+    assert rung.passes(0.5, least=2) is True
+    assert rung.passes(0.7, least=2) is False

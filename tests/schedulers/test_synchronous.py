@@ -1,0 +1,155 @@
+"""Synchronous successive halving and Hyperband: fixed rungs, and workers that never wait."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrimp.errors import MethodError
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
+from scrimp.schedulers.synchronous import SynchronousHalving
+from scrimp.testing.play import World, play
+from scrimp.testing.schedulers import SchedulerBattery, Uniform
+
+
+class TestHalving(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return SynchronousHalving()
+
+
+class TestHyperband(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return SynchronousHalving(brackets=None)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    brackets=st.sampled_from([1, 2, None]),
+    seed=st.integers(0, 10_000),
+    workers=st.integers(1, 6),
+    chances=st.tuples(*[st.sampled_from([0.0, 0.05, 0.3])] * 5),
+)
+def test_keeps_the_rules_in_any_world(brackets, seed, workers, chances):
+    failing, vanishing, early, skipping, diverging = chances
+    world = World(seed, workers, 80, 15, failing, vanishing, early, skipping, diverging)
+    play(Scheduled(SynchronousHalving(brackets), Uniform()), world)
+
+
+def run(log, scheduler, decisions, loss):
+    """One worker takes that many decisions; each trial reports ``loss(trial, level)``. Returns (bracket, level, trial)."""
+    done = []
+    for _ in range(decisions):
+        request = log.ask(scheduler)
+        if isinstance(request, Sample):
+            trial = log.start(request.budget, **request.tag)
+        else:
+            trial = request.trial
+            log.resume(trial, request.budget)
+        log.report(trial, request.budget, loss(trial, request.budget))
+        done.append((log.history.trials[trial].tag["bracket"], request.budget, trial))
+    return done
+
+
+def test_one_worker_runs_through_the_published_sizes(log):
+    """Levels 1, 3, 9: brackets of (9, 3, 1), (5, 2) and (3); then the first again."""
+    done = run(log, SynchronousHalving(brackets=None), 13 + 7 + 3 + 13, lambda trial, level: float(-trial))
+    sizes = {}
+    for bracket, level, _ in done:
+        sizes[bracket, level] = sizes.get((bracket, level), 0) + 1
+    assert sizes == {(0, 1): 9, (0, 3): 3, (0, 9): 1, (1, 3): 5, (1, 9): 2, (2, 9): 3, (3, 1): 9, (3, 3): 3, (3, 9): 1}
+    assert [trial for bracket, level, trial in done if (bracket, level) == (0, 3)] == [8, 7, 6]  # the best three
+
+
+def test_nasbench_hyperband_first_bracket(new_log):
+    log = new_log(200)
+    done = run(
+        log, SynchronousHalving(brackets=None), 243 + 81 + 27 + 9 + 3 + 1 + 98, lambda trial, level: trial / level
+    )
+    levels = [level for _, level, _ in done]
+    assert [levels.count(level) for level in (1, 3, 9, 27, 81, 200)] == [243, 81 + 98, 27, 9, 3, 1]
+    assert done[-1][:2] == (1, 3.0)
+
+
+def test_surplus_workers_fill_the_next_bracket(log):
+    scheduler = SynchronousHalving()
+    for _ in range(9):
+        log.start(1.0, **log.ask(scheduler).tag)
+    assert log.ask(scheduler) == Sample(1.0, 0, {"bracket": 1}, "bracket 1, level 1")
+    other = log.start(1.0, bracket=1)
+    for trial in range(9):
+        log.report(trial, 1.0, float(trial))
+    assert log.ask(scheduler) == Resume(0, 3.0, "bracket 0, level 3")  # the older bracket goes first
+    for trial in range(3):
+        log.resume(trial, 3.0)
+    assert log.ask(scheduler).tag == {"bracket": 1}
+    assert log.history.trials[other].status == "running"
+
+
+def test_failed_slots_count_as_worst_and_are_not_waited_for(log):
+    scheduler = SynchronousHalving()
+    for _ in range(9):
+        log.start(1.0, **log.ask(scheduler).tag)
+    for trial in range(7):
+        log.end(trial, "failed")
+    log.report(7, 1.0, 0.7)
+    log.lose(8)
+    assert isinstance(log.ask(scheduler), Sample)  # the stale trial is still running: the rung waits for it
+    log.resume(8, 1.0)
+    log.report(8, 1.0, 0.8)
+    assert log.ask(scheduler) == Resume(7, 3.0, "bracket 0, level 3")  # only two are left of three
+    log.resume(7, 3.0)
+    assert log.ask(scheduler).trial == 8
+    log.end(7, "failed")
+    log.end(8, "stopped")
+    assert log.ask(scheduler) == Sample(
+        1.0, 0, {"bracket": 1}, "bracket 1, level 1"
+    )  # nobody left: the bracket is over
+
+
+def test_a_paused_trial_that_is_stopped_is_not_promoted(log):
+    scheduler = SynchronousHalving()
+    run(log, scheduler, 8, lambda trial, level: float(trial))
+    log.end(0, "stopped")
+    run(log, scheduler, 1, lambda trial, level: float(trial))
+    assert log.ask(scheduler).trial == 1
+
+
+def test_a_run_that_ended_early_moves_on_without_running(log):
+    scheduler = SynchronousHalving()
+    for _ in range(9):
+        log.start(1.0, **log.ask(scheduler).tag)
+    for trial in range(9):
+        log.report(trial, 1.0, float(trial))
+        if trial == 0:
+            log.end(0, "completed")
+    promoted = run(log, scheduler, 2, lambda trial, level: 5.0)
+    assert [trial for _, _, trial in promoted] == [1, 2]
+    assert isinstance(log.ask(scheduler), Sample)  # 0 held the third slot, and the last: the bracket is over
+
+
+def test_an_unfinished_rung_is_thinned_in_proportion(log):
+    """Five of nine slots are filled when the last configuration is in: ceil(5 * 3 / 9) = 2 go on."""
+    scheduler = SynchronousHalving()
+    log.limit(5)
+    run(log, scheduler, 5, lambda trial, level: float(trial))
+    assert [trial for _, level, trial in run(log, scheduler, 3, lambda trial, level: float(trial))] == [0, 1, 0]
+    assert isinstance(log.ask(scheduler), Finish)
+    log.limit(6)
+    assert isinstance(log.ask(scheduler), Sample)
+
+
+def test_waits_for_the_last_results_when_nothing_may_be_added(log):
+    scheduler = SynchronousHalving()
+    log.limit(2)
+    log.start(1.0, **log.ask(scheduler).tag)
+    log.start(1.0, **log.ask(scheduler).tag)
+    log.report(0, 1.0, 0.5)
+    assert isinstance(log.ask(scheduler), Wait)
+    assert scheduler.review(log.history, 0) is Verdict.CONTINUE
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(MethodError, match="brackets is 0"):
+        SynchronousHalving(brackets=0)
+    with pytest.raises(MethodError, match="reduction is 1"):
+        SynchronousHalving(reduction=1)
