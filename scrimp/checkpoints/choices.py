@@ -1,0 +1,88 @@
+"""How the next cell is chosen, given what the model says about the row means: one function per acquisition.
+
+Each takes the `RowMeans`, the candidate cells (K, J) and a generator, and gives a cell with the logarithm of its value per
+unit cost.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from scrimp.acquisition.improvement import log_expected_improvement
+from scrimp.acquisition.knowledge_gradient import best_by_knowledge_gradient
+from scrimp.checkpoints.row_means import RowMeans
+from scrimp.checkpoints.score_table import Cell, Mask
+from scrimp.surrogates.surrogate import Array
+
+__all__ = [
+    "Choice",
+    "choose_improvement",
+    "choose_knowledge_gradient",
+    "choose_random",
+    "choose_top_two",
+    "log_sum_improvement",
+]
+
+Choice = Callable[[RowMeans, Mask, np.random.Generator], tuple[Cell, float]]
+
+
+def choose_knowledge_gradient(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
+    """The cell with the largest knowledge gradient on the measured mean, per unit cost."""
+    rows, columns, slopes = means.slopes(candidates)
+    best, value = best_by_knowledge_gradient(means.measured[means.contenders], slopes, means.table.costs[columns])
+    return (int(rows[best]), int(columns[best])), value
+
+
+def log_sum_improvement(sums: Array, spread: Array) -> Array:
+    """log of (S_i - S*) Phi(u) + sigma_ij phi(u), u = (S_i - S*) / sigma_ij, for sums (K,) and spread (K, J).
+
+    The expected improvement of a checkpoint's sum over the best sum, when only the score on task j is uncertain.
+    """
+    return log_expected_improvement(-sums[:, None], spread, np.asarray(-sums.max()))
+
+
+def choose_improvement(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
+    """The cell with the largest modified expected improvement: S_i = sum_j w_j mu_ij, spread w_j sigma_ij."""
+    weights = means.table.weights
+    sums = means.fitted.mean() @ weights
+    variance = np.maximum(means.cell_variance - means.noise, 1e-12)
+    spread = np.sqrt(variance) * (weights * means.table.scales * means.fitted.units.unit)
+    return _largest(log_sum_improvement(sums, spread) - np.log(means.table.costs), candidates)
+
+
+def choose_top_two(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
+    """Two rows, each the best of a joint draw of the measured means; the cell that tells most about their difference."""
+    centre = means.measured[means.contenders]
+    first, second = _two_best_rows(centre, means.covariance, rng)
+    rows, columns, slopes = means.slopes(candidates)
+    news = np.square(slopes[:, first] - slopes[:, second]) / means.table.costs[columns]
+    best = int(np.argmax(news))
+    return (int(rows[best]), int(columns[best])), float(np.log(np.maximum(news[best], 1e-300)))
+
+
+def choose_random(means: RowMeans | None, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
+    """Any candidate, all alike."""
+    rows, columns = np.nonzero(candidates)
+    pick = int(rng.integers(len(rows)))
+    return (int(rows[pick]), int(columns[pick])), 0.0
+
+
+def _two_best_rows(centre: Array, covariance: Array, rng: np.random.Generator) -> tuple[int, int]:
+    """The best of one draw, and the best of the first of 64 further draws with another one; else the runner-up by mean."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    winners = np.argmax(centre + rng.standard_normal((65, len(centre))) @ root.T, axis=1)
+    first = int(winners[0])
+    others = winners[winners != first]
+    if len(others):
+        return first, int(others[0])
+    rest = np.where(np.arange(len(centre)) == first, -np.inf, centre)
+    return first, int(np.argmax(rest))
+
+
+def _largest(values: Array, candidates: Mask) -> tuple[Cell, float]:
+    masked = np.where(candidates, values, -np.inf)
+    row, column = np.unravel_index(int(np.argmax(np.where(np.isnan(masked), -np.inf, masked))), masked.shape)
+    if not candidates[row, column]:  # every value is -inf: any candidate
+        row, column = np.argwhere(candidates)[0]
+    return (int(row), int(column)), float(values[row, column])

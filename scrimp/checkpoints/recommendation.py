@@ -1,0 +1,94 @@
+"""The answer: which checkpoint, how good, and how sure.
+
+Joint draws of the measured means give the loss of the answer, max_k T_k - T_answer: its mean is the expected loss, and the
+share of draws in which it is at most ``tolerance`` is the probability that the answer is as good as best.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrimp.checkpoints.row_means import RowMeans
+from scrimp.checkpoints.score_table import Checkpoint, ScoreTable
+from scrimp.surrogates.surrogate import Array
+
+__all__ = ["Recommendation", "losses", "recommend_measured", "recommend_modelled"]
+
+_DRAWS = 4096
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to take. Numbers that need a model are None for methods without one.
+
+    ``checkpoint``: best measured mean, what a complete table would show; ``underlying``: best smooth mean, without the luck of
+    single checkpoints. ``probability_best``: that no checkpoint is better than the answer by more than ``tolerance``.
+    ``expected_loss``: how much better the best one is on average. ``spent``: cost of the cells measured so far.
+    """
+
+    checkpoint: Checkpoint
+    underlying: Checkpoint
+    expected_score: float | None
+    standard_error: float | None
+    expected_loss: float | None
+    probability_best: float | None
+    runner_up: Checkpoint | None
+    spent: float
+    tolerance: float
+    warnings: tuple[str, ...] = ()
+
+
+def losses(centre: Array, covariance: Array, answer: int, rng: np.random.Generator, count: int = _DRAWS) -> Array:
+    """Draws (count,) of max_k T_k - T_answer for T ~ N(centre, covariance)."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    draws = centre + rng.standard_normal((count, len(centre))) @ root.T
+    return np.asarray(draws.max(axis=1) - draws[:, answer])
+
+
+def recommend_modelled(means: RowMeans, tolerance: float, rng: np.random.Generator) -> Recommendation:
+    """The answer of a model of the grid."""
+    table, contenders = means.table, means.contenders
+    order = np.argsort(-means.measured, kind="stable")
+    best = int(order[0])
+    place = int(np.searchsorted(contenders, best))
+    loss = losses(means.measured[contenders], means.covariance, place, rng)
+    return Recommendation(
+        checkpoint=table.checkpoints[best],
+        underlying=table.checkpoints[int(np.argmax(means.underlying))],
+        expected_score=float(means.measured[best]),
+        standard_error=float(np.sqrt(max(means.covariance[place, place], 0.0))),
+        expected_loss=float(loss.mean()),
+        probability_best=float((loss <= tolerance).mean()),
+        runner_up=table.checkpoints[int(order[1])] if len(order) > 1 else None,
+        spent=table.spent,
+        tolerance=tolerance,
+        warnings=table.warnings,
+    )
+
+
+def recommend_measured(table: ScoreTable, tolerance: float) -> Recommendation:
+    """The answer without a model: the best mean over the tasks measured, among the rows with most of them; else the last row."""
+    weight = table.seen @ table.weights
+    steps = np.arange(table.shape[0]) if table.steps is None else table.steps
+    if weight.max() == 0.0:
+        order = np.argsort(-steps, kind="stable")
+        scores = None
+    else:
+        means = np.where(table.seen, table.scores, 0.0) @ table.weights / np.maximum(weight, 1e-300)
+        scores = np.where(weight > weight.max() - 1e-9, means, -np.inf)
+        order = np.argsort(-scores, kind="stable")
+    best = table.checkpoints[int(order[0])]
+    second = len(order) > 1 and (scores is None or scores[order[1]] > -np.inf)
+    return Recommendation(
+        checkpoint=best,
+        underlying=best,
+        expected_score=None if scores is None else float(scores[order[0]]),
+        standard_error=None,
+        expected_loss=None,
+        probability_best=None,
+        runner_up=table.checkpoints[int(order[1])] if second else None,
+        spent=table.spent,
+        tolerance=tolerance,
+        warnings=table.warnings,
+    )

@@ -1,0 +1,226 @@
+"""The scores measured so far, as a table of checkpoints and tasks, with what is known about its rows and columns.
+
+    table = ScoreTable.empty([100, 200, 300], ["mmlu", "gsm8k"], costs={"mmlu": 9.0})
+    table = table.with_score(200, "mmlu", 0.61, stderr=0.01)
+    table.seen.sum()                                                    # 1
+
+A table is a value: `with_score`, `with_failure` and `with_checkpoints` give new ones. Higher scores are better, in any
+units. A cell is a pair (row, column) of numbers inside, (checkpoint, task) outside.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.errors import TableError
+from scrimp.surrogates.surrogate import Array
+
+__all__ = ["Cell", "Checkpoint", "Entry", "Mask", "ScoreTable"]
+
+Checkpoint = str | int | float
+Cell = tuple[int, int]
+Entry = tuple[Checkpoint, str, float, float | None]
+Mask = NDArray[np.bool_]
+
+_LARGEST_SCORE = 1e9
+_FAR = 10.0  # a score this many ranges away from the others of its task is probably in other units
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """K checkpoints times J tasks; ``scores`` is NaN where a cell has not been measured."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    tasks: tuple[str, ...]
+    steps: Array | None  # (K,): where each checkpoint lies in the run; None when rows have no order
+    scores: Array  # (K, J)
+    errors: Array  # (K, J): standard errors, NaN where not given
+    failed: Mask  # (K, J): cells that cannot be measured
+    weights: Array  # (J,), summing to 1: the score of a checkpoint is the weighted mean over tasks
+    costs: Array  # (J,)
+    scales: Array  # (J,): units of the tasks' scores, for the model only
+
+    @classmethod
+    def empty(
+        cls,
+        checkpoints: Sequence[Checkpoint],
+        tasks: Sequence[str],
+        *,
+        ordered: bool = True,
+        weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
+        scales: Mapping[str, float] | None = None,
+    ) -> "ScoreTable":
+        """A table without scores. Checkpoints that are numbers lie at these steps, others at 0, 1, 2, …
+
+        ``ordered=False`` is for rows such as different models, whose order means nothing.
+        """
+        _refuse_repeats("checkpoint", checkpoints)
+        _refuse_repeats("task", tasks)
+        shape = (len(checkpoints), len(tasks))
+        given = _by_task("weight", weights, tasks)
+        return cls(
+            tuple(checkpoints),
+            tuple(tasks),
+            _steps(checkpoints) if ordered else None,
+            np.full(shape, np.nan),
+            np.full(shape, np.nan),
+            np.zeros(shape, dtype=bool),
+            given / given.sum(),
+            _by_task("cost", costs, tasks),
+            _by_task("scale", scales, tasks),
+        )
+
+    @cached_property
+    def seen(self) -> Mask:
+        """(K, J): measured cells."""
+        return np.asarray(~np.isnan(self.scores))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, J)."""
+        return len(self.checkpoints), len(self.tasks)
+
+    @property
+    def spent(self) -> float:
+        """Cost of the measured and the failed cells."""
+        return float(((self.seen | self.failed) * self.costs).sum())
+
+    def cell(self, checkpoint: Checkpoint, task: str) -> Cell:
+        """The numbers of a cell; errors name what is known."""
+        row, column = self._rows.get(checkpoint), self._columns.get(task)
+        if row is None:
+            raise TableError(f"checkpoint {checkpoint!r} is not in the table; known are {_some(self.checkpoints)}")
+        if column is None:
+            raise TableError(f"task {task!r} is not in the table; known are {_some(self.tasks)}")
+        return row, column
+
+    def label(self, cell: Cell) -> tuple[Checkpoint, str]:
+        """The names of a cell."""
+        return self.checkpoints[cell[0]], self.tasks[cell[1]]
+
+    def with_score(
+        self, checkpoint: Checkpoint, task: str, score: float, stderr: float | None = None, *, replacing: bool = False
+    ) -> "ScoreTable":
+        """The table with one more score. Telling a cell twice needs the same score or ``replacing``."""
+        return self.with_scores([(checkpoint, task, score, stderr)], replacing=replacing)
+
+    def with_scores(self, entries: Iterable[Entry], *, replacing: bool = False) -> "ScoreTable":
+        """The table with further scores, each (checkpoint, task, score, standard error or None)."""
+        scores, errors, failed = self.scores.copy(), self.errors.copy(), self.failed.copy()
+        for checkpoint, task, score, stderr in entries:
+            cell = self.cell(checkpoint, task)
+            _check_score(score, stderr, checkpoint, task)
+            if not replacing and not np.isnan(scores[cell]) and scores[cell] != score:
+                raise TableError(
+                    f"{task} of checkpoint {checkpoint!r} has the score {scores[cell]:g} already and is now given as {score:g};"
+                    " a cell has one score: correct the input, or say that the new one replaces the old"
+                )
+            scores[cell], errors[cell], failed[cell] = score, np.nan if stderr is None else stderr, False
+        return replace(self, scores=scores, errors=errors, failed=failed)
+
+    def with_failure(self, checkpoint: Checkpoint, task: str) -> "ScoreTable":
+        """The table that knows that a cell cannot be measured; a score told before stays."""
+        cell = self.cell(checkpoint, task)
+        failed = self.failed.copy()
+        failed[cell] = not self.seen[cell]
+        return replace(self, failed=failed)
+
+    def with_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> "ScoreTable":
+        """The table with further checkpoints below the present ones; those it knows already are skipped."""
+        new = [checkpoint for checkpoint in checkpoints if checkpoint not in self._rows]
+        _refuse_repeats("checkpoint", new)
+        everything = (*self.checkpoints, *new)
+        blank = np.full((len(new), len(self.tasks)), np.nan)
+        return replace(
+            self,
+            checkpoints=everything,
+            steps=None if self.steps is None else _steps(everything),
+            scores=np.concatenate([self.scores, blank]),
+            errors=np.concatenate([self.errors, blank]),
+            failed=np.concatenate([self.failed, np.zeros(blank.shape, dtype=bool)]),
+        )
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks wrong but may be right: scores far outside the others of their task, such as 61.2 among 0.6."""
+        messages = []
+        for column, task in enumerate(self.tasks):
+            rows = np.flatnonzero(self.seen[:, column])
+            if len(rows) < 4:
+                continue
+            values = self.scores[rows, column]
+            middle = float(np.median(values))
+            reach = _FAR * max(float(np.ptp(np.percentile(values, [10, 90]))), 0.1 * abs(middle))
+            messages += [
+                f"the score {self.scores[row, column]:g} of checkpoint {self.checkpoints[row]!r} on {task} lies far outside the"
+                f" other scores of the task (median {middle:g}): is it in the same units?"
+                for row in rows[np.abs(values - middle) > reach]
+            ]
+        return tuple(messages)
+
+    @cached_property
+    def _rows(self) -> dict[Checkpoint, int]:
+        return {checkpoint: row for row, checkpoint in enumerate(self.checkpoints)}
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {task: column for column, task in enumerate(self.tasks)}
+
+
+def _check_score(score: float, stderr: float | None, checkpoint: Checkpoint, task: str) -> None:
+    """Scores are finite numbers of a sane size, standard errors finite and not negative."""
+    where = f"of checkpoint {checkpoint!r} on {task}"
+    if math.isnan(score):
+        raise TableError(f"the score {where} is not a number; a cell that could not be measured is told as failed")
+    if abs(score) > _LARGEST_SCORE:
+        raise TableError(
+            f"the score {score:g} {where} is beyond ±{_LARGEST_SCORE:g}: rescale it, or tell the cell as failed"
+        )
+    if stderr is not None and not 0.0 <= stderr < math.inf:
+        raise TableError(
+            f"the standard error {stderr:g} {where} must be a finite number, zero or more; leave it out if unknown"
+        )
+
+
+def _refuse_repeats(kind: str, labels: Sequence[Checkpoint]) -> None:
+    if len(set(labels)) < len(labels):
+        twice = next(label for index, label in enumerate(labels) if label in labels[:index])
+        raise TableError(f"{kind} {twice!r} appears twice; name each {kind} once")
+    if kind == "task" and not labels:
+        raise TableError("there is no task; give at least one")
+
+
+def _steps(checkpoints: Sequence[Checkpoint]) -> Array:
+    """Numbers as they are, anything else by its place in the list."""
+    if not checkpoints:
+        raise TableError("there is no checkpoint; give at least one")
+    if any(isinstance(checkpoint, str) for checkpoint in checkpoints):
+        return np.arange(len(checkpoints), dtype=np.float64)
+    steps = np.asarray(checkpoints, dtype=np.float64)
+    if not np.all(np.isfinite(steps)) or np.any(steps < 0.0):
+        raise TableError(
+            f"checkpoint {steps[~(steps >= 0.0)][:1]} is no training step; steps are finite and not negative"
+        )
+    return steps
+
+
+def _by_task(kind: str, given: Mapping[str, float] | None, tasks: Sequence[str]) -> Array:
+    """Positive numbers per task (J,), one where nothing is given."""
+    values = np.ones(len(tasks))
+    for task, value in (given or {}).items():
+        if task not in tasks:
+            raise TableError(f"the {kind} of task {task!r} is given, but the tasks are {_some(tasks)}")
+        if not 0.0 < value < math.inf:
+            raise TableError(f"the {kind} {value:g} of task {task!r} must be a finite number above zero")
+        values[list(tasks).index(task)] = value
+    return values
+
+
+def _some(labels: Sequence[Checkpoint]) -> str:
+    shown = ", ".join(str(label) for label in labels[:8])
+    return shown if len(labels) <= 8 else f"{shown}, … ({len(labels)})"
