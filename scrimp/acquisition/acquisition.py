@@ -1,12 +1,13 @@
 """The contract of acquisition functions: score candidates by what a surrogate believes about them.
 
 An author writes one formula alpha(mean, std, incumbent) and its two partial derivatives (`MeanStdAcquisition`);
-everything else is supplied: the chain rule to x through the surrogate's pullback, the incumbent, one per fantasy and per
-posterior sample of the hyperparameters, and the average over both. Larger is better. A bound acquisition is deterministic.
+everything else is supplied: the chain rule to x through the surrogate's pullback, the incumbent, one per fantasy and
+per posterior sample of the hyperparameters, and the average over both. Larger is better. A bound acquisition is
+deterministic.
 
 Every acquisition is built by the same call, ``bind(models, context)``, so no registry of constructors is needed.
-``models`` maps names to fitted surrogates: "loss" always; a wrapper may ask for more ("cost", "constraint:memory_gb"), and
-a model whose posterior has no variance gives means only.
+``models`` maps names to fitted surrogates: "loss" always; a wrapper may ask for more ("cost",
+"constraint:memory_gb"), and a model whose posterior has no variance gives means only.
 
 Composition is by wrapping: ``CostAware(LogExpectedImprovement())`` is an acquisition like any other.
 """
@@ -20,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import MethodError
-from scrimp.surrogates.surrogate import Array, FittedSurrogate, PosteriorPullback
+from scrimp.surrogates.surrogate import Array, FittedSurrogate, Posterior, PosteriorPullback
 
 __all__ = [
     "Acquisition",
     "BoundAcquisition",
+    "BoundMeanStd",
     "Context",
     "FantasyAverage",
     "MeanStdAcquisition",
@@ -91,7 +93,7 @@ class FantasyAverage(BoundAcquisition):
     """A score that is an average over F fantasies of (m, F) terms, which wrappers combine term by term.
 
     ``logarithmic`` terms are logarithms of what is averaged: log(mean(exp(terms))), for the average of improvements
-    is wanted, not of their logarithms. A weight of minus infinity in ``log_weights`` leaves a fantasy out.
+    is wanted, not of their logarithms. A term of minus infinity counts as zero.
     """
 
     @property
@@ -138,9 +140,11 @@ class MeanStdAcquisition(Acquisition):
     ``logarithmic``: set it to True where alpha is the logarithm of what is to be averaged over fantasies and members.
     ``margin``: how much better than the incumbent to be, in standard deviations of the targets ("xi"); the incumbent
     handed to alpha is lowered by it.
+    ``uses_std``: set it to False where alpha ignores std, so that a model which gives means only will do.
     """
 
     logarithmic: ClassVar[bool] = False
+    uses_std: ClassVar[bool] = True
     margin: float = 0.0
 
     @abstractmethod
@@ -156,6 +160,15 @@ class MeanStdAcquisition(Acquisition):
     ) -> tuple[Array, Array | float, Array | float]:
         """All three at once; worth overriding where they share costly functions."""
         return (self.alpha(mean, std, incumbent), *self.derivatives(mean, std, incumbent))
+
+    def logarithm(self) -> "MeanStdAcquisition":
+        """The acquisition whose terms are logarithms of this one's: what wrappers multiply by probabilities and costs."""
+        if self.logarithmic:
+            return self
+        raise MethodError(
+            f"{type(self).__name__} may be negative, so it cannot be weighted by feasibility or cost; "
+            "use log expected improvement ('log-ei'), 'ei' or 'pi' there"
+        )
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":
         """Tie it to the model "loss", member by member."""
@@ -182,7 +195,7 @@ class BoundMeanStd(FantasyAverage):
         each = []
         for model, incumbent in self.members:
             posterior = model.posterior(x)
-            std, _ = _standard_deviation(posterior.variance)
+            std, _ = self._standard_deviation(posterior)
             each.append(self.acquisition.alpha(posterior.mean, std, incumbent))
         return each[0] if len(each) == 1 else _average(np.stack(each), self.logarithmic, axis=0)[0]
 
@@ -201,9 +214,20 @@ class BoundMeanStd(FantasyAverage):
 
     def _member_terms(self, model: FittedSurrogate, incumbent: Array, x: Array) -> tuple[Array, TermsPullback]:
         posterior, back = model.posterior_and_pullback(x)
-        std, resolved = _standard_deviation(posterior.variance)
+        std, resolved = self._standard_deviation(posterior)
         alpha, d_mean, d_std = self.acquisition.alpha_and_derivatives(posterior.mean, std, incumbent)
         return alpha, _chain(back, d_mean, d_std, 0.5 * resolved / std)
+
+    def _standard_deviation(self, posterior: Posterior) -> tuple[Array, NDArray[np.bool_]]:
+        """Positive standard deviations (m, 1), and where the variance was above rounding error (m, 1)."""
+        if posterior.variance is None:
+            if self.acquisition.uses_std:
+                raise MethodError(
+                    f"{type(self.acquisition).__name__} needs standard deviations; the model gives means only"
+                )
+            return np.ones((len(posterior.mean), 1)), np.zeros((len(posterior.mean), 1), dtype=bool)
+        column = posterior.variance[:, None]
+        return np.sqrt(np.maximum(column, _TINY_VARIANCE)), column > _TINY_VARIANCE
 
 
 def _chain(
@@ -267,14 +291,6 @@ def _targets(model: FittedSurrogate) -> Array:
     """The targets as (n, F)."""
     y = model.data.y
     return y[:, None] if y.ndim == 1 else y
-
-
-def _standard_deviation(variance: Array | None) -> tuple[Array, NDArray[np.bool_]]:
-    """Positive standard deviations (m, 1), and where the variance was above rounding error (m, 1)."""
-    if variance is None:
-        raise MethodError("the model 'loss' gives means only; this acquisition needs its standard deviation as well")
-    column = variance[:, None]
-    return np.sqrt(np.maximum(column, _TINY_VARIANCE)), column > _TINY_VARIANCE
 
 
 def _average(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:

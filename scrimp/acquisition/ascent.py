@@ -1,12 +1,13 @@
 """Climb from many starts at once: a projected quasi-Newton method whose starts share every evaluation.
 
-At a few hundred observations a call of the acquisition costs the same for one row as for ten, and the interpreter costs more than
-the arithmetic. So all starts advance in lock-step: each keeps its own curvature matrix (BFGS), step and bounds, each accepts or
-shortens its own step, and one call of ``value_and_gradient`` serves them all. A start that has converged leaves the batch.
+At a few hundred observations a call of the acquisition costs the same for one row as for ten, and the interpreter
+costs more than the arithmetic. So all starts advance in lock-step: each keeps its own curvature matrix (BFGS), step
+and bounds, each accepts or shortens its own step, and one call of ``value_and_gradient`` serves them all. A start
+that has converged leaves the batch.
 
-In coordinates u = x / scales (scales near the model's length-scales) the curvature is about the same in all directions. The
-columns at a bound whose gradient points outwards are held; Newton's step is taken in the others and clipped to the cube
-(Bertsekas, "Projected Newton methods for optimization problems with simple constraints", 1982).
+In coordinates u = x / scales (scales near the model's length-scales) the curvature is about the same in all
+directions. The columns at a bound whose gradient points outwards are held; Newton's step is taken in the others and
+clipped to the cube (Bertsekas, "Projected Newton methods for optimization problems with simple constraints", 1982).
 """
 
 from collections.abc import Callable

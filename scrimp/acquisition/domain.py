@@ -1,7 +1,8 @@
 """Where an acquisition may be maximised: the legal rows of the unit cube.
 
-A row is legal when every discrete and categorical column holds one of its values, every continuous column lies in [0, 1], and
-every column that its conditions switch off holds `INACTIVE`. All methods return legal rows, given legal rows or unit numbers.
+A row is legal when every discrete and categorical column holds one of its values, every continuous column lies in [0,
+1], and every column that its conditions switch off holds `INACTIVE`. All methods return legal rows, given legal rows
+or unit numbers.
 
     domain = Domain((Column(), Column((0.0, 1.0), ordered=False), Column()), (Condition(2, parent=1, values=(1.0,)),))
     domain.sample(256, rng)                    # column 2 is 0.5 wherever column 1 is 0

@@ -6,8 +6,9 @@ With z = (incumbent - mean) / std, the density phi and the distribution Phi of t
     expectation  EI = std h(z),  h(z) = phi(z) + z Phi(z)    Mockus et al., "The application of Bayesian methods", 1978
     logarithm    log EI = log std + log h(z)                 Ament et al., "Unexpected improvements to expected improvement", 2023
 
-EI underflows to zero, with its gradient, a few standard deviations below the incumbent, which is most of a search space late in a
-study. Its logarithm does not. It rests on the ratio r(z) = Phi(z) / phi(z) = sqrt(pi/2) erfcx(-z / sqrt(2)), because
+EI underflows to zero, with its gradient, a few standard deviations below the incumbent, which is most of a search
+space late in a study. Its logarithm does not. It rests on the ratio r(z) = Phi(z) / phi(z) = sqrt(pi/2) erfcx(-z /
+sqrt(2)), because
 
     h(z) = phi(z) (1 + z r(z)),   d log EI / d mean = -r / (std (1 + z r)),   d log EI / d std = 1 / (std (1 + z r))
 
@@ -118,6 +119,9 @@ class ExpectedImprovement(MeanStdAcquisition):
     def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array]:
         z = (incumbent - mean) / std
         return -ndtr(z), _density(z)
+
+    def logarithm(self) -> "LogExpectedImprovement":
+        return LogExpectedImprovement(self.margin)
 
 
 @dataclass(frozen=True)

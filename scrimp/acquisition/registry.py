@@ -1,0 +1,55 @@
+"""Acquisitions by name, so that a setting such as ``acquisition="log-ei"`` selects one in any GP method; yours too.
+
+register_acquisition("my-lcb", MyLowerConfidence)
+create_acquisition("my-lcb", kappa=3.0)
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
+from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.errors import MethodError
+
+__all__ = ["acquisition_names", "create_acquisition", "register_acquisition"]
+
+_FACTORIES: dict[str, Callable[..., Acquisition]] = {
+    "log-ei": LogExpectedImprovement,
+    "ei": ExpectedImprovement,
+    "pi": ProbabilityOfImprovement,
+    "ucb": LowerConfidenceBound,
+    "thompson": ThompsonSampling,
+}
+
+
+def register_acquisition(name: str, factory: Callable[..., Acquisition]) -> None:
+    """Make an acquisition selectable by name; its settings are the factory's keywords. A name is given once."""
+    if _FACTORIES.get(name, factory) is not factory:
+        raise MethodError(f"acquisition {name!r} exists already: register yours under another name")
+    _FACTORIES[name] = factory
+
+
+def acquisition_names() -> tuple[str, ...]:
+    """All names, sorted."""
+    return tuple(sorted(_FACTORIES))
+
+
+def create_acquisition(name: str, **settings: Any) -> Acquisition:
+    """The acquisition of that name.
+
+    >>> create_acquisition("ucb", kappa=3.0)
+    LowerConfidenceBound(kappa=3.0)
+    """
+    if name not in _FACTORIES:
+        near = difflib.get_close_matches(name, _FACTORIES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "choose one of them or register yours"
+        raise MethodError(f"no acquisition named {name!r} among {', '.join(acquisition_names())}: {hint}")
+    valid = inspect.signature(_FACTORIES[name]).parameters
+    unknown = sorted(set(settings) - set(valid))
+    if unknown:
+        raise MethodError(f"acquisition {name!r} has no setting {unknown[0]!r}; it has {', '.join(valid) or 'none'}")
+    return _FACTORIES[name](**settings)
