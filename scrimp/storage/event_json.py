@@ -46,7 +46,7 @@ def encode(events: Iterable[Event], upgrades: Sequence[Upgrade] = UPGRADES) -> l
             line = _encoder.encode(event)
             _decoder.decode(line)  # an unreadable line would make the whole study unreadable
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise StorageError(f"{event!r:.200} cannot be stored: {error}") from None
+            raise StorageError(f"the event {type(event).__name__} cannot be stored: {error}") from None
         lines.append(prefix + line.decode())
     return lines
 

@@ -7,6 +7,8 @@ from scrimp.errors import StorageError
 
 __all__ = ["check_local", "file_system"]
 
+MOUNTS = Path("/proc/self/mountinfo")  # Linux only: elsewhere nothing is known, and nothing refused
+
 NETWORK = re.compile(
     r"(fuse\.)?(nfs\d?|cifs|smb\d?|smbfs|smbnetfs|ncpfs|afs|coda|9p|lustre|gpfs|mmfs|beegfs|ceph|pvfs2|orangefs|panfs"
     r"|glusterfs|sshfs|s3fs|gcsfuse|rclone|juicefs|moosefs|mfs|davfs|goofys|blobfuse2?)"
@@ -36,9 +38,9 @@ def file_system(path: Path, mounts: str) -> str | None:
 def check_local(path: Path) -> None:
     """`StorageError` when ``path`` is on a network file system."""
     try:
-        mounts = Path("/proc/self/mountinfo").read_text()
+        mounts = MOUNTS.read_text()
     except OSError:
-        return  # no Linux: nothing to ask
+        return
     kind = file_system(path, mounts)
     if kind is not None and NETWORK.fullmatch(kind):
         raise StorageError(

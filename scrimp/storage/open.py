@@ -21,19 +21,16 @@ def open_storage(url: str) -> Storage:
     >>> open_storage("memory://").url
     'memory://'
     """
+    shown = without_secrets(str(url))
     if not isinstance(url, str) or "://" not in url:
-        example = f"sqlite:///{url}" if isinstance(url, str) and url else "sqlite:///scrimp.db"
-        raise StorageError(
-            f"storage is {without_secrets(str(url))!r}, which is no URL; write {without_secrets(example)}"
-        )
+        example = shown if isinstance(url, str) and url else "scrimp.db"
+        raise StorageError(f"storage is {shown!r}, which is no URL; write sqlite:///{example}")
     scheme, _, rest = url.partition("://")
     if scheme not in SCHEMES:
         near = get_close_matches(scheme.lower(), SCHEMES, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]}://?" if near else ""
-        raise StorageError(
-            f"storage {without_secrets(url)!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}"
-        )
-    return SCHEMES[scheme](rest, url)
+        raise StorageError(f"storage {shown!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}")
+    return SCHEMES[scheme](rest, shown)
 
 
 def without_secrets(url: str) -> str:
@@ -49,17 +46,17 @@ def without_secrets(url: str) -> str:
     return scheme + separator + user.partition(":")[0] + at + place.partition("?")[0]
 
 
-def _memory(rest: str, url: str) -> Storage:
+def _memory(rest: str, shown: str) -> Storage:
     if rest:
-        raise StorageError(f"storage {url!r} names something; memory:// has no name, since nobody else can reach it")
+        raise StorageError(f"storage {shown!r} names something; memory:// has no name, since nobody else can reach it")
     return MemoryStorage()
 
 
-def _sqlite(rest: str, url: str) -> Storage:
+def _sqlite(rest: str, shown: str) -> Storage:
     path = rest.removeprefix("/")
     if path == rest or not path or path == ":memory:":
         raise StorageError(
-            f"storage {url!r} names no file; write sqlite:///scrimp.db (relative), sqlite:////data/scrimp.db (absolute), "
+            f"storage {shown!r} names no file; write sqlite:///scrimp.db (relative), sqlite:////data/scrimp.db (absolute), "
             "or memory:// for a study that need not last"
         )
     return SqliteStorage(path)

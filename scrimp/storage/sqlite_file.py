@@ -65,7 +65,7 @@ class SqliteFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._identity = (0, 0)
-        self._passing = False  # an immutable connection must not outlive one query: it would never see news
+        self._passing = False  # an immutable connection serves one query: it would never see news
         _files.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -77,11 +77,7 @@ class SqliteFile:
             if self._connection is None and not self.path.exists():
                 return []
             connection = self._connected(create=False)
-            try:
-                return self._patiently(lambda: connection.execute(sql, parameters).fetchall())
-            finally:
-                if self._passing:
-                    self.close()
+            return self._patiently(lambda: connection.execute(sql, parameters).fetchall())
 
     @contextmanager
     def transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
@@ -106,6 +102,8 @@ class SqliteFile:
                 self._connection = None
 
     def _connected(self, create: bool) -> sqlite3.Connection:
+        if self._passing:
+            self.close()
         if self._connection is None:
             self._check_place(create)
             self._connection = self._connect(create)
@@ -136,7 +134,8 @@ class SqliteFile:
         except sqlite3.OperationalError as error:
             connection.close()
             write_ahead = self.path.with_name(self.path.name + "-wal")
-            if create or _code(error) != sqlite3.SQLITE_CANTOPEN or write_ahead.exists():
+            closed = _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if create or not closed or write_ahead.exists():
                 raise
             # A folder we may not write to, and no writer: the file can be read as it stands.
             self._passing = True

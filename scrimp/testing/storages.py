@@ -61,7 +61,7 @@ def decide(store: EventStore, taker: int, rounds: int) -> list[int]:
         number = max([number, *(event.decision + 1 for event in news if isinstance(event, Noted))])
         if number >= rounds:
             break
-        batch = [
+        batch: list[Event] = [
             Noted(decision=number, seen=length, notes={"by": taker}),
             TrialAdded(trial=number, config={"by": taker}),
         ]

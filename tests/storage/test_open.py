@@ -1,0 +1,100 @@
+"""Storage URLs: the forms that work, the words for those that do not, and no secret in any of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from scrimp.errors import StorageError
+from scrimp.storage.memory import MemoryStorage
+from scrimp.storage.open import open_storage, without_secrets
+from scrimp.storage.sqlite import SqliteStorage
+from scrimp.testing.storages import first_event
+
+
+def test_memory_is_private_to_each_call() -> None:
+    one, other = open_storage("memory://"), open_storage("memory://")
+    assert isinstance(one, MemoryStorage)
+    one.create("a", [first_event("a")])
+    assert other.names() == []
+
+
+def test_sqlite_relative_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    relative = open_storage("sqlite:///sub.db")
+    assert isinstance(relative, SqliteStorage)
+    assert relative.url == f"sqlite:///{tmp_path}/sub.db"
+    assert not (tmp_path / "sub.db").exists()
+    relative.create("a", [first_event("a")])
+    monkeypatch.chdir("/")
+    assert relative.names() == ["a"]  # changing folders later does not move the database
+    absolute = open_storage(f"sqlite:///{tmp_path}/sub.db")
+    assert absolute.names() == ["a"] and absolute.url == relative.url
+    relative.close()
+    absolute.close()
+
+
+def test_url_opens_the_same_place(tmp_path: Path) -> None:
+    storage = open_storage(f"sqlite:///{tmp_path}/x.db")
+    storage.create("a", [first_event("a")])
+    again = open_storage(storage.url)
+    assert again.names() == ["a"]
+    storage.close()
+    again.close()
+
+
+def test_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_storage("sqlite:///~/x.db").url == f"sqlite:///{tmp_path}/x.db"
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", "no URL; write sqlite:///scrimp.db"),
+        ("scrimp.db", "no URL; write sqlite:///scrimp.db"),
+        (None, "no URL"),
+        (3, "no URL"),
+        ("sqlite://scrimp.db", "names no file; write sqlite:///scrimp.db"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///", "names no file"),
+        ("sqlite:///:memory:", "memory://"),
+        ("memory://name", "memory:// has no name"),
+        ("sqllite:///x.db", r"valid ones are .*; did you mean sqlite://\?"),
+        ("Memory://", "did you mean memory://"),
+        ("redis://host", "scheme 'redis'; the valid ones are memory, sqlite"),
+        ("://x", "scheme ''"),
+    ],
+)
+def test_bad_urls(url: str, words: str) -> None:
+    with pytest.raises(StorageError, match=words):
+        open_storage(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:secret@db/hpo", "postgresql://ann@db/hpo"),
+        ("postgresql://ann:sec:re@t/secret@db:5432/hpo?sslpassword=secret", "postgresql://ann@db:5432/hpo"),
+        ("postgresql://db/hpo?user=ann&password=secret", "postgresql://db/hpo"),
+        ("ann:secret@db/hpo", "ann@db/hpo"),
+        ("memory://", "memory://"),
+        ("sqlite:///x.db", "sqlite:///x.db"),
+    ],
+)
+def test_secrets_are_left_out(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://ann:secret@db", "ann:secret@db", "redis://db?password=secret", "memory://:secret@x"]
+)
+def test_errors_keep_secrets(url: str) -> None:
+    with pytest.raises(StorageError) as caught:
+        open_storage(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_nothing_is_created_by_looking(tmp_path: Path) -> None:
+    storage = open_storage(f"sqlite:///{tmp_path}/missing/x.db")
+    assert storage.names() == [] and os.listdir(tmp_path) == []

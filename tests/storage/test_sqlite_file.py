@@ -1,0 +1,410 @@
+"""The SQLite file under faults: each becomes a StorageError with a remedy, and never a damaged or half-written log."""
+
+import os
+import pickle
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scrimp.errors import StorageError, StudyError
+from scrimp.history.events import Event, Reported
+from scrimp.storage.sqlite import SqliteStorage
+from scrimp.storage.sqlite_file import STEPS, SqliteFile
+from scrimp.testing.storages import first_event, report
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "scrimp.db"
+
+
+@pytest.fixture
+def storage(path: Path) -> Iterator[SqliteStorage]:
+    storage = SqliteStorage(path, patience=0.2)
+    yield storage
+    storage.close()
+
+
+def fill(storage: SqliteStorage, count: int = 500) -> list[Event]:
+    events: list[Event] = [first_event("digits"), *(report(number) for number in range(count))]
+    storage.create("digits", events)
+    storage.close()
+    return events
+
+
+def as_nobody(action: Callable[[], object]) -> str:
+    """What ``action`` returns, done in a process that may not write everywhere, as root may."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # leaves without running anything of the test framework
+        try:
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            os.write(writer, str(action()).encode())
+        except BaseException as error:
+            os.write(writer, repr(error).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder everybody may look into."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+# -- what the file says about itself ------------------------------------------------------------------------------
+
+
+def test_settings(storage: SqliteStorage, path: Path) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    store.append([report(0)])
+    connection = storage._file._connected(create=False)
+    values = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "foreign_keys")}
+    assert values == {"synchronous": 2, "foreign_keys": 1}
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == b"wal"
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)
+    storage.close()
+    assert path.read_bytes()[68:72] == b"scrm"
+
+
+def test_a_commit_reaches_the_disk(storage: SqliteStorage, path: Path) -> None:
+    """Everything acknowledged is in the files at that moment, not in this process."""
+    store = storage.create("digits", [first_event("digits")])
+    for number in range(20):
+        store.append([report(number)])
+        for name in ("copy.db", "copy.db-wal"):
+            shutil.copy(path.with_name(name.replace("copy.db", "scrimp.db")), path.with_name(name))
+        copy = SqliteStorage(path.with_name("copy.db"))
+        assert len(copy.open("digits").read()) == 2 + number
+        copy.close()
+
+
+def test_positions_have_no_gaps(storage: SqliteStorage) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    other = storage.create("other", [first_event("other")])
+    for number in range(5):
+        store.append([report(number)] * 3)
+        other.append([report(number)])
+    assert storage._file.rows("SELECT position FROM events WHERE study = 1") == [(k,) for k in range(16)]
+    assert storage._file.rows("SELECT position FROM events WHERE study = 2") == [(k,) for k in range(6)]
+
+
+def test_reading_news_uses_the_primary_key(storage: SqliteStorage) -> None:
+    storage.create("digits", [first_event("digits")])
+    query = "EXPLAIN QUERY PLAN SELECT event FROM events WHERE study = ? AND position >= ? ORDER BY position"
+    ((*_, plan),) = storage._file.rows(query, 1, 0)
+    assert plan == b"SEARCH events USING PRIMARY KEY (study=? AND position>?)"
+
+
+# -- schema versions ----------------------------------------------------------------------------------------------
+
+
+def test_a_newer_schema_is_refused(storage: SqliteStorage, path: Path) -> None:
+    fill(storage)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StorageError, match=f"schema version 99, this scrimp knows {len(STEPS)}; upgrade scrimp"):
+        storage.names()
+
+
+def test_an_older_schema_is_upgraded_in_place(storage: SqliteStorage, path: Path) -> None:
+    events = fill(storage)
+    later = (*STEPS, "CREATE TABLE extra (x); INSERT INTO extra SELECT max(position) FROM events", "DROP TABLE leases")
+    upgraded = SqliteFile(path, steps=later)
+    assert upgraded.rows("SELECT x FROM extra") == [(len(events) - 1,)]
+    assert upgraded.rows("PRAGMA user_version") == [(len(STEPS) + 2,)]
+    assert upgraded.rows("SELECT count(*) FROM sqlite_master WHERE name = 'leases'") == [(0,)]
+    upgraded.close()
+    again = SqliteFile(path, steps=later)
+    assert again.rows("SELECT count(*) FROM extra") == [(1,)]  # each step runs once
+    again.close()
+
+
+def test_a_failing_upgrade_changes_nothing(storage: SqliteStorage, path: Path) -> None:
+    events = fill(storage)
+    broken = SqliteFile(path, steps=(*STEPS, "CREATE TABLE extra (x)", "DELETE FROM events; SELECT * FROM missing"))
+    with pytest.raises(StorageError, match="no such table: missing"):
+        broken.rows("SELECT 1")
+    assert storage.open("digits").read() == events
+    assert storage._file.rows("SELECT count(*) FROM sqlite_master WHERE name = 'extra'") == [(0,)]
+
+
+def test_many_open_a_new_file_at_once(path: Path) -> None:
+    ready, failures = threading.Barrier(6), []
+
+    def create(number: int) -> None:
+        storage = SqliteStorage(path)
+        ready.wait()
+        try:
+            storage.create(f"study {number}", [first_event("x")])
+        except Exception as error:
+            failures.append(error)
+        storage.close()
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    storage = SqliteStorage(path)
+    assert sorted(storage.names()) == [f"study {number}" for number in range(6)]
+    storage.close()
+
+
+# -- files that are not what they should be -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello, this is text\n" * 100, b"\x00" * 4096, b"SQLite format 3\x00" + b"\xff" * 5000]
+)
+def test_a_file_that_is_no_database(storage: SqliteStorage, path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    for use in (storage.names, lambda: storage.open("x"), lambda: storage.create("x", [first_event("x")])):
+        with pytest.raises(StorageError, match=r"is not a database; choose another file|is damaged"):
+            use()
+    assert path.read_bytes() == content
+
+
+def test_the_database_of_another_program(storage: SqliteStorage, path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE studies (study_id INTEGER)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StorageError, match="database of another program; choose another file"):
+        storage.create("x", [first_event("x")])
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_database(storage: SqliteStorage, path: Path) -> None:
+    path.touch()
+    assert storage.names() == []
+    storage.create("x", [first_event("x")])
+    assert storage.names() == ["x"]
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="is a folder; name a file in it"):
+        SqliteStorage(tmp_path).create("x", [first_event("x")])
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="is not a folder; create it"):
+        SqliteStorage(tmp_path / "missing" / "x.db").create("x", [first_event("x")])
+
+
+def test_a_truncated_file(storage: SqliteStorage, path: Path) -> None:
+    fill(storage, 2000)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    with pytest.raises(StorageError, match=r"is damaged; restore a backup, or save what can be read"):
+        storage.open("digits").read()
+
+
+def test_a_corrupted_page(storage: SqliteStorage, path: Path) -> None:
+    fill(storage, 2000)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        for page in range(2, size // 4096):
+            file.seek(page * 4096)
+            file.write(os.urandom(64))
+    with pytest.raises(StorageError, match=r"is damaged|cannot be read"):
+        storage.open("digits").read()
+
+
+def test_a_corrupted_event_is_named(storage: SqliteStorage, path: Path) -> None:
+    fill(storage)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE events SET event = substr(event, 1, 20) WHERE position = 7")
+    connection.commit()
+    connection.close()
+    store = storage.open("digits")
+    with pytest.raises(StorageError, match="event 7 of study 'digits' cannot be read"):
+        store.read(3)
+    assert len(store.read(8)) == 493
+
+
+def test_a_file_removed_or_replaced_while_in_use(storage: SqliteStorage, path: Path) -> None:
+    fill(storage)
+    store = storage.open("digits")
+    moved = path.with_name("moved.db")
+    path.rename(moved)
+    with pytest.raises(StorageError, match="was removed or replaced while in use"):
+        store.append([report(0)])
+    path.write_bytes(b"")
+    with pytest.raises(StorageError, match="was removed or replaced while in use"):
+        store.read()
+    moved.replace(path)
+    assert len(store.read()) == 501
+
+
+def test_a_file_removed_before_use(storage: SqliteStorage, path: Path) -> None:
+    fill(storage)
+    store = storage.open("digits")
+    storage.close()
+    path.unlink()
+    with pytest.raises(StorageError, match="is gone"):
+        store.append([report(0)])
+    with pytest.raises(StudyError, match="was deleted"):
+        store.read()
+    assert not path.exists()
+
+
+# -- permissions, space, locks ------------------------------------------------------------------------------------
+
+
+def open_elsewhere(path: Path) -> "subprocess.Popen[str]":
+    """Another process that keeps the database open until its input ends."""
+    code = (
+        "import sys; from scrimp.storage.sqlite import SqliteStorage; "
+        "SqliteStorage(sys.argv[1]).open('digits').append([]); print('open', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "open\n"
+    return process
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_read_only_file_can_be_read(public: Path, busy: bool) -> None:
+    path = public / "scrimp.db"
+    storage = SqliteStorage(path)
+    fill(storage)
+    keeper = open_elsewhere(path) if busy else None  # so that the write-ahead log is there
+    path.chmod(0o444)
+    public.chmod(0o555)
+
+    def look() -> str:
+        store = storage.open("digits")
+        try:
+            store.append([report(0)])
+        except StorageError as error:
+            return f"{len(store.read())} {len(store.read(1))} {error}"
+        return "it was written"
+
+    assert as_nobody(look) == f"501 500 {path} cannot be written; check the permissions of the file and its folder"
+    public.chmod(0o755)
+    if keeper is not None:
+        keeper.communicate()
+
+
+def test_a_folder_that_may_not_be_written(public: Path) -> None:
+    public.chmod(0o555)
+    storage = SqliteStorage(public / "x.db")
+    said = as_nobody(lambda: storage.create("x", [first_event("x")]))
+    assert said.startswith("StorageError") and "x.db cannot be opened; check the permissions" in said
+    public.chmod(0o755)
+
+
+def test_disk_full(storage: SqliteStorage) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    connection = storage._file._connected(create=False)
+    connection.execute("PRAGMA max_page_count = 40")
+    with pytest.raises(StorageError, match="is full; this batch was not stored: free some space and go on"):
+        for number in range(100_000):
+            store.append([report(number)] * 100, decision=number)
+    stored = store.read()
+    assert len(stored) % 100 == 1 and len(stored) > 100
+    connection.execute("PRAGMA max_page_count = 100000")
+    assert store.append([report(0)], decision=len(stored) // 100) == len(stored) + 1
+
+
+def test_locked_for_long(storage: SqliteStorage, path: Path) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    assert len(store.read()) == 1  # readers never wait
+    with pytest.raises(StorageError, match=r"was locked by another process for 0.2 s"):
+        store.append([report(0)])
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    assert store.append([report(0)]) == 2
+
+
+def test_a_lock_is_waited_for(storage: SqliteStorage, path: Path) -> None:
+    storage._file._patience = 30.0
+    store = storage.create("digits", [first_event("digits")])
+    blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    blocker.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, lambda: blocker.execute("ROLLBACK"))
+    timer.start()
+    assert store.append([report(0)]) == 2
+    timer.join()
+    blocker.close()
+
+
+# -- processes ----------------------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+from scrimp.storage.sqlite import SqliteStorage
+from scrimp.history.events import Reported
+store = SqliteStorage(sys.argv[1]).open("digits")
+writer = int(sys.argv[2])
+for batch in range(100000):
+    store.append([Reported(trial=writer, step=float(3 * batch + k), metrics={"pad": 1.0}) for k in (1, 2, 3)])
+    print(batch, flush=True)
+"""
+
+
+def test_killed_writers_leave_a_consistent_log(storage: SqliteStorage, path: Path) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    acknowledged = []
+    for writer in range(6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(writer)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for _ in range(5 + 3 * writer):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        acknowledged.append(5 + 3 * writer + len(process.stdout.readlines()))
+        process.stdout.close()
+        process.wait()
+        assert store.append([report(99, writer + 1)]) > 1  # nobody is blocked by what the dead one held
+    steps: dict[int, list[float]] = {}
+    for event in store.read(1):
+        assert isinstance(event, Reported)
+        steps.setdefault(event.trial, []).append(event.step)
+    for writer, count in enumerate(acknowledged):
+        batches, rest = divmod(len(steps[writer]), 3)
+        assert rest == 0 and count <= batches <= count + 1
+        assert steps[writer] == [float(number) for number in range(1, 3 * batches + 1)]
+    assert storage._file.rows("PRAGMA integrity_check") == [(b"ok",)]
+
+
+def test_no_connection_crosses_a_fork(storage: SqliteStorage) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    before = storage._file._connection
+    assert before is not None
+    child = os.fork()
+    if child == 0:  # the child must leave without running anything of the test framework
+        good = storage._file._connection is None and store.append([report(1)]) == 2
+        storage.close()
+        os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert storage._file._connection is None
+    assert store.append([report(2)]) == 3
+
+
+def test_pickling_keeps_path_and_patience(storage: SqliteStorage, path: Path) -> None:
+    copy = pickle.loads(pickle.dumps(storage))
+    assert copy.url == storage.url == f"sqlite:///{path}" and copy._file._patience == 0.2
