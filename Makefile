@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 demo: install
-	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/demo.py $(TRIALS)
 
 test: install lint types unit
 

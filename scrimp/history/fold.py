@@ -168,7 +168,9 @@ class State:
         self.spent += curve[-1].step - before.budget
         self._consider_best(before.id, point)
         status, ended = before.status, before.ended
-        if curve[-1].step >= self.problem.full_budget:
+        if loss is None:
+            pass  # a value that is not finite completes nothing: the end that follows it says why
+        elif curve[-1].step >= self.problem.full_budget:
             status, ended = "completed", event.time
         elif curve[-1].step >= before.granted and status == "running":
             status = "paused"

@@ -148,12 +148,16 @@ class FittedTransformed(FittedSurrogate):
 
 @dataclass(frozen=True)
 class Standardise(TargetStep):
-    """z = (y - mean) / sd, with sd at least ``floor`` times the size of the values, so that constant targets survive."""
+    """z = (y - mean) / sd, with sd at least ``floor`` times the size of the values, so that constant targets survive.
 
+    ``centred`` False keeps zero where it is, z = y / sd: for targets whose sign matters, such as violations of a constraint.
+    """
+
+    centred: bool = True
     floor: float = 1e-9
 
     def learn(self, y: Array) -> LearnedStep:
-        centre = float(y.mean())
+        centre = float(y.mean()) if self.centred else 0.0
         least = self.floor * max(1.0, abs(centre))
         spread = float(y.std())
         return _Linear(centre, spread if spread > least else 1.0)

@@ -1,0 +1,186 @@
+"""``scrimp studies``, ``scrimp show`` and ``scrimp best``: readers of the log, which need no model."""
+
+import json
+import os
+from typing import Annotated, Any
+
+import typer
+
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.tuning.studies import DEFAULT_URL, load_study, storage_at
+from scrimp.tuning.study import Study
+
+__all__ = [
+    "JsonOption",
+    "StorageOption",
+    "best_command",
+    "best_record",
+    "show_command",
+    "show_record",
+    "studies_command",
+]
+
+StorageOption = Annotated[
+    str,
+    typer.Option("--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE", show_default=True),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+StudyArgument = Annotated[str, typer.Argument(help="Name of the study.")]
+
+
+def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
+    """List the studies of a storage.
+
+    Example: scrimp studies --storage sqlite:///scrimp.db
+    """
+    place = storage_at(storage)
+    rows = [_study_row(load_study(name, storage=place)) for name in place.names()]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    if not rows:
+        typer.echo(f"no studies in {place.url}; scrimp.create_study makes one")
+        return
+    _table(["study", "method", "trials", "best", "metric"], [[row[key] for key in row] for row in rows])
+
+
+def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
+    """Show a study: its best configuration, and all trials with their states and values.
+
+    Example: scrimp show digits --json
+    """
+    loaded = load_study(study, storage=storage)
+    record = show_record(loaded)
+    if as_json:
+        typer.echo(json.dumps(record))
+        return
+    history = loaded.history
+    counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
+    typer.echo(f"{study}: {record['direction']} {record['metric']} with {record['method']}  ·  {counts or 'no trials'}")
+    _show_best(record)
+    if history.degraded:
+        decision, why = history.degraded[-1]
+        typer.echo(f"degraded: {len(history.degraded)} decisions fell back, the last (number {decision}) because {why}")
+    shown = record["trials"][-20:]
+    if len(shown) < len(record["trials"]):
+        typer.echo(f"the newest {len(shown)} of {len(record['trials'])} trials (--json prints all):")
+    rows = [
+        [
+            trial["id"],
+            trial["status"],
+            _number(trial["value"]),
+            f"{trial['budget']:g}",
+            _params(trial["params"]),
+            _first_line(trial["error"]),
+        ]
+        for trial in shown
+    ]
+    if rows:
+        _table(["trial", "status", record["metric"], "budget", "params", "error"], rows)
+
+
+def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
+    """Print the best configuration of a study.
+
+    Example: scrimp best digits --json
+    """
+    loaded = load_study(study, storage=storage)
+    loaded.best()  # a clear error when there is none
+    record = best_record(loaded.history)
+    if as_json:
+        typer.echo(json.dumps(record))
+    else:
+        _show_best({"best": record, "metric": loaded.history.problem.metric})
+
+
+def show_record(study: Study) -> dict[str, Any]:
+    """What ``scrimp show --json`` prints."""
+    history = study.history
+    return {
+        "name": study.name,
+        "direction": history.problem.direction,
+        "metric": history.problem.metric,
+        "method": study.method,
+        "best": best_record(history),
+        "counts": {status: count for status, count in history.counts.items() if count},
+        "spent": history.spent,
+        "trials": [_trial_record(history, trial) for trial in history.trials],
+    }
+
+
+def best_record(history: History) -> dict[str, Any] | None:
+    """The best trial as JSON; None before there is one."""
+    if history.best is None:
+        return None
+    trial, point = history.best
+    return {"trial": trial.id, "params": trial.config, "value": history.problem.value(point.loss), "budget": point.step}
+
+
+def _trial_record(history: History, trial: Trial) -> dict[str, Any]:
+    return {
+        "id": trial.id,
+        "status": trial.status,
+        "params": trial.config,
+        "value": trial.value,
+        "budget": trial.budget,
+        "curve": [[point.step, history.problem.value(point.loss)] for point in trial.curve],
+        "error": trial.message if trial.status in ("failed", "stale") else "",
+    }
+
+
+def _study_row(study: Study) -> dict[str, Any]:
+    history = study.history
+    best = best_record(history)
+    return {
+        "name": study.name,
+        "method": study.method,
+        "trials": len(history.trials),
+        "best": None if best is None else best["value"],
+        "metric": f"{history.problem.direction} {history.problem.metric}",
+    }
+
+
+def _show_best(record: dict[str, Any]) -> None:
+    best = record["best"]
+    if best is None:
+        typer.echo("best: none yet")
+        return
+    typer.echo(
+        f"best: {record['metric']} {_number(best['value'])} at budget {best['budget']:g} (trial {best['trial']})"
+    )
+    typer.echo(f"      {_params(best['params'])}")
+
+
+def _params(params: dict[str, Any]) -> str:
+    return "  ".join(f"{name}={_number(value)}" for name, value in params.items())
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str("-" if value is None else value)
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0][:80] if text else ""
+
+
+def _table(header: list[str], rows: list[list[Any]]) -> None:
+    """Rich's table on a terminal, tab-separated lines in a pipe. Text from studies is never read as markup."""
+    cells = [[_printable(_number(cell)) for cell in row] for row in rows]
+    if not os.isatty(1):
+        for row in [header, *cells]:
+            typer.echo("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*header, header_style="bold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def _printable(text: str) -> str:
+    """Without control characters, so that a name cannot drive the terminal."""
+    return "".join(character if character.isprintable() else "�" for character in text)

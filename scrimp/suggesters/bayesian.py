@@ -1,0 +1,168 @@
+"""Bayesian optimization: fit a Gaussian process to what was seen, try what promises most.
+
+1. A few first points: enqueued ones, the user's guesses, then a Sobol sequence.
+2. Fit the loss (and each constraint, and the cost) from the last recorded hyperparameters; between refits, on a geometric
+   schedule, only the factor grows.
+3. Integrate over running evaluations by joint fantasies, so that parallel workers do not repeat each other.
+4. Maximise the acquisition over the encoded space. The winner, its competitors and what the model believed are noted.
+
+Jones, Schonlau, Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998; Ament et al., Unexpected
+Improvements to Expected Improvement for Bayesian Optimization, 2023.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.constrained import Constrained
+from scrimp.acquisition.cost_aware import CostAware
+from scrimp.acquisition.maximize import Found, Search, maximize
+from scrimp.acquisition.pending import fantasise
+from scrimp.acquisition.registry import create_acquisition
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training, training_data
+from scrimp.errors import NumericalError
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.space.space import Space
+from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales
+from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.surrogates.surrogate import Array
+
+__all__ = ["BayesianSuggester"]
+
+
+@dataclass(frozen=True)
+class BayesianSuggester(Suggester):
+    """A Gaussian process and an acquisition function, by name.
+
+    ``initial``: configurations before the model decides, None for one more than the parameters, at most 10.
+    ``acquisition_settings``: of the acquisition, such as {"margin": 0.1} for EI and PI (in standard deviations of the targets)
+    or {"kappa": 3.0} for UCB. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI / cost^exponent when
+    the study has a cost. The rest describes the model; see `ModelSettings`.
+    """
+
+    acquisition: str = "log-ei"
+    kernel: str = "matern52-ard"
+    initial: int | None = None
+    acquisition_settings: Mapping[str, float] = field(default_factory=dict)
+    incumbent: str = "mean"
+    fantasies: int = 16
+    cost_exponent: float = 1.0
+    input_warping: bool = False
+    transform: str = "auto"
+    mcmc: bool = False
+    max_data: int = 1000
+
+    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+        """The best of the acquisition, one after the other when several are asked for."""
+        encoding = encoding_of(history.problem.space)
+        training = training_data(history, encoding)
+        first = first_configs(history, self._initial(encoding) - len(training.known), count, rng)
+        if first:
+            return Suggestion(tuple(first), {"reason": "first design"})
+        try:
+            models = fit_models(history, training, encoding.columns, self._model_settings, rng)
+            return self._best(history, encoding, training, models, count, rng)
+        except NumericalError as error:
+            # Never silently random: the note makes it a degraded decision that everybody sees.
+            spread = first_configs(history, count, count, rng)
+            return Suggestion(tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"})
+
+    @property
+    def _model_settings(self) -> ModelSettings:
+        return ModelSettings(self.kernel, self.input_warping, self.transform, self.mcmc, self.max_data)
+
+    def _initial(self, encoding: Encoding) -> int:
+        return min(encoding.dimension + 1, 10) if self.initial is None else self.initial
+
+    def _best(  # the parts of one decision
+        self,
+        history: History,
+        encoding: Encoding,
+        training: Training,
+        models: Models,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Suggestion:
+        acquisition = self._acquisition(models)
+        configs: list[Config] = []
+        notes: dict[str, Any] = dict(models.notes)
+        pending = training.pending
+        for _ in range(count):
+            found = self._maximized(acquisition, encoding, training, models, pending, rng)
+            if not len(found.x):
+                break
+            decoded = encoding.decode(found.x[:5])
+            if not configs:
+                notes |= _reasons(models, found, decoded)
+            configs.append(decoded[0])
+            pending = np.vstack([pending, encoding.encode(decoded[:1])])
+        return Suggestion(tuple(configs), notes)
+
+    def _acquisition(self, models: Models) -> Acquisition:
+        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+        if any(name.startswith("constraint:") for name in models.fitted):
+            acquisition = Constrained(acquisition)
+        if "cost" in models.fitted:
+            acquisition = CostAware(acquisition, exponent=self.cost_exponent)
+        return acquisition
+
+    def _maximized(
+        self,
+        acquisition: Acquisition,
+        encoding: Encoding,
+        training: Training,
+        models: Models,
+        pending: Array,
+        rng: np.random.Generator,
+    ) -> Found:
+        fitted = dict(models.fitted)
+        if len(pending):
+            fitted = {
+                name: model if name == "cost" else fantasise(model, pending, self.fantasies, rng)
+                for name, model in fitted.items()
+            }
+        context = Context(
+            evaluated=models.evaluated,
+            pending=pending if len(pending) else None,
+            feasible=models.feasible,
+            incumbent=self.incumbent,
+            settings={"seed": float(rng.integers(2**31))},
+        )
+        known = np.vstack([training.known, pending])
+        best = models.evaluated[np.argsort(models.losses, kind="stable")[:5]]
+        search = Search(
+            anchors=best,
+            excluded=None if training.repeatable else known,
+            scales=length_scales(models.fitted["loss"], encoding.dimension),
+        )
+        return maximize(acquisition.bind(fitted, context), encoding.domain, rng, search)
+
+
+@lru_cache(maxsize=64)
+def encoding_of(space: Space) -> Encoding:
+    """The encoding of a space, made once."""
+    return Encoding(space)
+
+
+def _reasons(models: Models, found: Found, decoded: list[Config]) -> dict[str, Any]:
+    """What the model believed of the chosen point, and what competed with it."""
+    loss = models.fitted["loss"]
+    posterior = loss.posterior(found.x[:1])
+    deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
+    mean = posterior.mean[:1, 0]
+    believed: Mapping[str, Any] = {
+        "loss": float(loss.target_units(mean)[0]),
+        "low": float(loss.target_units(mean - 2 * deviation)[0]),
+        "high": float(loss.target_units(mean + 2 * deviation)[0]),
+    }
+    competitors = [
+        {"config": config, "score": float(score)} for config, score in zip(decoded, found.scores, strict=False)
+    ]
+    return {"believed": believed, "acquisition": float(found.scores[0]), "competitors": competitors[1:]}

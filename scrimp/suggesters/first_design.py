@@ -1,0 +1,36 @@
+"""The configurations a model-based method begins with: the user's guess, then an even spread."""
+
+import numpy as np
+
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.quasi_random import QuasiRandomSuggester
+from scrimp.suggesters.suggester import Request
+
+__all__ = ["first_configs", "guess"]
+
+
+def guess(history: History) -> Config | None:
+    """What the user believes to be good: the priors of the parameters, completed; None when no parameter has one."""
+    space = history.problem.space
+    believed = {name: parameter.prior[0] for name, parameter in space.items() if parameter.prior is not None}
+    if not believed:
+        return None
+    kept = {name: value for name, value in believed.items() if name in space.active(space.defaults | believed)}
+    return space.complete(kept, np.random.default_rng(history.problem.seed))
+
+
+def first_configs(history: History, lacking: int, count: int, rng: np.random.Generator) -> list[Config]:
+    """At most ``count`` of the ``lacking`` first configurations, none of them known already."""
+    wanted = min(lacking, count)
+    if wanted <= 0:
+        return []
+    configs: list[Config] = []
+    believed = guess(history)
+    if believed is not None and believed not in history.derive(KNOWN):
+        configs.append(believed)
+    if len(configs) < wanted:
+        spread = QuasiRandomSuggester().suggest(history, Request(1.0), wanted - len(configs), rng)
+        configs += spread.configs
+    return configs
