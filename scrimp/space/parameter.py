@@ -208,8 +208,10 @@ class Float(Parameter):
 
     def from_units(self, units: NDArray[np.float64]) -> list[Any]:
         lower, upper = _scale(self, self.low, self.high)
-        numbers = lower + np.asarray(units, dtype=float) * (upper - lower)
+        places = np.asarray(units, dtype=float)
+        numbers = lower + places * (upper - lower)
         numbers = np.clip(np.exp(numbers) if self.log else numbers, self.low, self.high)
+        numbers[places <= 0], numbers[places >= 1] = self.low, self.high  # the ends exactly, whatever rounding does
         return numbers.tolist()  # type: ignore[no-any-return]
 
 

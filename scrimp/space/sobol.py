@@ -6,9 +6,10 @@ primitive polynomial and first values m_1 ... m_s per dimension,
     m_k = 2 a_1 m_(k-1) ^ 4 a_2 m_(k-2) ^ ... ^ 2^s m_(k-s) ^ m_(k-s),      v_k = m_k / 2^k,
 
 here those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional projections", 2008) for up to 64
-dimensions. Beyond them each dimension is a Kronecker sequence k sqrt(p) mod 1 with a prime p of its own: worse than
-Sobol, better than random. Scrambling multiplies the binary digits of each dimension by a random lower triangular matrix and
-shifts them (Matousek, "On the L2-discrepancy for anchored boxes", 1998): every point is then uniform in the cube.
+dimensions. Beyond them each dimension is a Kronecker sequence k sqrt(p) mod 1 with a prime p of its own, shifted at random:
+even in every single dimension, and in pairs of dimensions about as good as random. Scrambling multiplies the binary digits
+of each dimension by a random lower triangular matrix and shifts them (Matousek, "On the L2-discrepancy for anchored boxes",
+1998): every point is then uniform in the cube, and the points together as even as before.
 """
 
 from functools import lru_cache
@@ -51,24 +52,21 @@ def sobol_points(
     [[0.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.25, 0.75]]
     """
     number = np.arange(start, start + count, dtype=np.int64)
-    directions = _directions()[:dimension]
-    shift = np.zeros(dimension)
-    digits = np.zeros(len(directions), dtype=np.int64)
+    directions = _table()[:dimension]
+    digits, shift = np.zeros(len(directions), dtype=np.int64), np.zeros(dimension - len(directions))
     if rng is not None:
         directions = _scrambled(directions, rng)
-        digits = rng.integers(1 << BITS, size=len(directions))
-        shift = rng.random(dimension)
+        digits, shift = rng.integers(1 << BITS, size=digits.shape), rng.random(shift.shape)
     gray = number ^ (number >> 1)
-    chosen = np.broadcast_to(digits, (count, len(directions))).copy()
+    points = np.tile(digits, (count, 1))
     for bit in range(int(gray.max(initial=0)).bit_length()):
-        chosen ^= np.where((gray >> bit & 1)[:, None], directions[:, bit], 0)
-    further = np.sqrt(_primes(dimension - len(directions)))
-    kronecker = (number[:, None] * further + shift[len(directions) :]) % 1.0
-    return np.hstack([chosen / float(1 << BITS), kronecker])
+        points ^= np.where((gray >> bit & 1)[:, None], directions[:, bit], 0)
+    kronecker = (number[:, None] * np.sqrt(_primes(len(shift))) + shift) % 1.0
+    return np.hstack([points / float(1 << BITS), kronecker])
 
 
 @lru_cache(maxsize=1)
-def _directions() -> NDArray[np.int64]:
+def _table() -> NDArray[np.int64]:
     """Direction numbers (64, BITS) as whole numbers of BITS binary digits."""
     table = [[1 << (BITS - 1 - k) for k in range(BITS)]]
     for row in POLYNOMIALS_AND_FIRST_VALUES.split(","):

@@ -1,0 +1,150 @@
+"""What every `Space` must do, and random spaces to try it on.
+
+class TestMySpace(SpaceBattery):
+    def space(self) -> Space:
+        return MySpace(...)
+"""
+
+import json
+import pickle
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from scrimp.errors import ConfigError
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, Parameter
+from scrimp.space.space import Space
+
+__all__ = ["SpaceBattery", "parameters", "same_config", "spaces"]
+
+scalars = st.sampled_from(["a", "b", "", "é", True, False, None, 0, 1, -2, 7, 0.0, 1.0, 0.1, -1e300])
+
+
+def _unlike(values: list[Any]) -> list[Any]:
+    """``values`` without repetitions, where 1, 1.0 and True are different."""
+    return list({(type(value), value): value for value in values}.values())
+
+
+@st.composite
+def parameters(draw: st.DrawFn, when: dict[str, Any] | None = None) -> Parameter:
+    """A random parameter."""
+    kind = draw(st.sampled_from([Float, Int, Ordinal, Categorical, Constant]))
+    if kind is Constant:
+        return Constant(draw(scalars), when=when)
+    if kind in (Ordinal, Categorical):
+        chosen: Parameter = kind(_unlike(draw(st.lists(scalars, min_size=1, max_size=6))), when=when)
+        return chosen
+    log = draw(st.booleans())
+    if kind is Int:
+        low = draw(st.integers(1 if log else -(10**12), 10**12 - 1))
+        return Int(
+            low, draw(st.integers(low + 1, min(10**12, low + draw(st.sampled_from([3, 10**12]))))), log=log, when=when
+        )
+    exponents = sorted(draw(st.lists(st.floats(-20, 20), min_size=2, max_size=2, unique_by=lambda e: round(e, 3))))
+    low_float, high = 10.0 ** exponents[0], 10.0 ** exponents[1]
+    return Float(low_float if log else draw(st.sampled_from([-high, 0.0, low_float])), high, log=log, when=when)
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> Space:
+    """A random space of up to seven parameters, with conditions on earlier ones."""
+    made: dict[str, Parameter] = {}
+    for number in range(draw(st.integers(1, 7))):
+        parents = [name for name, parameter in made.items() if parameter.size <= 10]
+        when = None
+        if len(parents) > 0 and draw(st.booleans()):
+            parent = draw(st.sampled_from(parents))
+            values: list[Any] = list(made[parent].grid or ())
+            when = {parent: _unlike(draw(st.lists(st.sampled_from(values), min_size=1, max_size=3)))}
+        made[f"p{number}"] = draw(parameters(when=when))
+    return Space(made)
+
+
+def same_config(space: Space, one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two configurations are the same, floats up to the rounding of the way into the unit cube and back."""
+    if list(one) != list(other):
+        return False
+    for name in one:
+        parameter = space[name]
+        if isinstance(parameter, Float):
+            scale = abs(one[name]) * 100 if parameter.log else parameter.high - parameter.low
+            if abs(one[name] - other[name]) > 1e-14 * scale:
+                return False
+        elif type(one[name]) is not type(other[name]) or one[name] != other[name]:
+            return False
+    return True
+
+
+class SpaceBattery(ABC):
+    """What every space must keep."""
+
+    @abstractmethod
+    def space(self) -> Space:
+        """The space under test, with at least three configurations."""
+
+    def test_samples_are_valid_and_in_normal_form(self) -> None:
+        """Samples need no validation, and it leaves them as they are."""
+        space = self.space()
+        for config in space.sample(3, np.random.default_rng(0)):
+            assert space.validate(config) == config
+            assert list(space.validate(config)) == list(config)
+            assert space.contains(config)
+            assert tuple(config) == space.active(config)
+
+    def test_equal_generators_give_equal_samples(self) -> None:
+        """Randomness comes from the generator alone."""
+        space = self.space()
+        one, other = (space.sample(3, np.random.default_rng(7)) for _ in range(2))
+        assert one == other
+
+    def test_keys_tell_configurations_apart(self) -> None:
+        """Keys are equal exactly when configurations are, whatever their order."""
+        space = self.space()
+        one, other = space.sample(2, np.random.default_rng(1))
+        assert space.key(one) == space.key(dict(reversed(one.items())))
+        assert (space.key(one) == space.key(other)) == (one == other)
+        assert isinstance(hash(space.key(one)), int)
+
+    def test_the_unit_cube_and_back(self) -> None:
+        """Encoding stays in the cube and decodes to the same configurations."""
+        space = self.space()
+        configs = space.sample(3, np.random.default_rng(2))
+        units = space.to_units(configs)
+        assert units.shape == (3, len(space.searched))
+        assert ((units >= 0) & (units <= 1)).all()
+        assert all(same_config(space, a, b) for a, b in zip(configs, space.from_units(units), strict=True))
+
+    def test_any_place_of_the_cube_is_a_valid_configuration(self) -> None:
+        """Corners included."""
+        space = self.space()
+        units = np.random.default_rng(3).random((20, len(space.searched)))
+        units[0], units[1] = 0.0, 1.0
+        assert all(space.contains(config) for config in space.from_units(units))
+
+    def test_json_and_pickle_give_the_same_space(self) -> None:
+        """Both ways of sending a space elsewhere."""
+        space = self.space()
+        for copy in (Space.from_json(json.loads(json.dumps(space.to_json()))), pickle.loads(pickle.dumps(space))):
+            assert copy == space
+            assert hash(copy) == hash(space)
+            assert type(copy) is type(space)
+            assert copy.sample(2, np.random.default_rng(4)) == space.sample(2, np.random.default_rng(4))
+
+    def test_completing_keeps_what_is_given(self) -> None:
+        """A partial configuration becomes a valid one that agrees with it."""
+        space = self.space()
+        config = space.sample(1, np.random.default_rng(5))[0]
+        for name in config:
+            completed = space.complete({name: config[name]}, np.random.default_rng(6))
+            assert completed[name] == config[name]
+            assert space.contains(completed)
+
+    def test_unknown_parameters_are_refused(self) -> None:
+        """By name."""
+        space = self.space()
+        config = space.sample(1, np.random.default_rng(8))[0]
+        with pytest.raises(ConfigError, match="no such parameter"):
+            space.validate({**config, "no such parameter": 1})
