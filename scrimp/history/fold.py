@@ -55,7 +55,8 @@ class Fold(ABC, Generic[S]):
 class State:
     """Everything a history can be asked, kept current."""
 
-    def __init__(self) -> None:
+    def __init__(self, parsed: dict[int, tuple[Any, Problem]] | None = None) -> None:
+        self.parsed = {} if parsed is None else parsed  # shared by states over the same log: a large pool is read once
         self.length = 0
         self.created: StudyCreated | None = None
         self.problem: Problem | None = None
@@ -92,7 +93,7 @@ class State:
                 self.queue.append(event.config)
             case StudyCreated():
                 self.created, self.method = event, event.method
-                self.problem = Problem.from_json(event.problem)
+                self.problem = self._parse(event.problem)
             case StudyChanged():
                 self._changed(event)
             case SourceAttached():
@@ -102,9 +103,14 @@ class State:
         for fold, state in self.derived.items():
             fold.step(state, event, before, trial)
 
+    def _parse(self, record: dict[str, Any]) -> Problem:
+        if id(record) not in self.parsed:  # the record is kept, so that its id stays its own
+            self.parsed[id(record)] = record, Problem.from_json(record)
+        return self.parsed[id(record)][1]
+
     def _changed(self, event: StudyChanged) -> None:
         if event.problem is not None:
-            old, self.problem = self.problem, Problem.from_json(event.problem)
+            old, self.problem = self.problem, self._parse(event.problem)
             if old is not None and old.space != self.problem.space:
                 self._move_to(old.space, self.problem.space)
         if event.method is not None:

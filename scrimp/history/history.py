@@ -57,7 +57,7 @@ class History:
     def _current(self) -> State:
         """The state at this length: shared when nobody went on from here, folded again otherwise."""
         if self._state.length != self.length:
-            folded = State()
+            folded = State(self._state.parsed)
             for fold in self._state.derived:
                 folded.derived[fold] = None
             self._state = _folded(self._log[: self.length], folded)
@@ -67,7 +67,7 @@ class History:
         """The state ``fold`` keeps, advanced to this length. Shared: read it, do not change it."""
         state = self._current()
         if fold not in state.derived:
-            alone = State()
+            alone = State(state.parsed)
             alone.derived[fold] = None
             state.derived[fold] = _folded(self._log[: self.length], alone).derived[fold]
         result: S = state.derived[fold]
