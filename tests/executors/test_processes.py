@@ -1,0 +1,163 @@
+"""Worker processes: real ones, that raise, die, hang and leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrimp.errors import ObjectiveError
+from scrimp.executors.executor import Assignment
+from scrimp.executors.processes import Processes
+from scrimp.history.events import Ended, Event, Reported
+
+Start = Callable[..., Processes]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Makes executors that are closed afterwards."""
+    made: list[Processes] = []
+
+    def make(objective: Any, environments: Sequence[Mapping[str, str]] = ({}, {}), **settings: Any) -> Processes:
+        made.append(Processes(objective, "loss", environments=environments, **settings))
+        return made[-1]
+
+    yield make
+    for executor in made:
+        executor.close()
+
+
+def run(executor: Processes, assignments: list[Assignment], stop_at: float | None = None) -> list[Event]:
+    """Everything that happens until all assignments are done."""
+    events: list[Event] = []
+
+    def deliver(news: Sequence[Event]) -> None:
+        events.extend(news)
+        for event in news:
+            if isinstance(event, Reported) and event.step == stop_at:
+                executor.stop(event.trial)
+
+    waiting = list(assignments)
+    while waiting or executor.busy:
+        while waiting and executor.busy < executor.slots:
+            executor.start(waiting.pop(0))
+        executor.wait(deliver)
+    return events
+
+
+def assignment(trial: int, end: float = 1.0, **config: Any) -> Assignment:
+    return Assignment(trial, config, 1, 0.0, end)
+
+
+def test_values_come_back_and_workers_are_kept(start: Start) -> None:
+    def objective(trial: Any) -> float:
+        return float(os.getpid())
+
+    events = run(start(objective), [assignment(number) for number in range(6)])
+    assert sorted(event.trial for event in events if isinstance(event, Reported)) == list(range(6))
+    workers = {event.metrics["loss"] for event in events if isinstance(event, Reported)}
+    assert len(workers) <= 2 and float(os.getpid()) not in workers
+
+
+def test_blas_is_pinned_and_devices_are_dealt_out(start: Start) -> None:
+    def objective(trial: Any) -> dict[str, float]:
+        time.sleep(0.2)  # long enough for both workers to have one
+        return {"loss": float(os.environ["OPENBLAS_NUM_THREADS"]), "device": float(os.environ["CUDA_VISIBLE_DEVICES"])}
+
+    executor = start(objective, [{"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"}])
+    events = [event for event in run(executor, [assignment(0), assignment(1)]) if isinstance(event, Reported)]
+    assert {event.metrics["device"] for event in events} == {0.0, 1.0}
+    assert {event.metrics["loss"] for event in events} == {1.0}
+
+
+def test_a_killed_worker_fails_its_trial_only(start: Start) -> None:
+    def objective(trial: Any) -> float:
+        if trial.params["die"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 1.0
+
+    events = run(start(objective), [assignment(number, die=number == 1) for number in range(4)])
+    failed = [event for event in events if isinstance(event, Ended)]
+    assert [event.trial for event in failed] == [1] and "signal 9" in failed[0].message
+    assert sorted(event.trial for event in events if isinstance(event, Reported)) == [0, 2, 3]
+
+
+def test_an_exit_and_an_exception_are_failures(start: Start) -> None:
+    def objective(trial: Any) -> float:
+        if trial.id == 0:
+            os._exit(7)
+        raise RuntimeError("diverged")
+
+    events = {event.trial: event for event in run(start(objective), [assignment(0), assignment(1)])}
+    assert isinstance(events[0], Ended) and "code 7" in events[0].message
+    assert isinstance(events[1], Ended) and "RuntimeError: diverged" in events[1].message
+
+
+def test_the_time_limit_ends_a_hanging_trial(start: Start) -> None:
+    def objective(trial: Any) -> float:
+        if trial.id == 0:
+            time.sleep(60)
+        return 1.0
+
+    executor = start(objective, [{}], time_limit=2.5)
+    events = run(executor, [assignment(0), assignment(1)])
+    assert isinstance(events[0], Ended) and "time limit of 2.5 s" in events[0].message
+    assert isinstance(events[1], Reported) and events[1].trial == 1
+
+
+def test_reports_are_answered(start: Start) -> None:
+    def objective(trial: Any) -> None:
+        for step in trial.steps():
+            trial.report(loss=float(step))
+
+    events = run(start(objective), [assignment(0, end=9.0)], stop_at=3.0)
+    assert [event.step for event in events if isinstance(event, Reported)] == [1, 2, 3]
+
+
+def test_what_cannot_be_sent_is_refused_at_once() -> None:
+    lock = threading.Lock()
+    with pytest.raises(ObjectiveError, match="cannot be sent to worker processes"):
+        Processes(lambda trial: lock.locked(), "loss", environments=[{}])
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """A parent that is killed outright leaves no worker behind, nor what the worker started."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import os, subprocess, sys, time\n"
+        "from scrimp.executors.executor import Assignment\n"
+        "from scrimp.executors.processes import Processes\n"
+        "def objective(trial):\n"
+        "    child = subprocess.Popen(['sleep', '600'])\n"
+        "    trial.report(loss=float(child.pid))\n"
+        "    time.sleep(600)\n"
+        "executor = Processes(objective, 'loss', environments=[{}])\n"
+        "executor.start(Assignment(0, {}, 1, 0.0, 9.0))\n"
+        "def deliver(events):\n"
+        "    print(executor._workers[0].process.pid, int(events[0].metrics['loss']), flush=True)\n"
+        "while True:\n"
+        "    executor.wait(deliver)\n"
+    )
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) == 2 and all(_alive(pid) for pid in pids)
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_alive(pid) for pid in pids)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
