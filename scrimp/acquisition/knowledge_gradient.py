@@ -18,11 +18,12 @@ Frazier, Powell, Dayanik, "The knowledge-gradient policy for correlated normal b
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["best_by_knowledge_gradient", "log_knowledge_gradient", "quadrature_knowledge_gradient"]
+__all__ = ["best_by_knowledge_gradient", "log_knowledge_gradient", "quadrature_knowledge_gradient", "shortlist"]
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(8)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -68,26 +69,50 @@ def quadrature_knowledge_gradient(means: Array, slopes: Array) -> Array:
     It is inexact at the kinks and zero where all of them lie outside the nodes.
     """
     value = np.zeros(len(slopes))
+    across = np.ascontiguousarray(slopes.T)  # a maximum over the first axis is the quick one
+    lines = np.empty(across.shape)
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        value += weight * (slopes * node + means).max(axis=1)
+        np.multiply(across, node, out=lines)
+        lines += means[:, None]
+        value += weight * lines.max(axis=0)
     return np.asarray(value - means.max())
 
 
-def best_by_knowledge_gradient(means: Array, slopes: Array, costs: Array, look: int = 60) -> tuple[int, float]:
+def shortlist(means: Array, slopes: Array, costs: Array, look: int = 60) -> NDArray[np.intp]:
+    """The ``look`` candidates worth an exact look, by quadrature of KG per unit cost, in ascending order.
+
+    When quadrature sees nothing, because every kink lies outside its nodes, the nearest kink alone decides: far out in the
+    tail the others add nothing.
+    """
+    if len(slopes) <= look:
+        return np.arange(len(slopes))
+    values = quadrature_knowledge_gradient(means, slopes) / costs
+    if values.max() < 1e-9 * float(np.abs(slopes).max()) / float(costs.max()):
+        values = _log_nearest_kink(means, slopes) - np.log(costs)
+    return np.sort(np.argpartition(-values, look)[:look])
+
+
+def _log_nearest_kink(means: Array, slopes: Array) -> Array:
+    """log of the largest gain (C,) that a single rival of the best alternative can bring, a lower bound of log KG."""
+    best = int(np.argmax(means))
+    rise = np.abs(slopes - slopes[:, best, None])
+    behind = np.where(rise > 0.0, (means[best] - means) / np.maximum(rise, 1e-300), np.inf)
+    behind[:, best] = np.inf
+    nearest = np.argmin(behind, axis=1)
+    each = np.arange(len(slopes))
+    far, rise = np.minimum(behind[each, nearest], 1e150), np.maximum(rise[each, nearest], 1e-300)
+    return np.log(rise) + log_expected_improvement(far, np.ones(len(far)), np.zeros(len(far)))
+
+
+def best_by_knowledge_gradient(means: Array, slopes: Array, costs: Array) -> tuple[int, float]:
     """The candidate with the largest KG per unit cost, as (index, log of it).
 
-    Candidates are screened by quadrature and the best ``look`` valued exactly; all of them when the screen sees nothing. When
-    no observation can change the answer, the one that moves the two best alternatives apart most is taken, with value -inf.
+    When no observation can change the answer, the one that moves the two best alternatives apart most, with value -inf.
     """
-    scale = float(np.abs(slopes).max())
-    screen = quadrature_knowledge_gradient(means, slopes) / costs
-    kept = np.arange(len(slopes))
-    if len(slopes) > look and screen.max() > 1e-9 * scale:
-        kept = np.sort(np.argpartition(-screen, look)[:look])
-    values = log_knowledge_gradient(means, slopes[kept]) - np.log(costs[kept])
+    values = log_knowledge_gradient(means, slopes) - np.log(costs)
     best = int(np.argmax(values))
-    if values[best] > -np.inf:
-        return int(kept[best]), float(values[best])
-    first, second = np.argsort(-means)[:2] if len(means) > 1 else (0, 0)
+    if values[best] > -np.inf or len(means) == 1:
+        return best, float(values[best])
+    first, second = np.argsort(-means)[:2]
     apart = np.square(slopes[:, first] - slopes[:, second]) / costs
     return int(np.argmax(apart)), float("-inf")

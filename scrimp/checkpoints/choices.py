@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from scrimp.acquisition.improvement import log_expected_improvement
-from scrimp.acquisition.knowledge_gradient import best_by_knowledge_gradient
+from scrimp.acquisition.knowledge_gradient import best_by_knowledge_gradient, shortlist
 from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import Cell, Mask
 from scrimp.surrogates.surrogate import Array
@@ -23,13 +23,23 @@ __all__ = [
     "log_sum_improvement",
 ]
 
+_SCREEN = 300_000  # numbers looked at in screening
+
 Choice = Callable[[RowMeans, Mask, np.random.Generator], tuple[Cell, float]]
 
 
 def choose_knowledge_gradient(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
-    """The cell with the largest knowledge gradient on the measured mean, per unit cost."""
-    rows, columns, slopes = means.slopes(candidates)
-    best, value = best_by_knowledge_gradient(means.measured[means.contenders], slopes, means.table.costs[columns])
+    """The cell with the largest knowledge gradient on the measured mean, per unit cost.
+
+    All cells are screened, on the likeliest rows alone where the grid is large; the shortlist is valued exactly on all rows.
+    """
+    contenders = means.contenders
+    few = means.closest(min(len(contenders), max(_SCREEN // int(candidates.sum()), 16)))
+    rows, columns, slopes = means.slopes(candidates, few)
+    kept = shortlist(means.measured[few], slopes, means.table.costs[columns])
+    rows, columns = rows[kept], columns[kept]
+    slopes = means.slopes_of(rows, columns, contenders)
+    best, value = best_by_knowledge_gradient(means.measured[contenders], slopes, means.table.costs[columns])
     return (int(rows[best]), int(columns[best])), value
 
 
@@ -53,9 +63,9 @@ def choose_improvement(means: RowMeans, candidates: Mask, rng: np.random.Generat
 def choose_top_two(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
     """Two rows, each the best of a joint draw of the measured means; the cell that tells most about their difference."""
     centre = means.measured[means.contenders]
-    first, second = _two_best_rows(centre, means.covariance, rng)
-    rows, columns, slopes = means.slopes(candidates)
-    news = np.square(slopes[:, first] - slopes[:, second]) / means.table.costs[columns]
+    pair = means.contenders[np.sort(_two_best_rows(centre, means.covariance, rng))]
+    rows, columns, slopes = means.slopes(candidates, pair)
+    news = np.square(slopes[:, 0] - slopes[:, 1]) / means.table.costs[columns]
     best = int(np.argmax(news))
     return (int(rows[best]), int(columns[best])), float(np.log(np.maximum(news[best], 1e-300)))
 
@@ -67,7 +77,7 @@ def choose_random(means: RowMeans | None, candidates: Mask, rng: np.random.Gener
     return (int(rows[pick]), int(columns[pick])), 0.0
 
 
-def _two_best_rows(centre: Array, covariance: Array, rng: np.random.Generator) -> tuple[int, int]:
+def _two_best_rows(centre: Array, covariance: Array, rng: np.random.Generator) -> list[int]:
     """The best of one draw, and the best of the first of 64 further draws with another one; else the runner-up by mean."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -75,9 +85,9 @@ def _two_best_rows(centre: Array, covariance: Array, rng: np.random.Generator) -
     first = int(winners[0])
     others = winners[winners != first]
     if len(others):
-        return first, int(others[0])
+        return [first, int(others[0])]
     rest = np.where(np.arange(len(centre)) == first, -np.inf, centre)
-    return first, int(np.argmax(rest))
+    return [first, int(np.argmax(rest))]
 
 
 def _largest(values: Array, candidates: Mask) -> tuple[Cell, float]:

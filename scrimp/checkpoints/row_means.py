@@ -71,15 +71,23 @@ class RowMeans:
         return self.fitted.solution.combination(self.open_weights)
 
     @cached_property
-    def contenders(self) -> Index:
-        """Rows that may still turn out best: less than five standard deviations behind, and at least eight of them."""
+    def behind(self) -> Array:
+        """(K,): standard deviations by which each row lies behind the best mean; -1 for the best itself."""
         best = int(np.argmax(self.measured))
         luck = np.square(self.open_weights) @ self.noise
         variance = self.combination.variance_of_difference(best) + luck + luck[best]
         behind = (self.measured[best] - self.measured) / np.sqrt(np.maximum(variance, 1e-300))
         behind[best] = -1.0
-        count = max(int((behind < _HOPELESS).sum()), min(_FEWEST, len(behind)))
-        return np.sort(np.argsort(behind, kind="stable")[:count])
+        return np.asarray(behind)
+
+    @cached_property
+    def contenders(self) -> Index:
+        """Rows that may still turn out best: less than five standard deviations behind, and at least eight of them."""
+        return self.closest(max(int((self.behind < _HOPELESS).sum()), _FEWEST))
+
+    def closest(self, count: int) -> Index:
+        """The ``count`` rows least far behind, in ascending order."""
+        return np.sort(np.argsort(self.behind, kind="stable")[:count])
 
     @cached_property
     def covariance(self) -> Array:
@@ -99,12 +107,20 @@ class RowMeans:
         variance[:, fresh] = np.maximum(variance[:, fresh] - self.fitted.units.level, smallest)
         return variance
 
-    def slopes(self, candidates: Mask) -> tuple[Index, Index, Array]:
-        """b_k(c) of the candidate cells (K, J) on the contenders: their rows (C,), columns (C,) and slopes (C, k)."""
-        covariance = self.combination.covariance_with_cells(self.contenders)  # (J, k, K)
-        places = np.arange(len(self.contenders))
-        own = (self.open_weights * self.noise)[self.contenders]
-        covariance[:, places, self.contenders] += own.T
+    def slopes(self, candidates: Mask, chosen: Index) -> tuple[Index, Index, Array]:
+        """b_k(c) of the candidate cells (K, J) on the ``chosen`` rows: the cells' rows (C,), columns (C,), slopes (C, k)."""
+        covariance = self.combination.covariance_with_cells(chosen)  # (J, K, k)
         columns, rows = np.nonzero(candidates.T)
-        slopes = covariance.transpose(0, 2, 1)[columns, rows]
-        return rows, columns, slopes / np.sqrt(self.cell_variance[rows, columns])[:, None]
+        return rows, columns, self._scaled(covariance[columns, rows], chosen, rows, columns)
+
+    def slopes_of(self, rows: Index, columns: Index, chosen: Index) -> Array:
+        """b_k(c) of a few cells on the ``chosen`` rows (C, k)."""
+        return self._scaled(self.combination.covariance_with(chosen, rows, columns), chosen, rows, columns)
+
+    def _scaled(self, covariance: Array, chosen: Index, rows: Index, columns: Index) -> Array:
+        """Add the luck of the cell itself where it belongs to the row, and divide by the cell's standard deviation."""
+        place = np.minimum(np.searchsorted(chosen, rows), len(chosen) - 1)
+        own = np.flatnonzero(chosen[place] == rows)
+        covariance[own, place[own]] += (self.open_weights * self.noise)[rows[own], columns[own]]
+        covariance /= np.sqrt(self.cell_variance[rows, columns])[:, None]
+        return covariance

@@ -102,29 +102,23 @@ class GridSolution:
 
     @cached_property
     def own_to_cells(self) -> Array:
-        """C[:, rows_j] (J, K, N), zero where padded."""
-        return np.asarray(self.prior.own[:, self.cells.rows].transpose(1, 0, 2) * self.cells.mask[:, None, :])
+        """C[rows_j, :] (J, N, K), zero where padded."""
+        return np.asarray(self.prior.own[self.cells.rows] * self.cells.mask[:, :, None])
 
     @cached_property
     def regression(self) -> Array:
-        """W_j = C[:, rows_j] Q_j^-1 (J, K, N): how the task's own part follows its cells."""
-        return np.asarray(np.matmul(self.own_to_cells, self.inverse))
+        """W_j' = Q_j^-1 C[rows_j, :] (J, N, K): how the task's own part follows its cells."""
+        return np.asarray(np.matmul(self.inverse, self.own_to_cells))
 
     def mean(self, shared: Array | None = None) -> Array:
         """E f (K, J); with ``shared`` (K, K) another covariance of one curve with itself, e.g. without its jitter."""
-        curves, own = self.mean_parts(shared)
-        return curves + own
-
-    def mean_parts(self, shared: Array | None = None) -> tuple[Array, Array]:
-        """E of the shared part and of the tasks' own part, each (K, J)."""
-        count = self.prior.loadings.shape[1]
-        size = len(self.prior.own)
+        weights = self.shared_weights.reshape(self.prior.loadings.shape[1], len(self.prior.own))
         if shared is None:
-            curves = (self.prior.shared @ self.shared_weights).reshape(count, size)
+            curves = (self.prior.shared @ self.shared_weights).reshape(weights.shape)
         else:
-            curves = self.shared_weights.reshape(count, size) @ shared
-        own = np.matmul(self.own_to_cells, self.residual[:, :, None])[:, :, 0].T
-        return (self.prior.loadings @ curves).T, own
+            curves = weights @ shared
+        own = np.matmul(self.residual[:, None, :], self.own_to_cells)[:, 0, :]
+        return np.asarray((self.prior.loadings @ curves + own).T)
 
     @cached_property
     def variance(self) -> Array:
@@ -133,33 +127,28 @@ class GridSolution:
         count = self.prior.loadings.shape[1]
         blocks = self.shared_covariance.reshape(count, size, count, size)
         loadings, rows, weights = self.prior.loadings, self.cells.rows, self.regression
-        own = np.diag(self.prior.own)[:, None] - np.einsum("jka,jka->kj", weights, self.own_to_cells)
-        shared = np.zeros_like(own)
+        total = np.diag(self.prior.own)[:, None] - np.einsum("jak,jak->kj", weights, self.own_to_cells)
         for p in range(count):
-            for q in range(count):
-                block = blocks[p, :, q, :]
-                product = (loadings[:, p] * loadings[:, q])[None, :]
-                to_cells = block[:, rows].transpose(1, 0, 2)  # (J, K, N)
-                between = block[rows[:, :, None], rows[:, None, :]]  # (J, N, N)
-                back = block.T[:, rows].transpose(1, 0, 2)
-                cross = np.einsum("jka,jka->kj", weights, to_cells + back)
-                square = np.einsum("jka,jka->kj", np.matmul(weights, between), weights)
-                shared += product * (np.diag(block)[:, None] - cross + square)
-        return np.asarray(np.maximum(own + shared, 0.0))
+            for q in range(p + 1):
+                block = 0.5 * (blocks[p, :, q, :] + blocks[p, :, q, :].T)
+                inner = np.matmul(block[rows[:, :, None], rows[:, None, :]], weights) - 2.0 * block[rows]
+                part = np.diag(block)[:, None] + np.einsum("jak,jak->kj", inner, weights)
+                total += (1.0 if p == q else 2.0) * (loadings[:, p] * loadings[:, q]) * part
+        return np.asarray(np.maximum(total, 0.0))
 
     def combination(self, weights: Array) -> "GridCombination":
         """The random vector T_k = sum_j weights[k, j] f_kj, k = 1..K, with ``weights`` (K, J)."""
         size = len(self.prior.own)
         count = self.prior.loadings.shape[1]
-        blocks = np.zeros((count, size, size))
+        blocks = np.zeros((count, size, size))  # [q, i, k]: how T_k follows g_q(i)
         for task, length in enumerate(self.cells.counts):
             rows = self.cells.rows[task, :length]
-            moved = weights[:, task, None] * self.regression[task, :, :length]
+            moved = self.regression[task, :length] * weights[:, task]
             for p in range(count):
-                blocks[p][:, rows] -= self.prior.loadings[task, p] * moved
+                blocks[p][rows] -= self.prior.loadings[task, p] * moved
         for p in range(count):
             blocks[p][np.arange(size), np.arange(size)] += weights @ self.prior.loadings[:, p]
-        return GridCombination(self, weights, blocks.transpose(1, 0, 2).reshape(size, count * size))
+        return GridCombination(self, weights, blocks.reshape(count * size, size).T)
 
     def gradient(self) -> GridGradient:
         """d(-log p)/d(parts); D_j = Q_j^-1 - Q_j^-1 Cov(g_j) Q_j^-1 - alpha_j alpha_j' is its block at task j."""
@@ -207,35 +196,50 @@ class GridCombination:
         weights = self.weights[chosen]
         covariance = self.covariance_with_shared[chosen] @ self.to_shared[chosen].T
         covariance += (weights @ weights.T) * solution.prior.own[np.ix_(chosen, chosen)]
-        moved = weights.T[:, :, None] * solution.regression[:, chosen]
-        toward = weights.T[:, :, None] * solution.own_to_cells[:, chosen]
-        length = moved.shape[0] * moved.shape[2]
-        flat = moved.transpose(1, 0, 2).reshape(len(chosen), length)
-        covariance -= flat @ toward.transpose(1, 0, 2).reshape(len(chosen), length).T
+        moved = (weights.T[:, None, :] * solution.regression[:, :, chosen]).reshape(-1, len(chosen))
+        toward = (weights.T[:, None, :] * solution.own_to_cells[:, :, chosen]).reshape(-1, len(chosen))
+        covariance -= moved.T @ toward
         return np.asarray(0.5 * (covariance + covariance.T))
 
     def variance_of_difference(self, row: int) -> Array:
         """Var(T_k - T_row) (K,), without the whole covariance."""
-        solution, weights = self.solution, self.weights
-        shared = self.covariance_with_shared
+        solution, weights, shared = self.solution, self.weights, self.covariance_with_shared
         own = solution.prior.own
-        diagonal = np.einsum("kg,kg->k", shared, self.to_shared) + (weights**2).sum(1) * np.diag(own)
-        diagonal -= np.einsum("kj,jka,jka->k", weights**2, solution.regression, solution.own_to_cells, optimize=True)
-        toward = np.matmul(solution.own_to_cells, solution.regression[:, row, :, None])[:, :, 0].T  # (K, J)
-        with_row = self.to_shared @ shared[row] + (weights * weights[row]) @ np.ones(weights.shape[1]) * own[:, row]
-        with_row -= ((weights * weights[row]) * toward).sum(1)
+        explained = np.einsum("jak,jak->kj", solution.regression, solution.own_to_cells)
+        diagonal = (shared * self.to_shared).sum(1) + (weights**2 * (np.diag(own)[:, None] - explained)).sum(1)
+        toward = np.matmul(solution.regression[:, None, :, row], solution.own_to_cells)[:, 0, :].T  # (K, J)
+        with_row = self.to_shared @ shared[row] + (weights * weights[row] * (own[:, row, None] - toward)).sum(1)
         return np.asarray(np.maximum(diagonal + diagonal[row] - 2.0 * with_row, 0.0))
 
     def covariance_with_cells(self, chosen: Index) -> Array:
-        """Cov(T[chosen], f_ij) as (J, k, K), last axis the row i of the cell."""
+        """Cov(f_ij, T[chosen]) of every cell, as (J, K, k)."""
+        solution = self.solution
+        loadings = solution.prior.loadings
+        shape = (loadings.shape[1], len(solution.prior.own) * len(chosen))
+        curves = np.ascontiguousarray(self.covariance_with_shared[chosen].T).reshape(shape)
+        whole = (loadings @ curves).reshape(len(loadings), -1, len(chosen))
+        whole += self.weights.T[:, None, chosen] * solution.prior.own[:, chosen]
+        at_cells = whole[np.arange(len(loadings))[:, None], solution.cells.rows]  # (J, N, k)
+        whole -= np.matmul(solution.regression.transpose(0, 2, 1), at_cells)
+        return whole
+
+    def covariance_with(self, chosen: Index, rows: Index, tasks: Index) -> Array:
+        """Cov(f_c, T[chosen]) of C cells given by row and task, as (C, k)."""
         solution = self.solution
         size = len(solution.prior.own)
-        count = solution.prior.loadings.shape[1]
-        curves = self.covariance_with_shared[chosen].reshape(len(chosen), count, size)
-        whole = np.einsum("jp,kpi->jki", solution.prior.loadings, curves, optimize=True)
-        whole += self.weights.T[:, chosen, None] * solution.prior.own[chosen]
-        at_cells = np.take_along_axis(whole, solution.cells.rows[:, None, :], axis=2) * solution.cells.mask[:, None, :]
-        return np.asarray(whole - np.matmul(at_cells, solution.regression.transpose(0, 2, 1)))
+        curves = self.covariance_with_shared[chosen].reshape(len(chosen), -1, size)
+        own = solution.prior.own[chosen]
+
+        def before(at: Index) -> Array:  # (C, ..., k): the covariance that takes no account of the task's own cells
+            loadings = solution.prior.loadings[tasks]
+            part = np.einsum("cp,kpc...->c...k", loadings, curves[:, :, at], optimize=True)
+            weights = self.weights[chosen][:, tasks].T
+            return np.asarray(
+                part + np.moveaxis(own[:, at], 0, -1) * weights.reshape(len(tasks), *[1] * (at.ndim - 1), -1)
+            )
+
+        follow = solution.regression[tasks, :, rows]  # (C, N)
+        return np.asarray(before(rows) - np.matmul(follow[:, None, :], before(solution.cells.rows[tasks]))[:, 0, :])
 
 
 def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:

@@ -8,6 +8,7 @@ from scrimp.acquisition.knowledge_gradient import (
     best_by_knowledge_gradient,
     log_knowledge_gradient,
     quadrature_knowledge_gradient,
+    shortlist,
 )
 
 
@@ -79,16 +80,23 @@ def test_best_is_the_exact_argmax_also_per_cost():
     index, value = best_by_knowledge_gradient(means, slopes, costs)
     assert index == int(np.argmax(exact))
     assert np.exp(value) == pytest.approx(exact.max())
+    kept = shortlist(means, slopes, costs, 20)
+    assert len(kept) == 20
+    assert index in kept
 
 
-def test_best_when_the_screen_sees_nothing():
+def test_shortlist_when_quadrature_sees_nothing():
     rng = np.random.default_rng(6)
     means = np.array([0.0, -1.0, -1.2])
     slopes = rng.normal(size=(300, 3)) * 0.02
     assert quadrature_knowledge_gradient(means, slopes).max() < 1e-15
-    index, value = best_by_knowledge_gradient(means, slopes, np.ones(300))
-    assert index == int(np.argmax(log_knowledge_gradient(means, slopes)))
-    assert value < -50.0
+    exact = log_knowledge_gradient(means, slopes)
+    assert exact.max() < -50.0
+    assert set(np.argsort(-exact)[:10]) == set(shortlist(means, slopes, np.ones(300), 10))
+
+
+def test_short_lists_are_kept_whole():
+    assert shortlist(np.zeros(2), np.ones((5, 2)), np.ones(5), 60).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_best_when_nothing_can_change_the_answer():

@@ -23,7 +23,7 @@ class Dense:
         self.mean = (gain @ values).reshape(task_count, size).T
         self.covariance = whole - gain @ whole[places]
         self.variance = np.diag(self.covariance).reshape(task_count, size).T
-        sign, determinant = np.linalg.slogdet(gram)
+        determinant = np.linalg.slogdet(gram)[1]
         quadratic = values @ np.linalg.solve(gram, values)
         self.negative = 0.5 * (quadratic + determinant + len(values) * np.log(2 * np.pi))
 
@@ -69,8 +69,10 @@ def test_combinations_equal_dense_algebra(rank):
     chosen = np.array([0, 3, 4, 8])
     whole = lift @ dense.covariance @ lift.T
     np.testing.assert_allclose(combination.covariance(chosen), whole[np.ix_(chosen, chosen)], atol=1e-9)
-    with_cells = (lift @ dense.covariance)[chosen].reshape(len(chosen), TASKS, SIZE).transpose(1, 0, 2)
+    with_cells = (lift @ dense.covariance)[chosen].reshape(len(chosen), TASKS, SIZE).transpose(1, 2, 0)
     np.testing.assert_allclose(combination.covariance_with_cells(chosen), with_cells, atol=1e-9)
+    rows, tasks = np.array([0, 3, 3, 8]), np.array([1, 0, 4, 2])
+    np.testing.assert_allclose(combination.covariance_with(chosen, rows, tasks), with_cells[tasks, rows], atol=1e-9)
     expected = np.diag(whole) + whole[3, 3] - 2 * whole[:, 3]
     np.testing.assert_allclose(combination.variance_of_difference(3), expected, atol=1e-9)
 
