@@ -80,7 +80,7 @@ class State:
         trial: Trial | None = None
         match event:
             case Reported() | BudgetGranted() | Ended() | Lost():
-                before = self.trials[event.trial]
+                before = self._known(event.trial)
                 trial = self._about_trial(event, before)
             case TrialAdded():
                 trial = self._added(event)
@@ -143,6 +143,13 @@ class State:
         self.by_status[trial.status][trial.id] = None
         return trial
 
+    def _known(self, number: int) -> Trial:
+        if not 0 <= number < len(self.trials):
+            raise StudyError(
+                f"event {self.length} of the log is about trial {number}, which was never added; the log is damaged"
+            )
+        return self.trials[number]
+
     def _about_trial(self, event: Reported | BudgetGranted | Ended | Lost, before: Trial) -> Trial:
         match event:
             case Reported():
@@ -150,7 +157,7 @@ class State:
             case BudgetGranted():
                 trial = before if before.finished else _granted(event, before)
             case Ended():
-                trial = before if before.finished or event.attempt < before.attempt else _ended(event, before)
+                trial = before if _given_up(event, before) else _ended(event, before)
             case Lost():
                 trial = before
                 if before.status == "running" and event.attempt == before.attempt:
@@ -164,8 +171,8 @@ class State:
 
     def _reported(self, event: Reported, before: Trial) -> Trial:
         assert self.problem is not None
-        if before.finished or event.attempt <= before.lost or event.attempt < before.attempt:
-            return before  # from a worker that had been given up: in the log, but not counted
+        if _given_up(event, before):
+            return before  # in the log, but not counted
         loss = self.problem.loss(event.metrics)
         point = Observation(event.step, event.metrics, loss, event.stderr, event.cost, event.time)
         curve = _with_point(before.curve, point)
@@ -192,6 +199,11 @@ class State:
             if violation is None or violation > 0:
                 return
         self.best = (point.loss, trial, point.step)
+
+
+def _given_up(event: Reported | Ended, before: Trial) -> bool:
+    """Whether the event comes too late: from an attempt that was lost or followed by another, or after the end."""
+    return before.finished or event.attempt <= before.lost or event.attempt < before.attempt
 
 
 def _granted(event: BudgetGranted, before: Trial) -> Trial:

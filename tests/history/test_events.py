@@ -1,0 +1,70 @@
+"""The form of every event on disk, letter by letter: logs written today must be readable for ever."""
+
+import msgspec
+import pytest
+
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Enqueued,
+    Event,
+    Lost,
+    Noted,
+    Reported,
+    SourceAttached,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
+
+FORMS = [
+    (
+        StudyCreated(name="a", problem={"metric": "x"}, method={"name": "gp"}, versions={"numpy": "2"}, time=1.5),
+        '{"event":"study_created","name":"a","problem":{"metric":"x"},"method":{"name":"gp"},"versions":{"numpy":"2"},"time":1.5}',
+    ),
+    (StudyChanged(totals={"n_trials": 3}), '{"event":"study_changed","totals":{"n_trials":3}}'),
+    (
+        SourceAttached(study="b", length=4, digest="ff"),
+        '{"event":"source_attached","study":"b","length":4,"digest":"ff"}',
+    ),
+    (Enqueued(config={"lr": 0.1}), '{"event":"enqueued","config":{"lr":0.1}}'),
+    (
+        TrialAdded(trial=1, config={}, tag={"bracket": 0}, continue_from=0, enqueued=True),
+        '{"event":"trial_added","trial":1,"config":{},"tag":{"bracket":0},"continue_from":0,"enqueued":true}',
+    ),
+    (
+        BudgetGranted(trial=0, budget=3.0, attempt=2, worker="w"),
+        '{"event":"budget_granted","trial":0,"budget":3.0,"attempt":2,"worker":"w"}',
+    ),
+    (
+        Reported(trial=0, step=1.0, metrics={"x": 0.5, "y": None}, stderr=0.1, cost=2.0),
+        '{"event":"reported","trial":0,"step":1.0,"metrics":{"x":0.5,"y":null},"stderr":0.1,"cost":2.0}',
+    ),
+    (
+        Ended(trial=0, status="failed", message="no"),
+        '{"event":"ended","trial":0,"status":"failed","message":"no"}',
+    ),
+    (Lost(trial=0, attempt=2, message="gone"), '{"event":"lost","trial":0,"attempt":2,"message":"gone"}'),
+    (Noted(decision=2, seen=9, notes={"k": 1}), '{"event":"noted","decision":2,"seen":9,"notes":{"k":1}}'),
+]
+
+
+@pytest.mark.parametrize(("event", "text"), FORMS, ids=lambda value: type(value).__name__)
+def test_form(event: Event, text: str) -> None:
+    assert msgspec.json.encode(event).decode() == text
+    assert msgspec.json.decode(text, type=Event) == event
+
+
+def test_every_kind_is_listed() -> None:
+    assert {type(event) for event, _ in FORMS} == set(Event.__args__)
+
+
+def test_events_cannot_change() -> None:
+    with pytest.raises(AttributeError):
+        Lost(trial=0).trial = 1  # type: ignore[misc]
+
+
+def test_defaults_are_not_shared() -> None:
+    one, other = TrialAdded(trial=0, config={}), TrialAdded(trial=1, config={})
+    one.tag["x"] = 1
+    assert other.tag == {}

@@ -1,0 +1,123 @@
+"""The question of a study: refused when it cannot be, the same after JSON, and the one place where metrics become losses."""
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrimp.errors import StudyError
+from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
+from scrimp.space.space import Pool, Space
+
+SPACE = Space(
+    lr=Float(1e-5, 1e-1, log=True),
+    layers=Int(1, 8),
+    width=Ordinal([64, 128]),
+    optimizer=Categorical(["adamw", "sgd"]),
+    momentum=Float(0.0, 0.99, when={"optimizer": "sgd"}),
+    batch=32,
+)
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+budgets = st.tuples(st.floats(0.001, 10), st.floats(0, 1e6)).map(
+    lambda pair: Budget("epoch", pair[0], pair[0] + pair[1])
+)
+problems = st.builds(
+    Problem,
+    space=st.sampled_from([SPACE, Space(x=Float(0, 1)), Pool(Space(x=Float(0, 1)), [{"x": 0.5}, {"x": 0.25}])]),
+    metric=st.text(min_size=1),
+    direction=st.sampled_from(["minimize", "maximize"]),
+    budget=st.none() | budgets | st.just(Budget("epoch", 1, 81)),
+    constraints=st.dictionaries(st.text(), finite.map(AtMost) | finite.map(AtLeast), max_size=3),
+    cost=st.none() | st.text(min_size=1),
+    features=st.dictionaries(st.text(), finite, max_size=3),
+    seed=st.integers(0, 2**80),
+    noisy=st.booleans(),
+)
+
+
+@given(problems)
+def test_json_round_trip(problem: Problem) -> None:
+    text = msgspec.json.encode(problem.to_json())
+    again = Problem.from_json(msgspec.json.decode(text))
+    assert again == problem
+    assert again.to_json() == problem.to_json()
+
+
+def test_json_of_an_older_study_without_noisy() -> None:
+    record = Problem(SPACE).to_json()
+    del record["noisy"]
+    assert Problem.from_json(record) == Problem(SPACE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"direction": "up"}, "direction is 'up'; it must be 'minimize' or 'maximize'"),
+        ({"metric": ""}, "metric is ''"),
+        ({"metric": None}, "metric is None"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 1.5}, "seed is 1.5"),
+        ({"seed": True}, "seed is True"),
+        ({"constraints": {"m": 3}}, "constraint on 'm' is 3; use scrimp.AtMost"),
+        ({"constraints": {"m": AtMost(math.nan)}}, "limit nan; it must be a finite number"),
+        ({"constraints": {"m": AtLeast("x")}}, "limit 'x'"),
+    ],
+)
+def test_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        Problem(SPACE, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("epoch", 0, 9), "budget minimum is 0"),
+        (("epoch", -1, 9), "budget minimum is -1"),
+        (("epoch", 1, math.inf), "budget maximum is inf"),
+        (("epoch", 1, math.nan), "budget maximum is nan"),
+        (("epoch", True, 9), "budget minimum is True"),
+        (("epoch", "1", 9), "budget minimum is '1'"),
+        (("epoch", 9, 1), "minimum 9 is above its maximum 1"),
+        (("", 1, 9), "budget name is ''"),
+        ((None, 1, 9), "budget name is None"),
+    ],
+)
+def test_budget_refused(arguments: tuple[Any, ...], words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        Budget(*arguments)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_has_no_loss(value: float | None) -> None:
+    assert Problem(SPACE).loss({"value": value}) is None
+    assert Problem(SPACE, direction="maximize").loss({"value": value}) is None
+    assert Problem(SPACE).loss({}) is None and Problem(SPACE).value(None) is None
+
+
+@given(finite, st.sampled_from(["minimize", "maximize"]))
+def test_losses_and_values(value: float, direction: str) -> None:
+    problem = Problem(SPACE, direction=direction)
+    loss = problem.loss({"value": value})
+    assert loss == (value if direction == "minimize" else -value)
+    assert problem.value(loss) == value
+
+
+def test_violation() -> None:
+    problem = Problem(SPACE, constraints={"memory": AtMost(16), "recall": AtLeast(0.9)})
+    assert problem.violation({"memory": 15.0, "recall": 0.95}) == pytest.approx(-0.05)
+    assert problem.violation({"memory": 16.0, "recall": 0.95}) == 0
+    assert problem.violation({"memory": 20.0, "recall": 0.95}) == 4
+    assert problem.violation({"memory": 15.0, "recall": 0.5}) == pytest.approx(0.4)
+    assert problem.violation({"memory": 15.0}) is None
+    assert problem.violation({"memory": math.nan, "recall": 1.0}) is None
+    assert Problem(SPACE).violation({}) == -math.inf
+
+
+def test_full_budget() -> None:
+    assert Problem(SPACE).full_budget == 1.0
+    assert Problem(SPACE, budget=Budget("epoch", 1, 81)).full_budget == 81.0

@@ -1,0 +1,63 @@
+"""What objectives say becomes metrics or a failure, never anything else."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scrimp.errors import ReportError
+from scrimp.history.events import Ended, Reported
+from scrimp.history.reports import as_metrics, report_events
+
+
+@pytest.mark.parametrize(
+    "value", [1, 1.0, np.float32(1), np.float64(1), np.int64(1), np.array(1.0), np.array([1.0]), Fraction(1)]
+)
+def test_numbers(value: Any) -> None:
+    for metrics in (as_metrics(value, "loss"), as_metrics({"loss": value}, "loss")):
+        assert metrics == {"loss": 1.0} and type(metrics["loss"]) is float
+
+
+@pytest.mark.parametrize("value", [None, "0.5", True, np.True_, [1.0], np.zeros(2), object(), 1j])
+def test_other_things(value: Any) -> None:
+    with pytest.raises(ReportError, match=r"metric 'loss' is .* must be a number"):
+        as_metrics(value, "loss")
+
+
+def test_the_studys_metric_is_needed() -> None:
+    with pytest.raises(ReportError, match=r"'loss' was not reported \(reported: a, b\)"):
+        as_metrics({"b": 1, "a": 2}, "loss")
+    with pytest.raises(ReportError, match="reported: none"):
+        as_metrics({}, "loss")
+
+
+@pytest.mark.parametrize("name", ["", 3, None])
+def test_names(name: Any) -> None:
+    with pytest.raises(ReportError, match="metric name"):
+        as_metrics({name: 1.0, "loss": 1.0}, "loss")
+
+
+def test_a_good_report_stays_as_it_is() -> None:
+    report = Reported(trial=3, step=2.0, metrics={"loss": 0.5}, attempt=2, stderr=0.1, cost=7.0, time=9.0)
+    assert report_events(report, "loss") == [report]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
+def test_not_finite_is_a_failure(value: float | None) -> None:
+    report = Reported(
+        trial=3, step=2.0, metrics={"loss": value, "other": 1.0}, attempt=2, stderr=0.1, cost=7.0, time=9.0
+    )
+    clean, ended = report_events(report, "loss")
+    assert clean == Reported(
+        trial=3, step=2.0, metrics={"loss": None, "other": 1.0}, attempt=2, stderr=0.1, cost=7.0, time=9.0
+    )
+    assert isinstance(ended, Ended)
+    assert (ended.trial, ended.status, ended.attempt, ended.time) == (3, "failed", 2, 9.0)
+    assert ended.message == f"loss is {value} at step 2: not a finite number"
+
+
+def test_other_metrics_need_not_be_finite() -> None:
+    report = Reported(trial=3, step=2.0, metrics={"loss": 0.5, "other": math.nan})
+    assert report_events(report, "loss") == [Reported(trial=3, step=2.0, metrics={"loss": 0.5, "other": None})]
