@@ -48,7 +48,8 @@ def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
     """
     diagonal = matrix.diagonal().copy()
     factor, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-    if info != 0:
+    # LAPACK lets NaN and infinity through without complaint; both reach the diagonal of their row
+    if info != 0 or not np.isfinite(factor.diagonal().sum()):
         factor = _climb(factor, diagonal, float(diagonal.mean()) if scale is None else scale)
     return _cleared(factor)
 

@@ -16,13 +16,13 @@ whoever fits.
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.priors import LogNormal, Parameter, joined_parameters
 
 __all__ = ["Array", "Kernel", "OnColumns", "Product", "Pullback", "PullbackPair", "Scaled", "Sum"]
 
@@ -93,18 +93,6 @@ def with_fields(kernel: Any, **fields: Any) -> Any:
     return twin
 
 
-def _joined(left: Kernel, right: Kernel) -> tuple[Parameter, ...]:
-    """Parameters of both, names told apart as left. and right. where they clash."""
-    names = {parameter.name for parameter in left.parameters} & {parameter.name for parameter in right.parameters}
-    if not names:
-        return left.parameters + right.parameters
-    return tuple(
-        replace(parameter, name=f"{side}.{parameter.name}")
-        for side, part in (("left", left), ("right", right))
-        for parameter in part.parameters
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class _Pair(Kernel):
     """Two kernels with one parameter vector: left's values, then right's."""
@@ -114,7 +102,8 @@ class _Pair(Kernel):
     _parameters: tuple[Parameter, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_parameters", _joined(self.left, self.right))
+        both = joined_parameters(self.left.parameters, self.right.parameters, ("left", "right"))
+        object.__setattr__(self, "_parameters", both)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -214,7 +203,8 @@ class Scaled(Kernel):
     def __post_init__(self) -> None:
         if self.scale is None:
             object.__setattr__(self, "scale", self.scale_parameter.start)
-        object.__setattr__(self, "_parameters", (self.scale_parameter, *self.inner.parameters))
+        both = joined_parameters((self.scale_parameter,), self.inner.parameters, ("outer", "inner"))
+        object.__setattr__(self, "_parameters", both)
 
     @property
     def factor(self) -> float:

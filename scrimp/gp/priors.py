@@ -12,7 +12,7 @@ strings the parameters of a whole model together: one flat vector of natural val
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,7 @@ __all__ = [
     "Parameter",
     "ParameterVector",
     "Uniform",
+    "joined_parameters",
 ]
 
 Array = NDArray[np.float64]
@@ -242,6 +243,19 @@ class Parameter:
         """The starting value, inside the bounds."""
         value = self.density.mode if self.initial is None else self.initial
         return min(max(value, self.bounds[0]), self.bounds[1])
+
+
+def joined_parameters(
+    first: Sequence[Parameter], second: Sequence[Parameter], sides: tuple[str, str]
+) -> tuple[Parameter, ...]:
+    """The parameters of two parts in a row, their names told apart by ``sides`` where some clash."""
+    if not {parameter.name for parameter in first} & {parameter.name for parameter in second}:
+        return (*first, *second)
+    return tuple(
+        replace(parameter, name=f"{side}.{parameter.name}")
+        for side, part in zip(sides, (first, second), strict=True)
+        for parameter in part
+    )
 
 
 @dataclass(frozen=True)

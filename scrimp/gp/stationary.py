@@ -91,7 +91,8 @@ class Stationary(Kernel):
         return self.features.spread(self._values) if self.ard else self._values
 
     def __call__(self, x1: Array, x2: Array) -> Array:
-        return self.profile(_squared_distances(self.scaled(x1), self.scaled(x2)))
+        z1 = self.scaled(x1)
+        return self.profile(_squared_distances(z1, z1 if x2 is x1 else self.scaled(x2)))
 
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))

@@ -10,13 +10,13 @@ Snoek, Swersky, Zemel, Adams, Input Warping for Bayesian Optimization of Non-Sta
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
-from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.priors import LogNormal, Parameter, joined_parameters
 
 __all__ = ["WARPING_POWER", "Warped", "kumaraswamy"]
 
@@ -31,19 +31,19 @@ def kumaraswamy(x: Array, a: Array, b: Array) -> tuple[Array, Callable[[Array], 
 
     With t = x^a and u = 1 - t:  dw/dx = b u^(b-1) a x^(a-1),  dw/da = b u^(b-1) t log x,  dw/db = -u^b log u.
     """
-    inside = np.clip(x, _EDGE, 1.0 - _EDGE)
+    inside = _EDGE + (1.0 - 2.0 * _EDGE) * np.clip(x, 0.0, 1.0)
     log_x = np.log(inside)
     t = np.exp(a * log_x)
     u = -np.expm1(a * log_x)
     log_u = np.log(u)
-    rest = np.exp(b * log_u)
+    warped = -np.expm1(b * log_u)
+    rest = 1.0 - warped
 
     def pull(d: Array) -> tuple[Array, Array, Array]:
         common = d * b * rest / u * t
-        d_x = np.where((x < _EDGE) | (x > 1.0 - _EDGE), 0.0, common * a / inside)
-        return d_x, (common * log_x).sum(0), -(d * rest * log_u).sum(0)
+        return common * a / inside * (1.0 - 2.0 * _EDGE), (common * log_x).sum(0), -(d * rest * log_u).sum(0)
 
-    return 1.0 - rest, pull
+    return warped, pull
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,19 +59,10 @@ class Warped(Kernel):
 
     def __post_init__(self) -> None:
         chosen = np.array([k for k, column in enumerate(self.columns) if column.ordered], dtype=np.intp)
-        own = tuple(
-            Parameter(
-                f"{self.power.name}_{letter}",
-                self.power.density,
-                self.power.bounds,
-                self.power.encoding,
-                len(chosen),
-                self.power.initial,
-            )
-            for letter in "ab"
-        )
+        own = tuple(replace(self.power, name=f"{self.power.name}_{letter}", size=len(chosen)) for letter in "ab")
         object.__setattr__(self, "_chosen", chosen)
-        object.__setattr__(self, "_parameters", own + self.inner.parameters)
+        both = joined_parameters(own, self.inner.parameters, ("outer", "inner"))
+        object.__setattr__(self, "_parameters", both)
         object.__setattr__(self, "_powers", np.full(2 * len(chosen), self.power.start))
 
     @property

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from scrimp.errors import StudyError
+from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.cholesky import (
     cholesky,
@@ -87,10 +87,12 @@ class ExactGP(Surrogate):
 
     def hyperparameter_posterior(self, data: Data) -> HyperparameterPosterior:
         """What a fit maximises and a sampler samples."""
+        _check_finite(data)
         noise = 0.0 if data.noise is None else data.noise
         return HyperparameterPosterior(self.prior, self.noise, data.x, _as_columns(data.y), noise)
 
     def _fitted(self, data: Data, values: Array, explored: int) -> "FittedGP":
+        _check_finite(data)
         prior, noise = self.prior.with_values(values[:-1]), float(values[-1])
         covariance = prior.covariance(data.x, data.x)
         covariance.flat[:: len(data) + 1] += noise if data.noise is None else noise + data.noise
@@ -98,6 +100,16 @@ class ExactGP(Surrogate):
         whitened = solve_lower(factor, _as_columns(data.y) - prior.mean(data.x)[:, None])
         state = {"parameters": self.vector.to_json(values), "explored": explored}
         return FittedGP(prior, noise, data, factor, whitened, state)
+
+
+def _check_finite(data: Data) -> None:
+    for name, values in (("inputs", data.x), ("targets", data.y), ("noise variances", data.noise)):
+        if values is not None and not np.isfinite(values).all():
+            row = int(np.argwhere(~np.isfinite(values))[0, 0])
+            raise NumericalError(
+                f"the {name} of observation {row} are not finite ({values[row]}); leave failed observations out, "
+                "or wrap the model in Transformed(..., (Winsorise(), ...)) to count them as bad"
+            )
 
 
 def _as_columns(y: Array) -> Array:

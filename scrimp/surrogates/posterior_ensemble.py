@@ -9,7 +9,7 @@ samples are of the density of the natural values. Snoek, Larochelle, Adams, Prac
 Algorithms, 2012.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,29 +72,19 @@ class FittedEnsemble(FittedSurrogate):
         return {"members": [dict(model.state) for model in self.models]}
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        parts = [model.posterior(x, joint=joint) for model in self.models]
-        means = np.stack([part.mean for part in parts])  # (s, m, F)
-        mean, spread = means.mean(0), means - means.mean(0)
-        variance = np.mean([part.variance for part in parts], axis=0) + (spread**2).mean((0, 2))
-        covariance = None
-        if joint:
-            between = np.einsum("smf,snf->mn", spread, spread) / (len(parts) * mean.shape[1])
-            covariance = np.mean([part.covariance for part in parts], axis=0) + between
-        return Posterior(mean, variance, covariance)
+        return _mixture([model.posterior(x, joint=joint) for model in self.models])[0]
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         parts, pulls = zip(*(model.posterior_and_pullback(x) for model in self.models), strict=True)
-        means = np.stack([part.mean for part in parts])
-        mean, spread = means.mean(0), means - means.mean(0)
-        variance = np.mean([part.variance for part in parts], axis=0) + (spread**2).mean((0, 2))
+        posterior, spread = _mixture(parts)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             # the spread's own mean is zero, so its derivative through the average mean cancels
-            within = d_mean + 2.0 / mean.shape[1] * d_variance[:, None] * spread
+            within = d_mean + 2.0 / spread.shape[2] * d_variance[:, None] * spread
             gradients = [one(within[i], d_variance) for i, one in enumerate(pulls)]
             return np.asarray(np.mean(gradients, axis=0), dtype=np.float64)
 
-        return Posterior(mean, variance), pull
+        return posterior, pull
 
     def condition(self, data: Data) -> "FittedEnsemble":
         return FittedEnsemble(tuple(model.condition(data) for model in self.models))
@@ -104,3 +94,21 @@ class FittedEnsemble(FittedSurrogate):
         chosen = np.bincount(rng.integers(len(self.models), size=count), minlength=len(self.models))
         draws = [model.sample(x, int(k), rng) for model, k in zip(self.models, chosen, strict=True) if k]
         return rng.permutation(np.concatenate(draws))
+
+
+def _mixture(parts: Sequence[Posterior]) -> tuple[Posterior, Array]:
+    """Mean and (co)variance of the mixture, and how far each member's mean lies from the common one (s, m, F).
+
+    The variance is that within members plus that between them, the latter averaged over fantasies, which share one variance.
+    """
+    means = np.stack([part.mean for part in parts])
+    mean = means.mean(0)
+    spread = means - mean
+    variances = [part.variance for part in parts if part.variance is not None]
+    covariances = [part.covariance for part in parts if part.covariance is not None]
+    variance = np.mean(variances, axis=0) + (spread**2).mean((0, 2))
+    covariance = None
+    if covariances:
+        between = np.einsum("smf,snf->mn", spread, spread) / (len(parts) * mean.shape[1])
+        covariance = np.mean(covariances, axis=0) + between
+    return Posterior(mean, variance, covariance), spread

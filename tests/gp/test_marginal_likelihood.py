@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as peer
+
+from scrimp.gp.columns import Column
+from scrimp.gp.kernel import Scaled
+from scrimp.gp.marginal_likelihood import HyperparameterPosterior, SearchSettings, maximum_a_posteriori
+from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.process import MeanAndKernel
+from scrimp.gp.stationary import RBF, Matern52
+from scrimp.gp.warping import Warped
+from scrimp.testing.kernels import numerical_gradient, rows
+
+NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0))
+MIXED = (Column(), Column((0.0, 0.5, 1.0), ordered=False), Column((0.1, 0.3, 0.9)), Column())
+
+
+def posterior_over(kernel, columns, fantasies=1, known=False):
+    rng = np.random.default_rng(0)
+    x = rows(columns, 30, rng)
+    y = np.sin(4 * x[:, :1]) + x[:, -1:] ** 2 + 0.3 * rng.normal(size=(30, fantasies))
+    return HyperparameterPosterior(MeanAndKernel(kernel), NOISE, x, y, rng.uniform(0.0, 0.2, 30) if known else 0.0)
+
+
+def drawn(posterior, seed=1):
+    vector = posterior.vector
+    coordinates = vector.encode(vector.initial) + np.random.default_rng(seed).uniform(-0.7, 0.7, vector.size)
+    return np.clip(vector.decode(coordinates), vector.lower, vector.upper)
+
+
+@pytest.mark.parametrize("fantasies", [1, 3])
+@pytest.mark.parametrize("known", [False, True])
+def test_likelihood_is_the_dense_gaussian_one(fantasies, known):
+    posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED, fantasies, known)
+    values = drawn(posterior)
+    prior = posterior.prior.with_values(values[:-1])
+    covariance = prior.covariance(posterior.x, posterior.x) + np.diag(np.full(30, values[-1]) + posterior.known_noise)
+    expected = np.mean([multivariate_normal(prior.mean(posterior.x), covariance).logpdf(y) for y in posterior.y.T])
+    likelihood, _ = posterior.likelihood_and_gradient(values)
+    assert likelihood == pytest.approx(expected, rel=1e-9)
+    assert posterior.log_density(values) == pytest.approx(expected + posterior.vector.log_density(values), rel=1e-9)
+    assert posterior.value_and_gradient(values)[0] == pytest.approx(posterior.log_density(values), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Scaled(Matern52(MIXED)),
+        RBF(MIXED, ard=False),
+        Warped(Scaled(Matern52(MIXED)), MIXED),
+        Matern52(MIXED) * Scaled(RBF(MIXED)) + Scaled(RBF(MIXED)),
+    ],
+)
+@pytest.mark.parametrize(("fantasies", "known"), [(1, False), (3, True)])
+def test_gradient_agrees_with_differences(kernel, fantasies, known):
+    posterior = posterior_over(kernel, MIXED, fantasies, known)
+    values = drawn(posterior)
+    _, gradient = posterior.value_and_gradient(values)
+    numerical = numerical_gradient(posterior.log_density, values, 1e-3)
+    np.testing.assert_allclose(gradient, numerical, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
+
+
+def test_likelihood_and_gradient_agree_with_scikit_learn():
+    rng = np.random.default_rng(2)
+    x, y = rng.random((40, 3)), rng.normal(size=40)
+    length, scale, noise = np.array([0.3, 0.8, 2.0]), 1.7, 0.05
+    kernel = peer.ConstantKernel(scale) * peer.Matern(length, nu=2.5) + peer.WhiteKernel(noise)
+    regressor = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(x, y)
+    expected, log_gradient = regressor.log_marginal_likelihood(regressor.kernel_.theta, eval_gradient=True)
+    posterior = HyperparameterPosterior(MeanAndKernel(Scaled(Matern52((Column(),) * 3))), NOISE, x, y[:, None])
+    values = np.array([0.0, scale, *length, noise])
+    likelihood, gradient = posterior.likelihood_and_gradient(values)
+    assert likelihood == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(gradient[1:] * values[1:], log_gradient, rtol=1e-6)
+
+
+def test_fit_reaches_a_stationary_point_no_start_is_above():
+    posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED)
+    starts = [drawn(posterior, seed) for seed in range(3)]
+    best = maximum_a_posteriori(posterior, starts, SearchSettings(tolerance=1e-9))
+    value, gradient = posterior.value_and_gradient(best)
+    assert value > max(posterior.log_density(start) for start in starts)
+    inside = (best > posterior.vector.lower * 1.001) & (best < posterior.vector.upper * 0.999)
+    assert np.abs(gradient * posterior.vector.slopes(best))[inside].max() < 2e-2
+
+
+def test_loose_tolerance_costs_little():
+    posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED)
+    starts = [posterior.vector.initial]
+    loose = maximum_a_posteriori(posterior, starts, SearchSettings())
+    tight = maximum_a_posteriori(posterior, starts, SearchSettings(tolerance=1e-10))
+    assert posterior.log_density(loose) > posterior.log_density(tight) - 0.05
+
+
+def test_impossible_data_keep_the_first_start():
+    posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED)
+    broken = HyperparameterPosterior(posterior.prior, NOISE, posterior.x * np.nan, posterior.y)
+    start = broken.vector.initial
+    np.testing.assert_array_equal(maximum_a_posteriori(broken, [start], SearchSettings()), start)

@@ -1,0 +1,16 @@
+import numpy as np
+
+from scrimp.gp.mean import ConstantMean
+from scrimp.testing.kernels import close, numerical_gradient
+
+
+def test_constant_mean_and_its_pullback():
+    x, weights = np.random.default_rng(0).random((4, 2)), np.array([1.0, -2.0, 0.5, 4.0])
+    mean = ConstantMean(value=0.7)
+    np.testing.assert_array_equal(mean(x), np.full(4, 0.7))
+    value, pull = mean.value_and_pullback(x)
+    np.testing.assert_array_equal(value, mean(x))
+    d_values, d_x = pull(weights)
+    close(d_values, numerical_gradient(lambda v: weights @ mean.with_values(v)(x), mean.values))
+    np.testing.assert_array_equal(d_x, np.zeros((4, 2)))
+    assert mean.with_values(np.array([2.0])).values == [2.0]

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import minimize_scalar
+
+from scrimp.surrogates.power_transform import (
+    BoxCox,
+    YeoJohnson,
+    box_cox,
+    box_cox_inverse,
+    yeo_johnson,
+    yeo_johnson_inverse,
+)
+
+EXPONENTS = [-1.0, -0.3, -1e-8, 0.0, 1e-8, 0.5, 1.0, 1.7, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_formulas_agree_with_scipy_and_invert(exponent):
+    y = np.array([1e-3, 0.2, 1.0, 3.0, 50.0])
+    np.testing.assert_allclose(box_cox(y, exponent), stats.boxcox(y, exponent), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(box_cox_inverse(box_cox(y, exponent), exponent), y, rtol=1e-8)
+    signed = np.array([-20.0, -0.5, 0.0, 0.3, 9.0])
+    np.testing.assert_allclose(yeo_johnson(signed, exponent), stats.yeojohnson(signed, exponent), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        yeo_johnson_inverse(yeo_johnson(signed, exponent), exponent), signed, rtol=1e-7, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exponent_is_the_maximum_likelihood_one_with_the_summed_jacobian(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.lognormal(0.0, 0.7, 80)
+    assert BoxCox(spread=1e6).learn(y).state["exponent"] == pytest.approx(
+        stats.boxcox_normmax(y, method="mle"), abs=1e-3
+    )
+    signed = rng.gamma(2.0, 1.0, 80) - 1.0
+    best = minimize_scalar(lambda e: -stats.yeojohnson_llf(e, signed), bounds=(-1.0, 3.0), method="bounded").x
+    assert YeoJohnson(spread=1e6).learn(signed).state["exponent"] == pytest.approx(best, abs=1e-3)
+
+
+def test_jacobian_is_summed_not_averaged():
+    y = np.random.default_rng(0).lognormal(0.0, 1.0, 50)
+    flat = BoxCox(spread=1e9)
+    difference = flat.log_likelihood(y, 0.3) - flat.log_likelihood(y, 0.9)
+    assert difference == pytest.approx(stats.boxcox_llf(0.3, y) - stats.boxcox_llf(0.9, y), rel=1e-9)
+
+
+def test_few_or_constant_targets_keep_the_centre():
+    assert BoxCox().learn(np.array([1.0, 2.0, 3.0, 9.0])).state["exponent"] == 0.5
+    assert YeoJohnson().learn(np.ones(20)).state["exponent"] == 1.0
+
+
+def test_skewed_targets_become_nearly_symmetric():
+    y = np.random.default_rng(0).lognormal(0.0, 1.5, 200)
+    assert abs(stats.skew(BoxCox().learn(y).forward(y))) < 0.3 < stats.skew(y)
+
+
+def test_beyond_the_range_goes_to_its_end():
+    assert np.isfinite(box_cox_inverse(np.array([-100.0, 100.0]), 0.5)).all()
+    assert np.isfinite(yeo_johnson_inverse(np.array([-100.0, 100.0]), -1.0)).all()
