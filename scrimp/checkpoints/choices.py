@@ -1,10 +1,11 @@
 """How the next cell is chosen, given what the model says about the row means: one function per acquisition.
 
-Each takes the `RowMeans`, the candidate cells (K, J) and a generator, and gives a cell with the logarithm of its value per
+Each takes the `RowMeans` (None for a blind choice), the candidate cells (K, J) and a generator, and gives a cell with the logarithm of its value per
 unit cost.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ __all__ = [
 
 _SCREEN = 300_000  # numbers looked at in screening
 
-Choice = Callable[[RowMeans, Mask, np.random.Generator], tuple[Cell, float]]
+Choice = Callable[[Any, Mask, np.random.Generator], tuple[Cell, float]]
 
 
 def choose_knowledge_gradient(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
@@ -70,7 +71,7 @@ def choose_top_two(means: RowMeans, candidates: Mask, rng: np.random.Generator) 
     return (int(rows[best]), int(columns[best])), float(np.log(np.maximum(news[best], 1e-300)))
 
 
-def choose_random(means: RowMeans | None, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
+def choose_random(means: None, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
     """Any candidate, all alike."""
     rows, columns = np.nonzero(candidates)
     pick = int(rng.integers(len(rows)))

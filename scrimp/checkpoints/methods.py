@@ -82,6 +82,7 @@ class SelectionMethod:
     choice: Choice | None
     warp: str = "sqrt"
     opens: int = 0  # every so many cells one must open a task; 0 never
+    blind: bool = False  # the choice does not look at the model
 
     def grid_model(self, table: ScoreTable) -> GridModel | None:
         """The model for this table: rows without an order have independent effects."""
@@ -96,7 +97,7 @@ METHODS = {
         SelectionMethod("kg", SharedCurve(), quarter_start, choose_knowledge_gradient, opens=3),
         SelectionMethod("ei", SharedCurve(), quarter_start, choose_improvement, opens=3),
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
-        SelectionMethod("random", SharedCurve(), nothing_first, choose_random),
+        SelectionMethod("random", SharedCurve(), nothing_first, choose_random, blind=True),
         SelectionMethod("independent", OwnCurves(), two_per_task, choose_improvement),
         SelectionMethod("ei-icm", Coregional(), two_per_task, choose_improvement, warp="rank"),
         SelectionMethod("stride", None, nothing_first, None),

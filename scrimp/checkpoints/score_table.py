@@ -27,7 +27,7 @@ Entry = tuple[Checkpoint, str, float, float | None]
 Mask = NDArray[np.bool_]
 
 _LARGEST_SCORE = 1e9
-_FAR = 10.0  # a score this many ranges away from the others of its task is probably in other units
+_FAR = 10.0  # a score this many spreads away from the others of its task is probably in other units
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,8 @@ class ScoreTable:
                 continue
             values = self.scores[rows, column]
             middle = float(np.median(values))
-            reach = _FAR * max(float(np.ptp(np.percentile(values, [10, 90]))), 0.1 * abs(middle))
+            spread = 3.0 * float(np.median(np.abs(values - middle)))
+            reach = _FAR * max(spread, 0.1 * abs(middle))
             messages += [
                 f"the score {self.scores[row, column]:g} of checkpoint {self.checkpoints[row]!r} on {task} lies far outside the"
                 f" other scores of the task (median {middle:g}): is it in the same units?"

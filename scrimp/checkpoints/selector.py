@@ -87,7 +87,12 @@ class Selector:
         model = self.method.grid_model(table)
         if model is None:
             return recommend_measured(table, self.settings.tolerance)
-        fitted = self.fit(table, model, memory)
+        state = None if memory is None else memory.get("fit")
+        data = self._data(table, table.seen, table.scores)
+        if state is not None and len(data.values) == state["cells"]:
+            fitted = TaskGrid(model).restore(data, state)
+        else:
+            fitted = TaskGrid(model).fit(data, state)
         means = RowMeans(table, table.seen, fitted)
         rng = np.random.default_rng([self.settings.seed, int(table.seen.sum())])
         return recommend_modelled(means, self.settings.tolerance, rng)
@@ -115,7 +120,8 @@ class Selector:
         opening = _unopened(table.seen | busy, candidates)
         if self.method.opens and int((table.seen | busy).sum()) % self.method.opens == 0 and opening.any():
             candidates, reason = opening, "open a task"
-        cell, value = self.method.choice(self._means(table, busy, model, notes), candidates, rng)
+        means = None if self.method.blind else self._means(table, busy, model, notes)
+        cell, value = self.method.choice(means, candidates, rng)
         notes["reasons"].append({"rule": reason, "log_value": value if np.isfinite(value) else None})
         return cell
 
