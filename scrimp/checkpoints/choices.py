@@ -1,7 +1,7 @@
 """How the next cell is chosen, given what the model says about the row means: one function per acquisition.
 
-Each takes the `RowMeans` (None for a blind choice), the candidate cells (K, J) and a generator, and gives a cell with the logarithm of its value per
-unit cost.
+Each takes the `RowMeans` (None for a blind choice), the candidate cells (K, J) and a generator, and gives a cell with the
+logarithm of its value per unit cost.
 """
 
 from collections.abc import Callable
