@@ -8,7 +8,11 @@
 Importing it loads NumPy and nothing heavier; models, plots and servers are loaded where they are used.
 """
 
+import importlib
+from typing import Any
+
 from scrimp import errors
+from scrimp.executors.run_context import RunContext
 from scrimp.history.problem import AtLeast, AtMost, Budget
 from scrimp.history.trial import Trial
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
@@ -32,6 +36,7 @@ __all__ = [
     "Ordinal",
     "Pool",
     "Result",
+    "RunContext",
     "Seconds",
     "Space",
     "Study",
@@ -46,3 +51,10 @@ __all__ = [
     "minimize",
     "studies",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``scrimp.plots`` is loaded when it is first used, since Plotly is heavy."""
+    if name == "plots":
+        return importlib.import_module("scrimp.plots")
+    raise AttributeError(f"module 'scrimp' has no attribute {name!r}")

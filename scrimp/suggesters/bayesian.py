@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context
 from scrimp.acquisition.constrained import Constrained
 from scrimp.acquisition.cost_aware import CostAware
 from scrimp.acquisition.maximize import Found, Search, maximize
@@ -34,7 +34,7 @@ from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, l
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["BayesianSuggester"]
+__all__ = ["BayesianSuggester", "Belief", "encoding_of"]
 
 
 @dataclass(frozen=True)
@@ -122,19 +122,6 @@ class BayesianSuggester(Suggester):
         pending: Array,
         rng: np.random.Generator,
     ) -> Found:
-        fitted = dict(models.fitted)
-        if len(pending):
-            fitted = {
-                name: model if name == "cost" else fantasise(model, pending, self.fantasies, rng)
-                for name, model in fitted.items()
-            }
-        context = Context(
-            evaluated=models.evaluated,
-            pending=pending if len(pending) else None,
-            feasible=models.feasible,
-            incumbent=self.incumbent,
-            settings={"seed": float(rng.integers(2**31))},
-        )
         known = np.vstack([training.known, pending])
         best = models.evaluated[np.argsort(models.losses, kind="stable")[:5]]
         search = Search(
@@ -142,7 +129,42 @@ class BayesianSuggester(Suggester):
             excluded=None if training.repeatable else known,
             scales=length_scales(models.fitted["loss"], encoding.dimension),
         )
-        return maximize(acquisition.bind(fitted, context), encoding.domain, rng, search)
+        return maximize(self._bound(acquisition, models, pending, rng), encoding.domain, rng, search)
+
+    def _bound(
+        self, acquisition: Acquisition, models: Models, pending: Array, rng: np.random.Generator
+    ) -> BoundAcquisition:
+        """The acquisition tied to the models, averaged over what the running evaluations may turn out to be."""
+        fitted = dict(models.fitted)
+        for name in fitted:
+            if len(pending) and name != "cost":
+                fitted[name] = fantasise(fitted[name], pending, self.fantasies, rng)
+        context = Context(
+            evaluated=models.evaluated,
+            pending=pending if len(pending) else None,
+            feasible=models.feasible,
+            incumbent=self.incumbent,
+            settings={"seed": float(rng.integers(2**31))},
+        )
+        return acquisition.bind(fitted, context)
+
+    def belief(self, history: History, rng: np.random.Generator) -> "Belief":
+        """What the next decision would rest on, for pictures and explanations."""
+        encoding = encoding_of(history.problem.space)
+        training = training_data(history, encoding)
+        models = fit_models(history, training, encoding.columns, self._model_settings, rng)
+        score = self._bound(self._acquisition(models), models, training.pending, rng)
+        return Belief(encoding, training, models, score)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The fitted models of one decision and the score it maximises."""
+
+    encoding: Encoding
+    training: Training
+    models: Models
+    score: BoundAcquisition
 
 
 @lru_cache(maxsize=64)

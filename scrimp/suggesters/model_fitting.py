@@ -94,8 +94,8 @@ def fit_models(
 def length_scales(model: FittedSurrogate, dimension: int) -> Array:
     """How far the model sees along each column, for scaling a search; 0.5 where it does not say."""
     found = _lookup(model.state, "length_scale")
-    scales = np.full(dimension, 0.5) if found is None else np.broadcast_to(np.asarray(found, dtype=float), dimension)
-    return np.clip(scales, 0.01, 2.0)
+    scales: Array = np.full(dimension, 0.5) if found is None else np.broadcast_to(np.asarray(found, dtype=float), dimension)
+    return scales.clip(0.01, 2.0)
 
 
 _STEPS: Mapping[str, tuple[TargetStep, ...]] = {

@@ -19,6 +19,7 @@ import msgspec
 from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Policy
+from scrimp.policies.scheduled import Scheduled
 
 __all__ = ["Method", "build_policy", "choose", "method_names", "parse_method", "register_method"]
 
@@ -116,8 +117,6 @@ def choose(problem: Problem, method: Method) -> tuple[Method, str]:
 
 def build_policy(problem: Problem, method: Method) -> Policy:
     """The policy a method stands for in this problem."""
-    from scrimp.policies.scheduled import Scheduled  # imports NumPy-heavy parts only when a decision is due
-
     chosen, _ = choose(problem, parse_method(method))
     entry = _METHODS[chosen.name]
     if entry.needs_budget and problem.budget is None:

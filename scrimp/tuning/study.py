@@ -18,7 +18,9 @@ from scrimp.history.history import History
 from scrimp.history.reports import as_metrics, report_events
 from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
+from scrimp.policies.scheduled import Scheduled
 from scrimp.storage.store import EventStore
+from scrimp.suggesters.suggester import Suggester
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.running import Run, run
@@ -53,6 +55,12 @@ class Study:
     def method(self) -> str:
         """The name of the method that decides."""
         return str(self._ledger.history.method["name"])
+
+    @property
+    def suggester(self) -> Suggester | None:
+        """The part of the method that chooses configurations; None for a method that decides jointly."""
+        policy = self._deciding()
+        return policy.suggester if isinstance(policy, Scheduled) else None
 
     @property
     def trials(self) -> list[Trial]:

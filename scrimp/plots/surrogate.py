@@ -1,0 +1,127 @@
+"""What the model believed and why it chose: mean and band over one parameter, observations, the acquisition below.
+
+scrimp.plots.surrogate(study, "lr")                     # as it is now
+scrimp.plots.surrogate(study, "lr", iteration=3)        # as it was when the fourth configuration was chosen
+"""
+
+from typing import Any
+
+import numpy as np
+
+from scrimp.errors import StudyError
+from scrimp.history.events import Noted, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure
+from scrimp.space.parameter import Categorical, Constant
+from scrimp.suggesters.bayesian import BayesianSuggester, Belief
+from scrimp.tuning.study import Study
+
+__all__ = ["surrogate"]
+
+POINTS = 201
+
+
+def surrogate(study: Study, parameter: str, iteration: int | None = None) -> Any:
+    """A Plotly figure of the loss model along ``parameter``, the others held at the best configuration.
+
+    ``iteration`` is the number of the trial about to be chosen; None shows the model after all that happened.
+    """
+    history, chosen = _as_it_was(study.history, iteration)
+    _check(history, parameter)
+    belief = _suggester(study).belief(history, history.rng("decide"))
+    values, units, rows = _slice(belief, history, parameter)
+    return _drawn(history, belief, parameter, (values, units, rows), chosen)
+
+
+def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial | None]:
+    """The history that the decision for trial ``iteration`` saw, and that trial."""
+    if iteration is None:
+        return history, None
+    if not 0 <= iteration < len(history.trials):
+        raise StudyError(f"iteration is {iteration}; the study has trials 0 to {len(history.trials) - 1}")
+    seen = 0
+    for event in history.events:
+        if isinstance(event, Noted):
+            seen = event.seen
+        elif isinstance(event, TrialAdded) and event.trial == iteration:
+            break
+    return History.of(history.events[:seen]), history.trials[iteration]
+
+
+def _check(history: History, parameter: str) -> None:
+    space = history.problem.space
+    if parameter not in space or isinstance(space[parameter], Constant):
+        raise StudyError(f"there is no searched parameter {parameter!r}; the space has {', '.join(space.searched)}")
+    if not any(trial.loss is not None for trial in history.trials):
+        raise StudyError("nothing was observed before this iteration, so there is no model to show; take a later one")
+
+
+def _suggester(study: Study) -> BayesianSuggester:
+    """The study's own model, or the default one where its method has none."""
+    own = study.suggester
+    return own if isinstance(own, BayesianSuggester) else BayesianSuggester()
+
+
+def _slice(belief: Belief, history: History, parameter: str) -> tuple[list[Any], np.ndarray, np.ndarray]:
+    """Values of the parameter, their places in the unit cube, and the rows through the best configuration."""
+    space, encoding = history.problem.space, belief.encoding
+    column = space.searched.index(parameter)
+    listed = encoding.columns[column].values
+    units = np.linspace(0.0, 1.0, POINTS) if listed is None else np.array(listed)
+    best = belief.training.x[int(np.argmin(belief.training.y))]
+    rows = np.repeat(best[None, :], len(units), axis=0)
+    rows[:, column] = units
+    rows = encoding.domain.snap(rows)
+    values = space[parameter].from_units(units)
+    return list(values), units, rows
+
+
+def _drawn(
+    history: History,
+    belief: Belief,
+    parameter: str,
+    line: tuple[list[Any], np.ndarray, np.ndarray],
+    chosen: Trial | None,
+) -> Any:
+    from plotly.graph_objects import Scatter
+    from plotly.subplots import make_subplots
+
+    problem, model = history.problem, belief.models.fitted["loss"]
+    values, _, rows = line
+    posterior = model.posterior(rows)
+    mean = posterior.mean[:, 0]
+    deviation = np.sqrt(np.zeros(len(mean)) if posterior.variance is None else posterior.variance)
+
+    def shown(losses: np.ndarray) -> np.ndarray:
+        return problem.sign * model.target_units(losses)
+
+    picture = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.68, 0.32], vertical_spacing=0.06)
+    edge = {"x": values, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    picture.add_trace(Scatter(y=shown(mean + 2 * deviation), showlegend=False, **edge), 1, 1)
+    picture.add_trace(
+        Scatter(y=shown(mean - 2 * deviation), fill="tonexty", fillcolor=BAND, name="two standard deviations", **edge),
+        1,
+        1,
+    )
+    picture.add_trace(Scatter(x=values, y=shown(mean), mode="lines", line={"color": LINE}, name="mean"), 1, 1)
+    seen = [trial for trial in history.trials if trial.value is not None and parameter in trial.config]
+    places, heights = [trial.config[parameter] for trial in seen], [trial.value for trial in seen]
+    marker = {"color": MUTED, "size": 9, "line": {"color": LINE, "width": 1}}
+    picture.add_trace(Scatter(x=places, y=heights, mode="markers", marker=marker, name="observed"), 1, 1)
+    scores = belief.score(rows)
+    picture.add_trace(Scatter(x=values, y=scores, mode="lines", line={"color": ACCENT}, name="acquisition"), 2, 1)
+    if chosen is not None and parameter in chosen.config:
+        picture.add_vline(x=chosen.config[parameter], line={"color": ACCENT, "dash": "dot"})
+    spec: Any = history.problem.space[parameter]
+    scale = (
+        "log"
+        if not isinstance(spec, Categorical) and spec.__class__.__name__ in ("Float", "Int") and spec.log
+        else None
+    )
+    picture.update_xaxes(type=scale)
+    picture.update_xaxes(title_text=parameter, row=2, col=1)
+    picture.update_yaxes(title_text=problem.metric, row=1, col=1)
+    picture.update_yaxes(title_text="acquisition", row=2, col=1)
+    title = f"Model of {problem.metric} along {parameter} after {len(seen)} observations"
+    return figure(picture, title, f"{title}: mean with band, observed values, and the acquisition below.")
