@@ -56,7 +56,7 @@ def ascend(
         trial = _propose(climb, scales, settings.longest_step)
         value, gradient = value_and_gradient(trial)
         climb, done = _advance(
-            climb, trial, value, gradient * scales * climb.free, (trial - climb.x) / scales, settings.gain
+            climb, trial, value, gradient * scales * climb.free, (trial - climb.x) / scales, settings
         )
         if done.any():
             reached_x[left[done]], reached_value[left[done]] = climb.x[done], climb.value[done]
@@ -84,62 +84,95 @@ class _Climb:
 
 def _begin(x: Array, value: Array, gradient: Array, free: Mask, first_step: float) -> _Climb:
     """A curvature that makes the first step ``first_step`` long."""
-    steepness = np.sqrt((gradient * gradient).sum(axis=1)) + 1e-300
-    curvature = (steepness / first_step)[:, None, None] * np.eye(x.shape[1])
+    curvature = _round(_steepness(x, gradient) / first_step, x.shape[1])
     return _Climb(x, value, gradient, free, curvature, np.ones(len(x)), np.ones(len(x), dtype=bool))
 
 
 def _propose(climb: _Climb, scales: Array, longest: float) -> Array:
-    """Newton's step in the columns that are not held, no longer than ``longest``, clipped to the cube: (r, d)."""
-    x, gradient = climb.x, climb.gradient
-    held = ~climb.free | ((x <= 0.0) & (gradient < 0.0)) | ((x >= 1.0) & (gradient > 0.0))
-    identity = np.eye(x.shape[1])
-    curvature = np.where(held[:, :, None] | held[:, None, :], identity, climb.curvature)
-    step = np.linalg.solve(curvature, np.where(held, 0.0, gradient)[:, :, None])[:, :, 0]
+    """Where each start tries next (r, d): Newton's step inside the cube, no longer than ``longest``, times its share."""
+    step = _newton_step(climb, -climb.x / scales, (1.0 - climb.x) / scales)
     length = np.sqrt((step * step).sum(axis=1))
     share = climb.step * np.minimum(1.0, longest / np.maximum(length, 1e-300))
-    trial: Array = np.clip(x + share[:, None] * step * scales, 0.0, 1.0)
+    trial: Array = np.clip(climb.x + share[:, None] * step * scales, 0.0, 1.0)
     return trial
 
 
+def _newton_step(climb: _Climb, lowest: Array, highest: Array) -> Array:
+    """The step (r, d) that maximises gradient . s - s . curvature s / 2 within bounds, nearly.
+
+    Columns at a bound that the gradient points out of are held. Those that the step would carry over a bound are pinned
+    there, and the others solved for again; where that leaves no direction upwards the gradient itself is taken.
+    """
+    gradient, curvature = climb.gradient, climb.curvature
+    held = ~climb.free | ((lowest >= 0.0) & (gradient < 0.0)) | ((highest <= 0.0) & (gradient > 0.0))
+    pinned, right, identity = np.zeros_like(gradient), np.where(held, 0.0, gradient), np.eye(gradient.shape[1])
+    for _ in range(3):
+        matrix = np.where(held[:, :, None] | held[:, None, :], identity, curvature)
+        step: Array = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+        over = ~held & ((step < lowest) | (step > highest))
+        if not over.any():
+            return step
+        pinned = np.where(over, np.clip(step, lowest, highest), pinned)
+        held = held | over
+        right = np.where(held, pinned, gradient - (curvature @ pinned[:, :, None])[:, :, 0])
+    step = np.clip(step, lowest, highest)
+    downwards = (gradient * step).sum(axis=1) <= 0.0
+    steepest = gradient / curvature.diagonal(axis1=1, axis2=2).max(axis=1)[:, None]
+    return np.where(downwards[:, None], np.clip(steepest, lowest, highest), step)
+
+
 def _advance(
-    climb: _Climb, trial: Array, value: Array, gradient: Array, moved: Array, least_gain: float
+    climb: _Climb, trial: Array, value: Array, gradient: Array, moved: Array, settings: AscentSettings
 ) -> tuple[_Climb, Mask]:
     """Accept the trial where it gains enough (Armijo), else shorten the step; and which starts are done (r,)."""
     expected = (climb.gradient * moved).sum(axis=1)
     gained = value - climb.value
     accepted = gained >= 1e-4 * expected  # False for NaN
     shorter = 0.5 * expected / np.maximum(expected - np.where(np.isfinite(gained), gained, -np.inf), 1e-300)
+    learnt = _learn(climb, moved, climb.gradient - gradient)
     step = np.where(accepted, 1.0, climb.step * np.clip(shorter, 0.1, 0.5))
-    done = np.where(accepted, gained < least_gain, (expected < least_gain) | (step < 1e-4))
-    curvature, learnt = _update(climb, moved, climb.gradient - gradient, accepted)
-    rows = accepted[:, None]
-    return (
-        _Climb(
-            np.where(rows, trial, climb.x),
-            np.where(accepted, value, climb.value),
-            np.where(rows, gradient, climb.gradient),
-            climb.free,
-            curvature,
-            step,
-            climb.young & ~learnt,
-        ),
-        done,
-    )
+    stuck = np.where(accepted, gained, expected) < settings.gain
+    stuck |= step < 1e-4
+    x, gradient = np.where(accepted[:, None], trial, climb.x), np.where(accepted[:, None], gradient, climb.gradient)
+    curvature = np.where(accepted[:, None, None], learnt, climb.curvature)
+    young = climb.young & ~accepted
+    if stuck.any():
+        # a wrong curvature stops progress as well as a maximum does: where it is still steep begin afresh, once
+        steep = _steepness(x, gradient)
+        again = stuck & ~climb.young & (steep * settings.first_step > 1000.0 * settings.gain)
+        curvature = np.where(again[:, None, None], _round(steep / settings.first_step, x.shape[1]), curvature)
+        step, young, stuck = np.where(again, 1.0, step), young | again, stuck & ~again
+    value = np.where(accepted, value, climb.value)
+    return _Climb(x, value, gradient, climb.free, curvature, step, young), stuck
 
 
-def _update(climb: _Climb, moved: Array, change: Array, accepted: Mask) -> tuple[Array, Mask]:
-    """BFGS: the curvature (r, d, d) that explains the change of the gradient, where that change is convex enough."""
-    product = (moved * change).sum(axis=1)
-    square = (change * change).sum(axis=1)
-    learnt = accepted & (product > 1e-8 * np.sqrt((moved * moved).sum(axis=1) * square)) & (product > 0.0)
-    if not learnt.any():
-        return climb.curvature, learnt
-    safe = np.where(learnt, product, 1.0)
-    guess = (square / safe)[:, None, None] * np.eye(moved.shape[1])
-    old = np.where((learnt & climb.young)[:, None, None], guess, climb.curvature)
+def _steepness(x: Array, gradient: Array) -> Array:
+    """The length (r,) of the gradient without the columns at a bound that it points out of."""
+    outwards = ((x <= 0.0) & (gradient < 0.0)) | ((x >= 1.0) & (gradient > 0.0))
+    length: Array = np.sqrt((np.where(outwards, 0.0, gradient) ** 2).sum(axis=1)) + 1e-300
+    return length
+
+
+def _round(curvature: Array, dimension: int) -> Array:
+    """Curvatures (r,) that are the same in all directions, as matrices (r, d, d)."""
+    return curvature[:, None, None] * np.eye(dimension)
+
+
+def _learn(climb: _Climb, moved: Array, change: Array) -> Array:
+    """BFGS: the curvature (r, d, d) that explains the change of the gradient over the step.
+
+    Where the score is not concave along the step the change is damped, so that the curvature falls to a fifth in that
+    direction and the next step is longer (Powell, "Algorithms for nonlinear constraints", 1978).
+    """
+    product, square = (moved * change).sum(axis=1), (change * change).sum(axis=1)
+    known = (product > 0.0) & climb.young
+    guess = _round(square / np.where(known, product, 1.0), moved.shape[1])
+    old = np.where(known[:, None, None], guess, climb.curvature)
     image = (old @ moved[:, :, None])[:, :, 0]
-    removed = np.where(learnt, (moved * image).sum(axis=1), 1.0)
-    added = change[:, :, None] * (change / safe[:, None])[:, None, :]
-    updated = old + added - image[:, :, None] * (image / removed[:, None])[:, None, :]
-    return np.where(learnt[:, None, None], updated, old), learnt
+    bend = np.maximum((moved * image).sum(axis=1), 1e-300)
+    damping = np.where(product < 0.2 * bend, 0.8 * bend / np.maximum(bend - product, 1e-300), 1.0)[:, None]
+    change = damping * change + (1.0 - damping) * image
+    product = np.maximum((moved * change).sum(axis=1), 1e-300)
+    added = change[:, :, None] * (change / product[:, None])[:, None, :]
+    updated: Array = old + added - image[:, :, None] * (image / bend[:, None])[:, None, :]
+    return updated

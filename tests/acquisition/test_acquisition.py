@@ -1,0 +1,181 @@
+"""What `MeanStdAcquisition` supplies: incumbents, averages over fantasies and members, the chain rule, clear errors."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from scrimp.acquisition.acquisition import Acquisition, Context, MeanStdAcquisition, incumbents
+from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, expected_improvement
+from scrimp.acquisition.pending import fantasise
+from scrimp.errors import MethodError
+from scrimp.surrogates.surrogate import Data
+from scrimp.testing.acquisitions import AcquisitionBattery, finite_differences
+from scrimp.testing.dense_posterior import SampledPosterior, random_posterior
+
+
+@dataclass(frozen=True)
+class OutsidersBound(MeanStdAcquisition):
+    """As an outside author writes it: the formula and two constants."""
+
+    kappa: float = 1.5
+
+    def alpha(self, mean, std, incumbent):
+        return self.kappa * std - mean
+
+    def derivatives(self, mean, std, incumbent):
+        return -1.0, self.kappa
+
+
+class TestOutsidersBound(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return OutsidersBound()
+
+
+def test_the_battery_finds_a_wrong_derivative():
+    @dataclass(frozen=True)
+    class Wrong(OutsidersBound):
+        def derivatives(self, mean, std, incumbent):
+            return -1.0, 2.0 * self.kappa
+
+    class Battery(AcquisitionBattery):
+        def acquisition(self):
+            return Wrong()
+
+    with pytest.raises(AssertionError):
+        Battery().test_gradient_agrees_with_finite_differences()
+
+
+def test_the_battery_finds_a_margin_in_absolute_units():
+    @dataclass(frozen=True)
+    class Absolute(ExpectedImprovement):
+        def alpha(self, mean, std, incumbent):
+            return expected_improvement(mean, std, incumbent - 0.5)
+
+    class Battery(AcquisitionBattery):
+        def acquisition(self):
+            return Absolute()
+
+    with pytest.raises(AssertionError):
+        Battery().test_ranking_does_not_depend_on_the_units_of_the_loss()
+
+
+@pytest.fixture
+def model():
+    return random_posterior(0)
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(9).random((6, 3))
+
+
+def several(model):
+    """Three posterior samples of the hyperparameters."""
+    return SampledPosterior(
+        tuple(
+            replace(model, length_scales=s * model.length_scales, amplitude=a)
+            for s, a in ((1, 1), (0.7, 1.4), (1.5, 0.8))
+        )
+    )
+
+
+def test_incumbent_is_the_best_posterior_mean_over_what_was_evaluated(model):
+    expected = model.posterior(model.data.x).mean.min()
+    assert incumbents(model, Context(model.data.x)) == pytest.approx([expected])
+    fewer = model.data.x[:4]
+    assert incumbents(model, Context(fewer)) == pytest.approx([model.posterior(fewer).mean.min()])
+
+
+def test_observed_incumbent_is_the_best_target_at_evaluated_inputs(model):
+    assert incumbents(model, Context(model.data.x, incumbent="observed")) == pytest.approx([model.data.y.min()])
+    worst = np.argsort(model.data.y)[-3:]
+    assert incumbents(model, Context(model.data.x[worst], incumbent="observed")) == pytest.approx(
+        [model.data.y[worst].min()]
+    )
+    with pytest.raises(MethodError, match="no target at any evaluated input"):
+        incumbents(model, Context(model.data.x[:2] + 0.01, incumbent="observed"))
+
+
+def test_incumbent_counts_feasible_inputs_only(model):
+    feasible = model.data.y > np.median(model.data.y)
+    expected = model.posterior(model.data.x[feasible]).mean.min()
+    assert incumbents(model, Context(model.data.x, feasible=feasible)) == pytest.approx([expected])
+    with pytest.raises(MethodError, match="feasible"):
+        incumbents(model, Context(model.data.x, feasible=np.zeros(len(model.data), dtype=bool)))
+
+
+@pytest.mark.parametrize("rule", ["mean", "observed"])
+def test_incumbent_per_fantasy_includes_the_pending_inputs(model, x, rule):
+    grown = fantasise(model, x[:2], 5, np.random.default_rng(0))
+    found = incumbents(grown, Context(model.data.x, pending=x[:2], incumbent=rule))
+    for f in range(5):
+        alone = model.condition(Data(x[:2], grown.data.y[-2:, f]))
+        both = np.concatenate([model.data.x, x[:2]])
+        expected = alone.posterior(both).mean.min() if rule == "mean" else alone.data.y.min()
+        assert found[f] == pytest.approx(expected)
+
+
+def test_an_infeasible_pending_input_is_no_incumbent_in_that_fantasy(model, x):
+    grown = fantasise(model, x[:1], 4, np.random.default_rng(0))
+    holds = np.array([[True, False, True, False]])
+    found = incumbents(grown, Context(model.data.x, pending=x[:1], pending_feasible=holds))
+    without = incumbents(grown, Context(model.data.x))
+    together = incumbents(grown, Context(model.data.x, pending=x[:1]))
+    np.testing.assert_allclose(found, np.where(holds[0], together, without))
+
+
+def explicit_improvements(model, context, x):
+    """EI per member and fantasy by a plain double loop: (members, F, m)."""
+    each = []
+    for member in model.members:
+        posterior, best = member.posterior(x), incumbents(member, context)
+        std = np.sqrt(posterior.variance)
+        each.append([expected_improvement(posterior.mean[:, f], std, best[f]) for f in range(len(best))])
+    return np.array(each)
+
+
+def test_averages_over_fantasies_and_members_are_explicit_sums(model, x):
+    pending = np.random.default_rng(4).random((3, 3))
+    grown = fantasise(several(model), pending, 6, np.random.default_rng(2))
+    context = Context(model.data.x, pending=pending)
+    expected = explicit_improvements(grown, context, x).mean(axis=(0, 1))
+    plain = ExpectedImprovement().bind({"loss": grown}, context)
+    logarithm = LogExpectedImprovement().bind({"loss": grown}, context)
+    np.testing.assert_allclose(plain(x), expected, rtol=1e-10)
+    np.testing.assert_allclose(logarithm(x), np.log(expected), rtol=1e-10)
+    for score in (plain, logarithm):
+        value, gradient = score.value_and_gradient(x)
+        np.testing.assert_allclose(value, score(x), rtol=1e-12)
+        np.testing.assert_allclose(gradient, finite_differences(score, x), rtol=1e-5, atol=1e-8)
+
+
+def test_each_member_has_its_own_incumbent(model):
+    ensemble = several(model)
+    bound = LogExpectedImprovement().bind({"loss": ensemble}, Context(model.data.x))
+    for (member, incumbent), one in zip(bound.members, ensemble.members, strict=True):
+        assert member is one
+        assert incumbent == pytest.approx(one.posterior(model.data.x).mean.min(axis=0))
+
+
+def test_means_only_models_and_missing_models_are_refused_by_name(model, x):
+    with pytest.raises(MethodError, match="needs standard deviations"):
+        LowerConfidenceBound().bind({"loss": replace(model, means_only=True)}, Context(model.data.x))(x)
+    with pytest.raises(MethodError, match=r"'loss' among \['cost'\]"):
+        LowerConfidenceBound().bind({"cost": model}, Context(model.data.x))
+    with pytest.raises(MethodError, match="'best'"):
+        LogExpectedImprovement().bind({"loss": model}, Context(model.data.x, incumbent="best"))
+
+
+def test_a_signed_acquisition_has_no_logarithm():
+    with pytest.raises(MethodError, match="LowerConfidenceBound may be negative"):
+        LowerConfidenceBound().logarithm()
+
+
+def test_zero_variance_gives_finite_scores_and_gradients(model):
+    certain = replace(model, noise=0.0)
+    score = LogExpectedImprovement().bind({"loss": certain}, Context(model.data.x))
+    value, gradient = score.value_and_gradient(model.data.x)
+    assert np.isfinite(value).all()
+    assert np.isfinite(gradient).all()

@@ -1,0 +1,23 @@
+"""The confidence bound against its formula."""
+
+import numpy as np
+import pytest
+
+from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.testing.acquisitions import AcquisitionBattery
+from scrimp.testing.dense_posterior import random_posterior
+
+
+class TestLowerConfidenceBound(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return LowerConfidenceBound(kappa=1.7)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1.0, 3.0])
+def test_is_minus_the_lower_bound_of_the_loss(kappa):
+    model = random_posterior(2)
+    x = np.random.default_rng(0).random((9, 3))
+    posterior = model.posterior(x)
+    score = LowerConfidenceBound(kappa).bind({"loss": model}, Context(model.data.x))
+    np.testing.assert_allclose(score(x), -(posterior.mean[:, 0] - kappa * np.sqrt(posterior.variance)), rtol=1e-12)

@@ -1,0 +1,164 @@
+"""Constrained improvement: against the direct formula, Monte Carlo, explicit sums and finite differences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.constrained import Constrained
+from scrimp.acquisition.improvement import ExpectedImprovement, ProbabilityOfImprovement, expected_improvement
+from scrimp.acquisition.pending import fantasise
+from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.errors import MethodError
+from scrimp.surrogates.surrogate import Data
+from scrimp.testing.acquisitions import AcquisitionBattery, finite_differences
+from scrimp.testing.dense_posterior import SampledPosterior, random_posterior
+
+X = np.random.default_rng(8).random((6, 3))
+
+
+def three_models():
+    """A loss and two violations at the same inputs."""
+    loss = random_posterior(1)
+    violations = [random_posterior(seed) for seed in (11, 12)]
+    others = [replace(v, observations=Data(loss.data.x, v.data.y)) for v in violations]
+    return {"loss": loss, "constraint:memory": others[0], "constraint:time": others[1]}
+
+
+def known(models):
+    """Feasible where all observed violations are at most 0."""
+    violations = np.stack([model.data.y for name, model in models.items() if name != "loss"])
+    return Context(models["loss"].data.x, feasible=(violations <= 0.0).all(axis=0))
+
+
+class TestConstrained(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return Constrained()
+
+    def models(self):
+        return three_models()
+
+    def context(self, models):
+        return known(models)
+
+
+class TestNothingFeasible(TestConstrained):
+    def context(self, models):
+        return Context(models["loss"].data.x, feasible=np.zeros(len(models["loss"].data), dtype=bool))
+
+
+def deviations(model, x):
+    posterior = model.posterior(x)
+    return posterior.mean, np.sqrt(posterior.variance)[:, None]
+
+
+def test_is_improvement_on_the_best_feasible_times_the_probabilities():
+    models = three_models()
+    context = known(models)
+    assert 0 < context.feasible.sum() < len(context.feasible)
+    best = models["loss"].posterior(context.evaluated[context.feasible]).mean.min()
+    mean, std = deviations(models["loss"], X)
+    expected = expected_improvement(mean, std, best)
+    for name in ("constraint:memory", "constraint:time"):
+        mean, std = deviations(models[name], X)
+        expected = expected * norm.cdf(-mean / std)
+    np.testing.assert_allclose(np.exp(Constrained().bind(models, context)(X)), expected[:, 0], rtol=1e-9)
+    plain = Constrained(ExpectedImprovement()).bind(models, context)
+    np.testing.assert_allclose(np.exp(plain(X)), expected[:, 0], rtol=1e-9)
+
+
+def test_agrees_with_monte_carlo_over_outcomes():
+    models, rng = three_models(), np.random.default_rng(0)
+    context = known(models)
+    best = models["loss"].posterior(context.evaluated[context.feasible]).mean.min()
+    score = Constrained().bind(models, context)
+    many = rng.random((500, 3))
+    point = many[[score(many).argmax()]]
+    outcome = {name: model.sample(point, 400_000, rng)[:, 0] for name, model in models.items()}
+    gains = (
+        np.maximum(best - outcome["loss"], 0.0)
+        * (outcome["constraint:memory"] <= 0)
+        * (outcome["constraint:time"] <= 0)
+    )
+    value = float(np.exp(score(point)[0]))
+    assert (gains > 0).sum() > 1000
+    assert abs(value - gains.mean()) < 5 * gains.std() / np.sqrt(len(gains))
+
+
+def test_probability_of_feasibility_alone_while_nothing_is_feasible():
+    models = three_models()
+    context = replace(known(models), feasible=np.zeros(12, dtype=bool))
+    expected = np.zeros(len(X))
+    for name in ("constraint:memory", "constraint:time"):
+        mean, std = deviations(models[name], X)
+        expected = expected + norm.logcdf(-mean / std)[:, 0]
+    np.testing.assert_allclose(Constrained().bind(models, context)(X), expected, rtol=1e-9)
+
+
+def varied(model):
+    return SampledPosterior(
+        (model, replace(model, amplitude=2.0), replace(model, length_scales=0.6 * model.length_scales))
+    )
+
+
+def test_averages_over_the_product_of_all_samples_and_over_paired_fantasies():
+    pending = np.random.default_rng(2).random((2, 3))
+    plain = three_models()
+    models = {
+        name: fantasise(varied(model), pending, 4, np.random.default_rng(i))
+        for i, (name, model) in enumerate(plain.items())
+    }
+    context = replace(known(plain), pending=pending)
+    rows = np.concatenate([context.evaluated[context.feasible], pending])
+    total = np.zeros(len(X))
+    for f in range(4):
+        holds = np.ones(len(rows), dtype=bool)
+        for name in ("constraint:memory", "constraint:time"):
+            means = np.mean([member.posterior(pending).mean[:, f] for member in models[name].members], axis=0)
+            holds[-2:] &= means <= 0.0
+        for loss in models["loss"].members:
+            best = loss.posterior(rows[holds]).mean[:, f].min()
+            mean, std = deviations(loss, X)
+            gain = expected_improvement(mean[:, f], std[:, 0], best)
+            for memory in models["constraint:memory"].members:
+                for time in models["constraint:time"].members:
+                    (m1, s1), (m2, s2) = deviations(memory, X), deviations(time, X)
+                    total += gain * norm.cdf(-m1[:, f] / s1[:, 0]) * norm.cdf(-m2[:, f] / s2[:, 0])
+    score = Constrained().bind(models, context)
+    np.testing.assert_allclose(np.exp(score(X)), total / (4 * 27), rtol=1e-9)
+    np.testing.assert_allclose(score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7)
+
+
+def test_fantasies_in_which_a_pending_input_is_feasible_are_left_out_while_nothing_is():
+    plain = three_models()
+    del plain["constraint:time"]
+    many = np.random.default_rng(2).random((500, 3))
+    pending = many[[np.abs(plain["constraint:memory"].posterior(many).mean[:, 0]).argmin()]]
+    memory = fantasise(plain["constraint:memory"], pending, 40, np.random.default_rng(1))
+    context = Context(plain["loss"].data.x, pending, feasible=np.zeros(12, dtype=bool))
+    solved = memory.posterior(pending).mean[0] <= 0.0
+    assert 0 < solved.sum() < 40
+    mean, std = deviations(memory, X)
+    expected = (norm.cdf(-mean / std) * ~solved).mean(axis=1)
+    score = Constrained().bind({"loss": plain["loss"], "constraint:memory": memory}, context)
+    np.testing.assert_allclose(np.exp(score(X)), expected, rtol=1e-9)
+    np.testing.assert_allclose(score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7)
+
+
+def test_wraps_probability_of_improvement_and_refuses_what_may_be_negative():
+    models = three_models()
+    assert np.isfinite(Constrained(ProbabilityOfImprovement()).bind(models, known(models))(X)).all()
+    for inner in (LowerConfidenceBound(), ThompsonSampling()):
+        with pytest.raises(MethodError, match="cannot be weighted"):
+            Constrained(inner).bind(models, known(models))
+
+
+def test_missing_models_and_missing_knowledge_are_refused():
+    models = three_models()
+    with pytest.raises(MethodError, match="constraint:<name>"):
+        Constrained().bind({"loss": models["loss"]}, known(models))
+    with pytest.raises(MethodError, match="feasible=None"):
+        Constrained().bind(models, Context(models["loss"].data.x))

@@ -1,0 +1,81 @@
+"""Thompson sampling: draws with the posterior's moments, the same draw for the same seed, a choice among candidates."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.domain import Domain
+from scrimp.acquisition.maximize import maximize
+from scrimp.acquisition.pending import fantasise
+from scrimp.acquisition.thompson import ThompsonSampling, draw
+from scrimp.errors import MethodError
+from scrimp.gp.columns import Column
+from scrimp.testing.acquisitions import AcquisitionBattery
+from scrimp.testing.dense_posterior import SampledPosterior, random_posterior
+
+
+class TestThompsonSampling(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return ThompsonSampling()
+
+
+def test_draws_have_the_posterior_mean_and_covariance():
+    model, rng = random_posterior(3, n=5), np.random.default_rng(0)
+    x = rng.random((4, 3))
+    draws = np.array([draw(model, x, rng) for _ in range(4000)])
+    posterior = model.posterior(x, joint=True)
+    spread = np.sqrt(posterior.variance / 4000)
+    assert (np.abs(draws.mean(axis=0) - posterior.mean[:, 0]) < 4.5 * spread).all()
+    np.testing.assert_allclose(np.cov(draws.T), posterior.covariance, atol=0.08)
+
+
+def test_draws_mix_members_and_fantasies():
+    model, rng = random_posterior(3, n=5), np.random.default_rng(0)
+    shifted = replace(model, level=model.level + 50.0)  # far from data the two members are 50 apart
+    x = np.full((1, 3), 30.0)
+    values = np.array([draw(SampledPosterior((model, shifted)), x, rng)[0] for _ in range(400)])
+    assert 120 < (values > 25).sum() < 280
+    grown = fantasise(model, x, 8, rng)
+    near = np.array([draw(grown, x, rng)[0] for _ in range(200)])
+    assert len(np.unique(np.round(near, 1))) > 4  # eight fantasised values, hardly any variance left around each
+
+
+def test_the_seed_and_the_number_of_evaluations_decide_the_draw():
+    model = random_posterior(3)
+    x = np.random.default_rng(1).random((20, 3))
+
+    def scores(seed, count):
+        return ThompsonSampling().bind({"loss": model}, Context(model.data.x[:count], settings={"seed": seed}))(x)
+
+    np.testing.assert_array_equal(scores(1, 12), scores(1, 12))
+    assert not np.allclose(scores(1, 12), scores(2, 12))
+    assert not np.allclose(scores(1, 12), scores(1, 11))
+
+
+def test_the_maximiser_takes_the_best_of_one_joint_draw_over_legal_rows():
+    model = random_posterior(4)
+    domain = Domain((Column(), Column((0.0, 0.5, 1.0)), Column()))
+    score = ThompsonSampling().bind({"loss": model}, Context(model.data.x))
+    found = maximize(score, domain, np.random.default_rng(0))
+    assert set(found.x[:, 1]) <= {0.0, 0.5, 1.0}
+    assert (np.diff(found.scores) <= 0.0).all()
+    assert score.joint
+    with pytest.raises(MethodError, match="no gradient"):
+        score.value_and_gradient(found.x)
+
+
+def test_chooses_each_candidate_as_often_as_it_is_best():
+    model = random_posterior(6, n=4)
+    pool = np.random.default_rng(5).random((3, 3))
+    domain, rng = Domain((Column(),) * 3, pool=pool), np.random.default_rng(2)
+    reference = model.sample(pool, 20_000, rng).argmin(axis=1)
+    expected = np.bincount(reference, minlength=3) / 20_000
+    choices = []
+    for seed in range(600):
+        score = ThompsonSampling().bind({"loss": model}, Context(model.data.x, settings={"seed": seed}))
+        best = maximize(score, domain, rng).x[0]
+        choices.append(int(np.abs(pool - best).sum(axis=1).argmin()))
+    share = np.bincount(choices, minlength=3) / 600
+    assert (np.abs(share - expected) < 4 * np.sqrt(0.25 / 600)).all()
