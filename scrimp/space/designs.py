@@ -34,8 +34,7 @@ def grid_design(space: Space, resolution: int | Mapping[str, int] | None = None)
     ``resolution``: at how many places a parameter is tried, evenly spaced in its own scale with both ends; one number for all,
     or by name. Discrete parameters that are not limited by it take all their values; a Float needs it. A pool gives its members.
 
-    >>> [config["x"] for config in grid_design(Space(x=Float(0, 1)), 3)]
-    [0.0, 0.5, 1.0]
+        grid_design(Space(x=Float(0, 1)), 3)           # x = 0.0, then 0.5, then 1.0
     """
     if isinstance(space, Pool):
         return (dict(config) for config in space.configs)

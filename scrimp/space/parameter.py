@@ -11,7 +11,7 @@ A parameter is a frozen value. It knows which values are legal (`validate`), and
 `from_units` takes any number of the unit interval to a legal value and `to_units` brings it back, so that
 ``from_units(to_units(v)) == v`` (floats: up to rounding). Choices may be any JSON scalar; 1, True and 1.0 stay apart.
 
-    Float(1e-5, 1e-1, log=True).validate("lr", 1)   # ConfigError: parameter 'lr' is 1.0; it must be at most 0.1
+    Float(1e-5, 1e-1, log=True).validate("lr", 1)   # ConfigError: parameter 'lr' is 1; it must be from 1e-05 to 0.1
 """
 
 import math
@@ -39,7 +39,7 @@ class Parameter(ABC):
     """The contract of parameters, and what all of them carry.
 
     ``when``: the parameter exists only where all these parents have one of these values, ``{"optimizer": ["sgd"]}``.
-    ``default``: what a configuration that does not mention the parameter gets; None for no default.
+    ``default``: what a configuration that does not mention the parameter gets; None, even among choices, is no default.
     ``prior``: (value, confidence), a user's guess of a good value; confidence in (0, 1] or low, medium, high.
     """
 
@@ -92,7 +92,7 @@ class Parameter(ABC):
         try:
             return rule(label, value)
         except (ConfigError, SpaceError) as error:
-            raise self._wrong(str(error)) from None
+            raise self._wrong(str(error).replace(f"parameter {label!r}", label, 1)) from None
 
     def _wrong(self, message: str) -> SpaceError:
         return SpaceError(f"{type(self).__name__}: {message}")
@@ -130,7 +130,9 @@ def _normal_when(parameter: Parameter, when: Any) -> dict[str, tuple[Any, ...]]:
         raise parameter._wrong(f'when is {when!r}; it must map parents to values, such as {{"optimizer": "sgd"}}')
     normal = {}
     for parent, values in when.items():
-        listed = isinstance(values, list | tuple | set | frozenset | range)
+        if isinstance(values, set | frozenset):
+            values = sorted(values, key=repr)  # the order of a set changes from one process to the next
+        listed = isinstance(values, list | tuple | range)
         several = tuple(plain(value) for value in (values if listed else [values]))
         if not several:
             raise parameter._wrong(f"when has no value for parent {parent!r}; give one value or a list of alternatives")
@@ -170,8 +172,8 @@ def _check_range(parameter: "Float | Int", low: Any, high: Any) -> None:
 class Float(Parameter):
     """A real number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over orders of magnitude.
 
-    >>> Float(1e-4, 1.0, log=True).from_unit(0.5)
-    0.01
+    >>> Float(-1.0, 1.0).from_unit(0.75), Float(1.0, 16.0, log=True).to_unit(4.0)
+    (0.5, 0.5)
     """
 
     low: float

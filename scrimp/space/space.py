@@ -80,7 +80,9 @@ class Space(Mapping[str, Parameter]):
         return len(self._parameters)
 
     def __repr__(self) -> str:
-        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self._parameters.items())})"
+        if all(name.isidentifier() for name in self):
+            return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
+        return f"Space({self._parameters!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and (self is other or self._identity == other._identity)
@@ -214,12 +216,13 @@ class Space(Mapping[str, Parameter]):
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> "Space":
         """The space that `to_json` wrote."""
-        space = Space(
-            {
-                item["name"]: parameter_from_json(item["name"], {key: item[key] for key in item if key != "name"})
-                for item in record["parameters"]
-            }
-        )
+        try:
+            records = {item["name"]: {key: item[key] for key in item if key != "name"} for item in record["parameters"]}
+        except (KeyError, TypeError):
+            raise SpaceError(
+                f"the record {record!r} is no space; it must list its parameters, each with a name"
+            ) from None
+        space = Space({name: parameter_from_json(name, settings) for name, settings in records.items()})
         return Pool(space, record["pool"]) if "pool" in record else space
 
 

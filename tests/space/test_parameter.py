@@ -27,9 +27,9 @@ BAD_DEFINITIONS = [
     (lambda: Float(-1.7e308, 1.7e308), ["Float", "-1.7e+308", "too far apart"]),
     (lambda: Float(1e16, 1e16 + 2, log=True), ["Float", "1e+16", "too close"]),
     (lambda: Float(0.1, 1.0, log="yes"), ["Float", "log is 'yes'", "True or False"]),
-    (lambda: Float(0.0, 1.0, default=2.0), ["Float", "'default' is 2.0", "from 0.0 to 1.0"]),
+    (lambda: Float(0.0, 1.0, default=2.0), ["Float", "default is 2.0", "from 0.0 to 1.0"]),
     (lambda: Float(0.0, 1.0, prior=0.5), ["Float", "prior is 0.5", "(value, confidence)"]),
-    (lambda: Float(0.0, 1.0, prior=(3.0, "low")), ["Float", "'prior' is 3.0", "from 0.0 to 1.0"]),
+    (lambda: Float(0.0, 1.0, prior=(3.0, "low")), ["Float", "prior is 3.0", "from 0.0 to 1.0"]),
     (lambda: Float(0.0, 1.0, prior=(0.5, "sure")), ["Float", "confidence 'sure'", "'low', 'medium', 'high'"]),
     (lambda: Float(0.0, 1.0, prior=(0.5, 0)), ["Float", "confidence 0", "above 0"]),
     (lambda: Float(0.0, 1.0, prior=(0.5, True)), ["Float", "confidence True", "number above 0"]),
@@ -51,7 +51,7 @@ BAD_DEFINITIONS = [
     (lambda: Categorical("adam"), ["Categorical", "choices is 'adam'", "list"]),
     (lambda: Categorical([(64, 64)]), ["Categorical", "(64, 64) of type tuple", "name"]),
     (lambda: Categorical([1.0, NAN]), ["Categorical", "nan", "finite"]),
-    (lambda: Categorical(["a"], default="b"), ["Categorical", "'default' is 'b'", "one of 'a'"]),
+    (lambda: Categorical(["a"], default="b"), ["Categorical", "default is 'b'", "one of 'a'"]),
     (lambda: Constant([1]), ["Constant", "[1] of type list", "name"]),
     (lambda: Constant(1, default=1), ["Constant", "default 1", "all it has"]),
 ]
@@ -124,7 +124,7 @@ def test_values_are_normalised(parameter, value, normal):
     assert identity(parameter.validate("p", value)) == identity(normal)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(parameters(), st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_every_place_has_a_legal_value_and_leads_back(parameter, places):
     values = parameter.from_units(np.array(places))
@@ -137,7 +137,7 @@ def test_every_place_has_a_legal_value_and_leads_back(parameter, places):
         assert [identity(value) for value in parameter.from_units(units)] == [identity(value) for value in values]
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(parameters())
 def test_json_pickle_and_repr_restore_the_parameter(parameter):
     assert parameter_from_json("p", json.loads(json.dumps(parameter.to_json()))) == parameter
@@ -190,6 +190,7 @@ def test_equality_is_by_type_too():
 def test_conditions_and_priors_have_a_normal_form():
     assert Float(0, 1, when={"optimizer": "sgd"}).when == {"optimizer": ("sgd",)}
     assert Float(0, 1, when={"layers": range(2, 4)}).when == {"layers": (2, 3)}
+    assert Float(0, 1, when={"o": {"c", "a", "b"}}).when == {"o": ("a", "b", "c")}
     assert Float(0, 1, prior=(1, "high")).prior == (1.0, 0.75)
     assert Float(0, 1, prior=[0.5, 0.1]).prior == (0.5, 0.1)
     assert Int(1, 8, default=3.0).default == 3

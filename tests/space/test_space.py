@@ -63,6 +63,9 @@ BAD_SPACES = [
     (lambda: Space(lr=Float), ["'lr'", "Float", "of type ABCMeta"]),
     (lambda: Space(x=float("nan")), ["'x'", "nan", "finite"]),
     (lambda: Space(m=Float(0, 1, when={"o": 1})), ["'m'", "'o'", "not in the space"]),
+    (lambda: Space.from_json({}), ["record {}", "list its parameters"]),
+    (lambda: Space.from_json({"parameters": [{"type": "int"}]}), ["'type': 'int'", "each with a name"]),
+    (lambda: Space.from_json({"parameters": [{"name": "n", "type": "int", "low": 1}]}), ["'n'", "lacks 'high'"]),
     (lambda: Pool(SPACE, []), ["no configurations", "at least one"]),
     (lambda: Pool(SPACE, [ADAM, SGD, ADAM]), ["configurations 0 and 2", "'lr': 0.01", "listed once"]),
     (lambda: Pool(SPACE, [ADAM, {**ADAM, "lr": 1}]), ["configuration 1", "'lr' is 1", "from 1e-05 to 0.1"]),
@@ -141,6 +144,7 @@ def test_spaces_are_mappings():
 
 def test_repr_can_be_read():
     assert repr(Space(lr=Float(1e-5, 0.1, log=True), b=1)) == "Space(lr=Float(1e-05, 0.1, log=True), b=Constant(1))"
+    assert repr(Space({"a-b": 1})) == "Space({'a-b': Constant(1)})"
 
 
 def test_equality():
