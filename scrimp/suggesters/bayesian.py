@@ -63,9 +63,12 @@ class BayesianSuggester(Suggester):
         """The best of the acquisition, one after the other when several are asked for."""
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
-        first = first_configs(history, self._initial(encoding) - len(training.known), count, rng)
+        lacking = self._initial(encoding) - len(training.known) if len(training.y) else count
+        first = first_configs(history, lacking, count, rng)
         if first:
             return Suggestion(tuple(first), {"reason": "first design"})
+        if not len(training.y):
+            return Suggestion((), {"reason": "every configuration of the space was tried"})
         try:
             models = fit_models(history, training, encoding.columns, self._model_settings, rng)
             return self._best(history, encoding, training, models, count, rng)
