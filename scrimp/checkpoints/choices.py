@@ -24,8 +24,6 @@ __all__ = [
     "log_sum_improvement",
 ]
 
-_SCREEN = 300_000  # numbers looked at in screening
-
 Choice = Callable[[Any, Mask, np.random.Generator], tuple[Cell, float]]
 
 
@@ -35,9 +33,8 @@ def choose_knowledge_gradient(means: RowMeans, candidates: Mask, rng: np.random.
     All cells are screened, on the likeliest rows alone where the grid is large; the shortlist is valued exactly on all rows.
     """
     contenders = means.contenders
-    few = means.closest(min(len(contenders), max(_SCREEN // int(candidates.sum()), 16)))
-    rows, columns, slopes = means.slopes(candidates, few)
-    kept = shortlist(means.measured[few], slopes, means.table.costs[columns])
+    rows, columns, slopes = means.screen(candidates)
+    kept = shortlist(means.measured[means.posterior.likeliest], slopes, means.table.costs[columns])
     rows, columns = rows[kept], columns[kept]
     slopes = means.slopes_of(rows, columns, contenders)
     best, value = best_by_knowledge_gradient(means.measured[contenders], slopes, means.table.costs[columns])
@@ -56,7 +53,7 @@ def choose_improvement(means: RowMeans, candidates: Mask, rng: np.random.Generat
     """The cell with the largest modified expected improvement: S_i = sum_j w_j mu_ij, spread w_j sigma_ij."""
     weights = means.table.weights
     sums = means.fitted.mean() @ weights
-    variance = np.maximum(means.cell_variance - means.noise, 1e-12)
+    variance = np.maximum(means.cell_variance - means.posterior.noise, 1e-12)
     spread = np.sqrt(variance) * (weights * means.table.scales * means.fitted.units.unit)
     return _largest(log_sum_improvement(sums, spread) - np.log(means.table.costs), candidates)
 
@@ -65,7 +62,8 @@ def choose_top_two(means: RowMeans, candidates: Mask, rng: np.random.Generator) 
     """Two rows, each the best of a joint draw of the measured means; the cell that tells most about their difference."""
     centre = means.measured[means.contenders]
     pair = means.contenders[np.sort(_two_best_rows(centre, means.covariance, rng))]
-    rows, columns, slopes = means.slopes(candidates, pair)
+    rows, columns = np.nonzero(candidates)
+    slopes = means.slopes_of(rows, columns, pair)
     news = np.square(slopes[:, 0] - slopes[:, 1]) / means.table.costs[columns]
     best = int(np.argmax(news))
     return (int(rows[best]), int(columns[best])), float(np.log(np.maximum(news[best], 1e-300)))

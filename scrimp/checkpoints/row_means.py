@@ -9,7 +9,11 @@ Measuring a cell c = (i, j) moves the measured means by b_k(c) Z, with
 
     b_k(c) = [sum over open cells (k, j') of w_j' Cov(f_kj', f_c) + 1(k = i) w_j sigma_j^2] / sqrt(Var f_c + sigma_j^2).
 
-A cell under evaluation counts as measured at its predicted mean: that changes no mean, and the variances as its score will.
+A cell under evaluation (`RowMeans.with_cell`) changes no mean, and every covariance as its score will, whatever that is:
+
+    Cov(A, B | y_c) = Cov(A, B) - Cov(A, y_c) Cov(y_c, B) / Var y_c.
+
+So cells in progress and batches cost one such correction each, not another factorisation.
 """
 
 from dataclasses import dataclass
@@ -17,40 +21,30 @@ from functools import cached_property
 
 import numpy as np
 
-from scrimp.checkpoints.score_table import Mask, ScoreTable
+from scrimp.checkpoints.score_table import Cell, Mask, ScoreTable
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.task_grid import FittedTaskGrid
 from scrimp.surrogates.task_grid_algebra import GridCombination, Index
 
-__all__ = ["RowMeans"]
+__all__ = ["RowMeans", "TablePosterior"]
 
 _HOPELESS = 5.0  # standard deviations behind the best mean at which a row is left out
 _FEWEST = 8
+_SCREEN = 300_000  # covariances looked at in screening
 _LEAST_VARIANCE = 0.05  # of a task's first cell, in model units, once its level is set aside
 
 
 @dataclass(frozen=True)
-class RowMeans:
-    """Posterior of the row means. ``known`` (K, J) marks the measured cells and those under evaluation."""
+class TablePosterior:
+    """What the measured scores alone say; shared by all `RowMeans` that start from it."""
 
     table: ScoreTable
-    known: Mask
     fitted: FittedTaskGrid
-
-    @cached_property
-    def filled(self) -> Array:
-        """The table with predictions where nothing is measured (K, J)."""
-        return np.where(self.table.seen, self.table.scores, self.fitted.mean())
 
     @cached_property
     def measured(self) -> Array:
         """E T_k (K,)."""
-        return np.asarray(self.filled @ self.table.weights)
-
-    @cached_property
-    def underlying(self) -> Array:
-        """E S_k (K,)."""
-        return np.asarray(self.fitted.mean(smooth=True) @ self.table.weights)
+        return np.asarray(np.where(self.table.seen, self.table.scores, self.fitted.mean()) @ self.table.weights)
 
     @cached_property
     def noise(self) -> Array:
@@ -61,9 +55,9 @@ class RowMeans:
 
     @cached_property
     def open_weights(self) -> Array:
-        """(K, J): how much of T_k each open cell carries, per model unit; zero where known."""
+        """(K, J): how much of T_k each open cell carries, per model unit; zero where measured."""
         weights = self.table.weights * self.table.scales * self.fitted.units.unit
-        return np.where(self.known, 0.0, weights)
+        return np.where(self.table.seen, 0.0, weights)
 
     @cached_property
     def combination(self) -> GridCombination:
@@ -71,29 +65,106 @@ class RowMeans:
         return self.fitted.solution.combination(self.open_weights)
 
     @cached_property
+    def apart(self) -> Array:
+        """Var(T_k - T_best) (K,)."""
+        best = int(np.argmax(self.measured))
+        luck = np.square(self.open_weights) @ self.noise
+        return np.asarray(self.combination.variance_of_difference(best) + luck + luck[best])
+
+    @cached_property
+    def likeliest(self) -> Index:
+        """The rows on which all cells are screened: as many of the best as keeps the work bounded, at least sixteen."""
+        count = max(_SCREEN // max(int((~self.table.seen).sum()), 1), 16)
+        return _closest(_behind(self.measured, self.apart), count)
+
+    @cached_property
+    def covariance_with_likeliest(self) -> Array:
+        """Cov(f_ij, T) of all cells with these rows (J, K, k)."""
+        return self.combination.covariance_with_cells(self.likeliest)
+
+    @cached_property
+    def score_variance(self) -> Array:
+        """Var y of every cell (K, J), in model units."""
+        return self.fitted.solution.variance + self.noise
+
+
+@dataclass(frozen=True)
+class RowMeans:
+    """Posterior of the row means, with m cells under evaluation: ``to_rows`` (m, K) and ``to_cells`` (m, K, J) hold their
+    covariances with the row means and with all scores, each given those before it, per standard deviation of its score.
+    """
+
+    posterior: TablePosterior
+    known: Mask  # (K, J): measured or under evaluation
+    to_rows: Array
+    to_cells: Array
+
+    @classmethod
+    def of(cls, table: ScoreTable, fitted: FittedTaskGrid) -> "RowMeans":
+        """The row means when nothing is under evaluation."""
+        return cls(
+            TablePosterior(table, fitted), table.seen, np.zeros((0, table.shape[0])), np.zeros((0, *table.shape))
+        )
+
+    def with_cell(self, cell: Cell) -> "RowMeans":
+        """The same with one more cell under evaluation."""
+        row, column = cell
+        posterior = self.posterior
+        here = self.to_cells[:, row, column]
+        to_cells = posterior.fitted.solution.covariance_with_cell(row, column)
+        to_cells[row, column] += posterior.noise[column]
+        to_cells -= np.tensordot(here, self.to_cells, axes=1)
+        spread = np.sqrt(to_cells[row, column])
+        everything = np.arange(len(self.measured))
+        to_rows = self.covariance_with(np.array([row]), np.array([column]), everything)[0]
+        known = self.known.copy()
+        known[cell] = True
+        return RowMeans(
+            posterior,
+            known,
+            np.concatenate([self.to_rows, to_rows[None] / spread]),
+            np.concatenate([self.to_cells, to_cells[None] / spread]),
+        )
+
+    @property
+    def table(self) -> ScoreTable:
+        """The scores it rests on."""
+        return self.posterior.table
+
+    @property
+    def fitted(self) -> FittedTaskGrid:
+        """The model it rests on."""
+        return self.posterior.fitted
+
+    @property
+    def measured(self) -> Array:
+        """E T_k (K,)."""
+        return self.posterior.measured
+
+    @cached_property
+    def underlying(self) -> Array:
+        """E S_k (K,)."""
+        return np.asarray(self.fitted.mean(smooth=True) @ self.table.weights)
+
+    @cached_property
     def behind(self) -> Array:
         """(K,): standard deviations by which each row lies behind the best mean; -1 for the best itself."""
         best = int(np.argmax(self.measured))
-        luck = np.square(self.open_weights) @ self.noise
-        variance = self.combination.variance_of_difference(best) + luck + luck[best]
-        behind = (self.measured[best] - self.measured) / np.sqrt(np.maximum(variance, 1e-300))
-        behind[best] = -1.0
-        return np.asarray(behind)
+        told = np.square(self.to_rows - self.to_rows[:, best, None]).sum(0)
+        return _behind(self.measured, self.posterior.apart - told)
 
     @cached_property
     def contenders(self) -> Index:
         """Rows that may still turn out best: less than five standard deviations behind, and at least eight of them."""
-        return self.closest(max(int((self.behind < _HOPELESS).sum()), _FEWEST))
-
-    def closest(self, count: int) -> Index:
-        """The ``count`` rows least far behind, in ascending order."""
-        return np.sort(np.argsort(self.behind, kind="stable")[:count])
+        return _closest(self.behind, max(int((self.behind < _HOPELESS).sum()), _FEWEST))
 
     @cached_property
     def covariance(self) -> Array:
         """Cov(T) over the contenders (k, k)."""
-        luck = np.square(self.open_weights[self.contenders]) @ self.noise
-        return self.combination.covariance(self.contenders) + np.diag(luck)
+        chosen = self.contenders
+        luck = np.square(self.posterior.open_weights[chosen]) @ self.posterior.noise
+        moved = self.to_rows[:, chosen]
+        return np.asarray(self.posterior.combination.covariance(chosen) + np.diag(luck) - moved.T @ moved)
 
     @cached_property
     def cell_variance(self) -> Array:
@@ -101,26 +172,52 @@ class RowMeans:
 
         Otherwise the first cell of a task would look worthless: all of its news would be about the level.
         """
-        variance = self.fitted.solution.variance + self.noise
-        fresh = np.flatnonzero(self.fitted.solution.cells.counts == 0)
-        smallest = self.noise[fresh] + _LEAST_VARIANCE
+        least = self.posterior.noise * 1e-9
+        variance = np.maximum(self.posterior.score_variance - np.square(self.to_cells).sum(0), least)
+        fresh = np.flatnonzero(~self.known.any(axis=0))
+        smallest = self.posterior.noise[fresh] + _LEAST_VARIANCE
         variance[:, fresh] = np.maximum(variance[:, fresh] - self.fitted.units.level, smallest)
-        return variance
+        return np.asarray(variance)
 
-    def slopes(self, candidates: Mask, chosen: Index) -> tuple[Index, Index, Array]:
-        """b_k(c) of the candidate cells (K, J) on the ``chosen`` rows: the cells' rows (C,), columns (C,), slopes (C, k)."""
-        covariance = self.combination.covariance_with_cells(chosen)  # (J, K, k)
+    def screen(self, candidates: Mask) -> tuple[Index, Index, Array]:
+        """b_k(c) of all candidate cells (K, J) on the likeliest rows: the cells' rows (C,), columns (C,), slopes (C, k)."""
         columns, rows = np.nonzero(candidates.T)
-        return rows, columns, self._scaled(covariance[columns, rows], chosen, rows, columns)
+        whole = self.posterior.covariance_with_likeliest
+        covariance = self._given_plan(whole[columns, rows], rows, columns, self.posterior.likeliest)
+        covariance /= np.sqrt(self.cell_variance[rows, columns])[:, None]
+        return rows, columns, covariance
 
     def slopes_of(self, rows: Index, columns: Index, chosen: Index) -> Array:
         """b_k(c) of a few cells on the ``chosen`` rows (C, k)."""
-        return self._scaled(self.combination.covariance_with(chosen, rows, columns), chosen, rows, columns)
+        return np.asarray(
+            self.covariance_with(rows, columns, chosen) / np.sqrt(self.cell_variance[rows, columns])[:, None]
+        )
 
-    def _scaled(self, covariance: Array, chosen: Index, rows: Index, columns: Index) -> Array:
-        """Add the luck of the cell itself where it belongs to the row, and divide by the cell's standard deviation."""
+    def covariance_with(self, rows: Index, columns: Index, chosen: Index) -> Array:
+        """Cov(y_c, T_k) of a few cells with the ``chosen`` rows (C, k)."""
+        return self._given_plan(
+            self.posterior.combination.covariance_with(chosen, rows, columns), rows, columns, chosen
+        )
+
+    def _given_plan(self, covariance: Array, rows: Index, columns: Index, chosen: Index) -> Array:
+        """Add the luck of each cell where it belongs to the row, and take off what the cells under evaluation will tell."""
         place = np.minimum(np.searchsorted(chosen, rows), len(chosen) - 1)
         own = np.flatnonzero(chosen[place] == rows)
-        covariance[own, place[own]] += (self.open_weights * self.noise)[rows[own], columns[own]]
-        covariance /= np.sqrt(self.cell_variance[rows, columns])[:, None]
+        luck = self.posterior.open_weights[rows[own], columns[own]] * self.posterior.noise[columns[own]]
+        covariance[own, place[own]] += luck
+        if len(self.to_rows):
+            covariance -= self.to_cells[:, rows, columns].T @ self.to_rows[:, chosen]
         return covariance
+
+
+def _behind(means: Array, apart: Array) -> Array:
+    """Standard deviations behind the best mean (K,), -1 for the best, given the variances of the differences to it."""
+    best = int(np.argmax(means))
+    behind = (means[best] - means) / np.sqrt(np.maximum(apart, 1e-300))
+    behind[best] = -1.0
+    return np.asarray(behind)
+
+
+def _closest(behind: Array, count: int) -> Index:
+    """The ``count`` rows least far behind, in ascending order."""
+    return np.sort(np.argsort(behind, kind="stable")[:count])

@@ -19,7 +19,6 @@ from scrimp.checkpoints.methods import SelectionMethod, find_method, positions
 from scrimp.checkpoints.recommendation import Recommendation, recommend_measured, recommend_modelled
 from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import Cell, Mask, ScoreTable
-from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.task_grid import FittedTaskGrid, GridData, TaskGrid
 from scrimp.surrogates.task_grid_models import GridModel
 
@@ -66,93 +65,91 @@ class Selector:
         memory: Mapping[str, Any] | None = None,
     ) -> CellDecision:
         """The next ``count`` cells, given the scores so far and the cells under evaluation."""
-        busy = _mask(table, pending)
-        chosen: list[Cell] = []
+        busy = list(pending)
         notes: dict[str, Any] = {"reasons": []}
         if memory is not None and "fit" in memory:
             notes["fit"] = memory["fit"]
-        while len(chosen) < count:
-            candidates = ~(table.seen | table.failed | busy)
+        means: RowMeans | None = None
+        while len(busy) < len(pending) + count:
+            known = table.seen | _mask(table, busy)
+            candidates = ~(known | table.failed)
             if table.shape[0] == 1 or not candidates.any():
                 break
-            step = self._next(table, busy, candidates, rng, notes)
-            if step is None:
-                break
-            chosen.append(step)
-            busy[step] = True
-        return CellDecision(tuple(chosen), notes)
+            cell = self._planned(table, known, candidates)
+            if cell is not None:
+                notes["reasons"].append({"rule": "start", "log_value": None})
+            else:
+                if self.method.choice is None:
+                    break
+                if means is None and not self.method.blind:
+                    means = self._means(table, busy, notes)
+                cell = self._chosen(means, known, candidates, rng, notes)
+            busy.append(cell)
+            means = None if means is None else means.with_cell(cell)
+        return CellDecision(tuple(busy[len(pending) :]), notes)
 
     def recommend(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> Recommendation:
         """The answer the scores so far support; also on a table somebody else made."""
         model = self.method.grid_model(table)
         if model is None:
             return recommend_measured(table, self.settings.tolerance)
-        state = None if memory is None else memory.get("fit")
-        data = self._data(table, table.seen, table.scores)
-        if state is not None and len(data.values) == state["cells"]:
-            fitted = TaskGrid(model).restore(data, state)
-        else:
-            fitted = TaskGrid(model).fit(data, state)
-        means = RowMeans(table, table.seen, fitted)
+        fitted = self.fit(table, model, memory, growth=1.0)
+        means = RowMeans.of(table, fitted)
         rng = np.random.default_rng([self.settings.seed, int(table.seen.sum())])
         return recommend_modelled(means, self.settings.tolerance, rng)
 
-    def fit(self, table: ScoreTable, model: GridModel, memory: Mapping[str, Any] | None) -> FittedTaskGrid:
-        """The grid's posterior: refitted when due, else the recorded hyperparameters on the present scores."""
-        data = self._data(table, table.seen, table.scores)
+    def fit(
+        self, table: ScoreTable, model: GridModel, memory: Mapping[str, Any] | None, growth: float
+    ) -> FittedTaskGrid:
+        """The grid's posterior: refitted if there are at least ``growth`` times the cells of the recorded fit, and more."""
+        data = self._data(table)
         state = None if memory is None else memory.get("fit")
-        if state is not None and len(data.values) < self.settings.refit * state["cells"]:
+        if state is not None and (len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]):
             return TaskGrid(model).restore(data, state)
         return TaskGrid(model).fit(data, state)
 
-    def _next(
-        self, table: ScoreTable, busy: Mask, candidates: Mask, rng: np.random.Generator, notes: dict[str, Any]
-    ) -> Cell | None:
-        """One cell, with its reason written to ``notes``."""
-        planned = self._planned(table, busy, candidates)
-        if planned is not None:
-            notes["reasons"].append("start")
-            return planned
+    def _means(self, table: ScoreTable, busy: Sequence[Cell], notes: dict[str, Any]) -> RowMeans:
+        """The row means with cells under evaluation; the fit is written to ``notes``."""
         model = self.method.grid_model(table)
-        if model is None or self.method.choice is None:
-            return None
+        assert model is not None
+        fitted = self.fit(table, model, notes, self.settings.refit)
+        notes["fit"] = dict(fitted.state)
+        means = RowMeans.of(table, fitted)
+        for cell in busy:
+            means = means.with_cell(cell)
+        return means
+
+    def _chosen(
+        self, means: RowMeans | None, known: Mask, candidates: Mask, rng: np.random.Generator, notes: dict[str, Any]
+    ) -> Cell:
+        """The method's choice, with its reason written to ``notes``."""
+        assert self.method.choice is not None
         reason = self.method.name
-        opening = _unopened(table.seen | busy, candidates)
-        if self.method.opens and int((table.seen | busy).sum()) % self.method.opens == 0 and opening.any():
+        opening = candidates & ~known.any(axis=0)
+        if self.method.opens and int(known.sum()) % self.method.opens == 0 and opening.any():
             candidates, reason = opening, "open a task"
-        means = None if self.method.blind else self._means(table, busy, model, notes)
         cell, value = self.method.choice(means, candidates, rng)
         notes["reasons"].append({"rule": reason, "log_value": value if np.isfinite(value) else None})
         return cell
 
-    def _means(self, table: ScoreTable, busy: Mask, model: GridModel, notes: dict[str, Any]) -> RowMeans:
-        """The row means with cells under evaluation counted as measured at their predicted mean."""
-        fitted = self.fit(table, model, notes)
-        notes["fit"] = dict(fitted.state)
-        known = table.seen | busy
-        if busy.any():
-            scores = np.where(table.seen, table.scores, fitted.mean())
-            fitted = TaskGrid(model).restore(self._data(table, known, scores), fitted.state)
-        return RowMeans(table, known, fitted)
-
-    def _planned(self, table: ScoreTable, busy: Mask, candidates: Mask) -> Cell | None:
+    def _planned(self, table: ScoreTable, known: Mask, candidates: Mask) -> Cell | None:
         """The next cell of the start design, or of stride's whole checkpoints."""
         rng = np.random.default_rng([self.settings.seed, 1])
         if self.method.name == "stride":
             design = _stride(table, self.settings.planned, rng)
         else:
             design = self.method.start(table, rng)
-            if int((table.seen | busy | table.failed).sum()) >= len(design):
+            if int((known | table.failed).sum()) >= len(design):
                 return None
         return next((cell for cell in design if candidates[cell]), None)
 
-    def _data(self, table: ScoreTable, known: Mask, scores: Array) -> GridData:
-        rows, columns = np.nonzero(known)
+    def _data(self, table: ScoreTable) -> GridData:
+        rows, columns = np.nonzero(table.seen)
         noise = None
         if self.settings.stderr:
             noise = np.nan_to_num(np.square(table.errors[rows, columns]), nan=0.0)
         place = positions(table, self.method.warp)
-        return GridData(place, rows, columns, scores[rows, columns], table.scales, noise)
+        return GridData(place, rows, columns, table.scores[rows, columns], table.scales, noise)
 
 
 def _mask(table: ScoreTable, cells: Sequence[Cell]) -> Mask:
@@ -160,11 +157,6 @@ def _mask(table: ScoreTable, cells: Sequence[Cell]) -> Mask:
     for cell in cells:
         mask[cell] = True
     return mask
-
-
-def _unopened(known: Mask, candidates: Mask) -> Mask:
-    """Candidates in tasks that have no cell yet (K, J)."""
-    return np.asarray(candidates & ~known.any(axis=0))
 
 
 def _stride(table: ScoreTable, planned: int | None, rng: np.random.Generator) -> list[Cell]:

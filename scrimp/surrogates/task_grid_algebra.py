@@ -136,6 +136,23 @@ class GridSolution:
                 total += (1.0 if p == q else 2.0) * (loadings[:, p] * loadings[:, q]) * part
         return np.asarray(np.maximum(total, 0.0))
 
+    def covariance_with_cell(self, row: int, task: int) -> Array:
+        """Cov(f_ij, f_row,task) of every cell (K, J)."""
+        size = len(self.prior.own)
+        count = self.prior.loadings.shape[1]
+        length = self.cells.counts[task]
+        own = self.cells.rows[task, :length]
+        toward = np.zeros(size)  # how the cell follows one shared curve
+        toward[row] = 1.0
+        toward[own] -= self.regression[task, :length, row]
+        lifted = np.multiply.outer(self.prior.loadings[task], toward).ravel()
+        curves = (self.shared_covariance @ lifted).reshape(count, size)
+        whole = self.prior.loadings @ curves  # (J, K)
+        at_cells = np.take_along_axis(whole, self.cells.rows, axis=1)
+        whole -= np.matmul(at_cells[:, None, :], self.regression)[:, 0, :]
+        whole[task] += self.prior.own[row] - self.own_to_cells[task, :, row] @ self.regression[task]
+        return np.asarray(whole.T)
+
     def combination(self, weights: Array) -> "GridCombination":
         """The random vector T_k = sum_j weights[k, j] f_kj, k = 1..K, with ``weights`` (K, J)."""
         size = len(self.prior.own)

@@ -78,6 +78,14 @@ def test_combinations_equal_dense_algebra(rank):
 
 
 @pytest.mark.parametrize("rank", [1, 2])
+def test_covariance_with_one_cell_equals_dense_algebra(rank):
+    solution, dense = solved(rank, seed=7)
+    for row, task in ((2, 0), (5, 1), (8, 4)):
+        expected = dense.covariance[:, task * SIZE + row].reshape(TASKS, SIZE).T
+        np.testing.assert_allclose(solution.covariance_with_cell(row, task), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
 def test_gradient_equals_central_differences(rank):
     prior, rows, tasks, values, noise = problem(rank, seed=3)
     cells = group_cells(rows, tasks, values, noise, TASKS)

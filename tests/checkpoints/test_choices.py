@@ -1,0 +1,92 @@
+"""Each acquisition against brute force on a small grid."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from scrimp.checkpoints.choices import (
+    choose_improvement,
+    choose_knowledge_gradient,
+    choose_random,
+    choose_top_two,
+    log_sum_improvement,
+)
+from scrimp.checkpoints.row_means import RowMeans
+from scrimp.checkpoints.selector import Selector
+
+
+@pytest.fixture
+def case(full_table, partial_table, dense_rows):
+    table = partial_table(full_table(costs={"task3": 5.0}), 25)
+    selector = Selector()
+    fitted = selector.fit(table, selector.method.model, None, 1.0)
+    candidates = ~table.seen & table.seen.any(axis=0)
+    return RowMeans.of(table, fitted), candidates, dense_rows(table, fitted)
+
+
+def test_knowledge_gradient_equals_sampling_of_the_dense_posterior(case):
+    """Value of each cell = mean over draws of its score of the best updated mean, all K rows, dense algebra, 4,001 quantiles."""
+    means, candidates, dense = case
+    size = means.table.shape[0]
+    z = norm.ppf((np.arange(4001) + 0.5) / 4001)
+    centre = dense.rows @ dense.mean
+    values = np.full(candidates.shape, -np.inf)
+    for row, column in np.argwhere(candidates):
+        slopes = dense.slopes(row, column, size)
+        best = (centre[:, None] + slopes[:, None] * z).max(axis=0).mean()
+        values[row, column] = (best - centre.max()) / means.table.costs[column]
+    cell, log_value = choose_knowledge_gradient(means, candidates, np.random.default_rng(0))
+    assert values[cell] == pytest.approx(values.max(), rel=1e-3)
+    assert np.exp(log_value) == pytest.approx(values.max(), rel=5e-3)
+
+
+def test_sum_improvement_equals_the_formula_and_sampling():
+    sums, spread = np.array([1.0, 1.2]), np.array([[0.3, 0.1], [0.2, 0.4]])
+    u = (sums[:, None] - 1.2) / spread
+    expected = (sums[:, None] - 1.2) * norm.cdf(u) + spread * norm.pdf(u)
+    np.testing.assert_allclose(np.exp(log_sum_improvement(sums, spread)), expected, rtol=1e-12)
+    draws = 1.0 + 0.3 * norm.ppf((np.arange(200_000) + 0.5) / 200_000)
+    assert np.maximum(draws - 1.2, 0.0).mean() == pytest.approx(expected[0, 0], rel=1e-4)
+
+
+def test_improvement_takes_the_largest_by_dense_algebra(case):
+    means, candidates, dense = case
+    table = means.table
+    size = table.shape[0]
+    sums = means.fitted.mean() @ table.weights
+    noise = means.fitted.noise
+    values = np.full(candidates.shape, -np.inf)
+    for row, column in np.argwhere(candidates):
+        place = column * size + row
+        spread = table.weights[column] * np.sqrt(dense.covariance[place, place] - noise[column])
+        u = (sums[row] - sums.max()) / spread
+        values[row, column] = ((sums[row] - sums.max()) * norm.cdf(u) + spread * norm.pdf(u)) / table.costs[column]
+    cell, log_value = choose_improvement(means, candidates, np.random.default_rng(0))
+    assert cell == tuple(np.argwhere(values == values.max())[0])
+    assert np.exp(log_value) == pytest.approx(values.max(), rel=1e-6)
+
+
+def test_top_two_takes_the_cell_that_tells_two_rows_apart(case):
+    means, candidates, dense = case
+    size = means.table.shape[0]
+    cell, log_value = choose_top_two(means, candidates, np.random.default_rng(1))
+    assert candidates[cell]
+    news = {}
+    for first in means.contenders:
+        for second in means.contenders[means.contenders != first]:
+            apart = np.zeros(candidates.shape)
+            for row, column in np.argwhere(candidates):
+                slopes = dense.slopes(row, column, size)
+                apart[row, column] = (slopes[first] - slopes[second]) ** 2 / means.table.costs[column]
+            news[first, second] = apart
+    assert any(
+        apart[cell] == apart.max() and np.log(apart.max()) == pytest.approx(log_value) for apart in news.values()
+    )
+
+
+def test_random_cells_are_candidates_and_spread(case):
+    _, candidates, _ = case
+    rng = np.random.default_rng(0)
+    cells = {choose_random(None, candidates, rng)[0] for _ in range(200)}
+    assert all(candidates[cell] for cell in cells)
+    assert len(cells) > 20
