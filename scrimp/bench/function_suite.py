@@ -1,0 +1,42 @@
+"""``scrimp bench functions``: methods on test functions with known minima.
+
+run_function(Cell("functions", "functions", "branin", "gp", seed=0, size=50))["regret"][-1]
+"""
+
+from typing import Any
+
+from scrimp.bench.described_space import described_space
+from scrimp.bench.formulas import FORMULAS, Recorder
+from scrimp.bench.playing import Question, play
+from scrimp.bench.results import Cell
+from scrimp.errors import TableError
+
+__all__ = ["function_cells", "run_function", "stretched"]
+
+
+def function_cells(methods: list[str], names: list[str], seeds: int, trials: int, workers: int = 1) -> list[Cell]:
+    """Every run of a comparison, seeds outermost, so that an interrupted one is still balanced."""
+    for name in names:
+        if name not in FORMULAS:
+            raise TableError(f"there is no test function {name!r}; there are {', '.join(FORMULAS)}")
+    return [
+        Cell("functions", "functions", name, method, seed, trials, workers)
+        for seed in range(seeds)
+        for name in names
+        for method in methods
+    ]
+
+
+def run_function(cell: Cell) -> dict[str, Any]:
+    """One method on one function: the regret of the best configuration after each trial."""
+    formula = FORMULAS[cell.task]
+    recorder = Recorder(formula, cell.seed)
+    question = Question(described_space(formula.space), recorder.measure, noisy=formula.noise > 0)
+    seconds, asks = play(question, cell.method, cell.seed, cell.size, cell.workers)
+    return {**cell.head(), "decision_seconds": seconds, "decisions": asks, **stretched(recorder.regret, cell.size)}
+
+
+def stretched(regret: list[float | None], size: int) -> dict[str, Any]:
+    """``at`` 1, 2, ... and the regrets there; a study that ended early keeps its last one."""
+    last = regret[-1] if regret else None
+    return {"at": list(range(1, size + 1)), "regret": regret + [last] * (size - len(regret))}

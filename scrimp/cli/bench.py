@@ -1,0 +1,153 @@
+"""``scrimp bench``: methods compared on test functions, on tables, and by what a decision costs."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["bench_app", "method_list"]
+
+bench_app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+MethodsOption = Annotated[str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")]
+SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
+OutOption = Annotated[Path | None, typer.Option(help="Append one JSON object per run; runs it holds are not repeated.")]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as JSON lines instead of a summary.")]
+TrialsOption = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
+
+
+@bench_app.command("functions")
+def functions_command(  # noqa: PLR0913 - the options of a command
+    methods: MethodsOption = "gp,tpe,random",
+    functions: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    trials: TrialsOption = 50,
+    seeds: SeedsOption = 10,
+    workers: Annotated[int, typer.Option(min=1, help="Trials that are open at once.")] = 1,
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare methods on test functions with known minima.
+
+    Example: scrimp bench functions --methods gp,random --trials 50 --seeds 10 --out results.jsonl
+    """
+    from scrimp.bench.formulas import FORMULAS
+    from scrimp.bench.function_suite import function_cells
+    from scrimp.bench.report import regret_summary
+
+    names = list(FORMULAS) if functions == "all" else _names(functions)
+    cells = function_cells(method_list(methods), names, seeds, trials, workers)
+    _run(cells, out, processes, as_json, regret_summary)
+
+
+@bench_app.command("tables")
+def tables_command(  # noqa: PLR0913 - the options of a command
+    table: Annotated[Path, typer.Argument(help="A benchmark table (.npz).")],
+    methods: MethodsOption = "gp,tpe,random",
+    tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    seeds: SeedsOption = 10,
+    trials: TrialsOption = 100,
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare methods on the final values of a table, each task a pool searched without replacement.
+
+    Example: scrimp bench tables fcnet.npz --methods gp,random --tasks all --seeds 10 --trials 100
+    """
+    from scrimp.bench.report import regret_summary
+    from scrimp.bench.table_suite import table_cells
+
+    cells = table_cells(table, method_list(methods), _names(tasks), seeds, trials)
+    _run(cells, out, processes, as_json, regret_summary)
+
+
+@bench_app.command("speed")
+def speed_command(
+    sizes: Annotated[str, typer.Option(help="Numbers of observations, separated by commas.")] = "50,100,200,500,1000",
+    methods: MethodsOption = "gp",
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Time one decision on one thread: CPU seconds of an ask with a refit, and between refits.
+
+    Example: scrimp bench speed --sizes 50,100,200,500,1000 --out results.jsonl
+    """
+    from scrimp.bench.report import speed_summary
+    from scrimp.bench.speed_suite import speed_cells
+
+    cells = speed_cells(method_list(methods), [_whole(part) for part in _names(sizes)])
+    _run(cells, out, 1, as_json, speed_summary)
+
+
+def method_list(text: str) -> list[str]:
+    """Methods from a list with commas, where a setting belongs to the method before it; each is checked.
+
+    >>> method_list("gp,tpe:gamma=0.1,candidates=24,random")
+    ['gp', 'tpe:gamma=0.1,candidates=24', 'random']
+    """
+    from scrimp.tuning.catalog import parse_method
+
+    methods: list[str] = []
+    for part in _names(text):
+        if methods and "=" in part and ":" not in part:
+            methods[-1] += f",{part}"
+        else:
+            methods.append(part)
+    for method in methods:
+        parse_method(method)
+    return methods
+
+
+def _names(text: str) -> list[str]:
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names:
+        raise typer.BadParameter(f"{text!r} names nothing; give names separated by commas")
+    return names
+
+
+def _whole(text: str) -> int:
+    if not text.isdigit():
+        raise typer.BadParameter(f"{text!r} is not a whole number; give sizes such as 50,100")
+    return int(text)
+
+
+def _run(
+    cells: Sequence[Any],
+    out: Path | None,
+    processes: int,
+    as_json: bool,
+    summary: Callable[[Sequence[Any]], tuple[list[str], list[list[str]]]],
+) -> None:
+    from scrimp.bench.runner import run_cells
+
+    records = run_cells(cells, out, processes)
+    if as_json:
+        for record in records:
+            typer.echo(json.dumps(record))
+    else:
+        _print(*summary(records))
+
+
+def _print(header: list[str], rows: list[list[str]]) -> None:
+    """Rich's table on a terminal, aligned columns in a pipe."""
+    if os.isatty(1):
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(header[0], header_style="bold")
+        for name in header[1:]:
+            table.add_column(Text(name), justify="right")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        Console().print(table)
+        return
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    for row in [header, *rows]:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        typer.echo("  ".join(cells).rstrip())

@@ -1,0 +1,79 @@
+"""``scrimp bench``: options, summaries, JSON, bad input."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from scrimp.cli.bench import bench_app, method_list
+from scrimp.errors import MethodError, TableError
+
+RUNNER = CliRunner()
+
+
+def test_settings_belong_to_the_method_before_them() -> None:
+    assert method_list("gp:initial=3,fantasies=8, random") == ["gp:initial=3,fantasies=8", "random"]
+    with pytest.raises(MethodError, match="no method 'gps'"):
+        method_list("random,gps")
+
+
+def test_functions_prints_a_summary_and_appends_results(tmp_path: Path) -> None:
+    out = tmp_path / "results.jsonl"
+    options = ["--methods", "random,sobol", "--functions", "branin,failing", "--trials", "4", "--seeds", "2"]
+    done = RUNNER.invoke(bench_app, ["functions", *options, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[0].split() == ["mean", "final", "regret", "random", "sobol"]
+    assert [line.split()[0] for line in lines[1:3]] == ["branin", "failing"]
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(records) == 8 and {
+        "suite",
+        "table",
+        "task",
+        "method",
+        "seed",
+        "decision_seconds",
+        "decisions",
+        "at",
+        "regret",
+    } <= set(records[0])
+    again = RUNNER.invoke(bench_app, ["functions", *options, "--out", str(out), "--json"])
+    assert sorted(again.output.splitlines()) == sorted(out.read_text().splitlines())
+
+
+def test_tables(tmp_path: Path) -> None:
+    meta = {"format": 1, "name": "tiny", "metric": "error", "goal": "min", "budget": None}
+    space = [{"name": "k", "type": "int", "low": 0, "high": 5, "log": False}]
+    path = tmp_path / "tiny.npz"
+    arrays = {"configs": np.arange(6.0)[:, None], "value": np.arange(6.0)[None, :, None]}
+    np.savez(path, meta=json.dumps({**meta, "space": space}), tasks=np.array(["t"]), **arrays)
+    done = RUNNER.invoke(
+        bench_app, ["tables", str(path), "--methods", "random", "--trials", "6", "--seeds", "1", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.output)
+    assert record["table"] == "tiny" and record["regret"][-1] == 0.0 and record["suite"] == "tables"
+    missing = RUNNER.invoke(bench_app, ["tables", str(tmp_path / "none.npz")])
+    assert isinstance(missing.exception, TableError)
+
+
+def test_speed() -> None:
+    done = RUNNER.invoke(bench_app, ["speed", "--sizes", "10,20", "--methods", "random"])
+    assert done.exit_code == 0, done.output
+    assert [line.split()[:2] for line in done.output.splitlines()[1:]] == [["random", "10"], ["random", "20"]]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["functions", "--seeds", "0"],
+        ["functions", "--trials", "-1"],
+        ["functions", "--methods", ","],
+        ["speed", "--sizes", "ten"],
+        ["speed", "--sizes", ""],
+    ],
+)
+def test_bad_options_exit_with_2(arguments: list[str]) -> None:
+    assert RUNNER.invoke(bench_app, arguments).exit_code == 2
