@@ -25,7 +25,7 @@ from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
-from scrimp.errors import NumericalError
+from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.space.space import Space
@@ -58,6 +58,16 @@ class BayesianSuggester(Suggester):
     transform: str = "auto"
     mcmc: bool = False
     max_data: int = 1000
+
+    def __post_init__(self) -> None:
+        create_acquisition(self.acquisition, **self.acquisition_settings)
+        self._model_settings.check()
+        if self.incumbent not in ("mean", "observed"):
+            raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
+        for name, least in (("initial", 1), ("fantasies", 1), ("max_data", 10)):
+            number = getattr(self, name)
+            if number is not None and number < least:
+                raise MethodError(f"{name} is {number}; it must be at least {least}")
 
     def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""

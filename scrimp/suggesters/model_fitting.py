@@ -40,6 +40,12 @@ class ModelSettings:
     mcmc: bool = False
     max_data: int = 1000
 
+    def check(self) -> None:
+        """Refuse names that do not exist."""
+        if self.transform not in _STEPS:
+            raise MethodError(f"transform is {self.transform!r}; choose one of {', '.join(_STEPS)}")
+        kernel_by_name(self.kernel, (Column(),))
+
 
 @dataclass(frozen=True)
 class Models:
@@ -67,8 +73,6 @@ def fit_models(
     rng: np.random.Generator,
 ) -> Models:
     """Fit or restore every model this problem needs, on at most ``max_data`` observations."""
-    if settings.transform not in _STEPS:
-        raise MethodError(f"transform is {settings.transform!r}; choose one of {', '.join(_STEPS)}")
     kept = _subset(training.y, settings.max_data, history.problem.seed)
     x, losses = training.x[kept], training.y[kept]
     noise = None if training.noise is None else training.noise[kept]
