@@ -1,0 +1,178 @@
+"""TPE and BOHB: draw from where the good configurations lie, and prefer where few bad ones do.
+
+The trials are compared at one budget level, the largest that at least d + 2 of them have reached (without budgets there is
+only one). The best ``share`` of them make the good density, the rest the bad one, and so do configurations under evaluation:
+workers keep away from each other. Candidates are drawn from the good density, and the one with the largest ratio wins that
+nobody has tried. Until a level has enough trials, the study's Sobol sequence is followed; a ``random_fraction`` of the
+suggestions is drawn uniformly, so that a model misled by low budgets cannot hide the rest of the space.
+
+    DensitySuggester()                              # tpe
+    DensitySuggester(random_fraction=1 / 3)         # bohb, with a scheduler that grants budgets in rungs
+
+Failed trials are bad ones. Where constraints are violated, the smaller violation is the better one, behind all feasible trials.
+The papers are named in `scrimp.surrogates.density`; the defaults were chosen on synthetic functions.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, inf
+from operator import attrgetter
+
+import numpy as np
+
+from scrimp.encoding.encoding import Encoding
+from scrimp.errors import MethodError
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Trial
+from scrimp.space.space import Pool, Space
+from scrimp.suggesters.known import KNOWN, Known
+from scrimp.suggesters.quasi_random import nearest_fresh, sobol_fresh
+from scrimp.suggesters.random import draw_fresh
+from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.surrogates.density import Bandwidth, DensityRatio, kernel_density
+from scrimp.surrogates.surrogate import Array
+
+__all__ = ["DensitySuggester", "Ranking", "rank_trials"]
+
+MOST = 1000  # trials in the densities; beyond it a random part of the bad ones is left out
+ROUNDS = (1, 4, 16)  # how many times the candidates are drawn, until one is new
+
+
+@dataclass(frozen=True)
+class DensitySuggester(Suggester):
+    """Settings of the density ratio.
+
+    ``share``: of the trials that count as good. ``candidates``: drawn from the good density for each suggestion.
+    ``bandwidth``: of the kernels for one trial, in units of the range; it shrinks with their number.
+    ``random_fraction``: of the suggestions that are uniform draws. ``initial``: trials before the model, d + 2 without it.
+    """
+
+    share: float = 0.2
+    candidates: int = 24
+    bandwidth: float = 0.1
+    random_fraction: float = 0.0
+    initial: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, legal, rule in (
+            ("share", 0 < self.share < 1, "above 0 and below 1"),
+            ("candidates", self.candidates >= 1, "at least 1"),
+            ("bandwidth", self.bandwidth > 0, "above 0"),
+            ("random_fraction", 0 <= self.random_fraction <= 1, "from 0 to 1"),
+            ("initial", self.initial is None or self.initial >= 2, "at least 2"),
+        ):
+            if not legal:
+                raise MethodError(
+                    f"setting {name!r} of the density suggester is {getattr(self, name)!r}; it must be {rule}"
+                )
+
+    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+        """``count`` configurations, each with those before it under evaluation."""
+        del request
+        known = history.derive(KNOWN)
+        initial = self.initial or len(known.space.searched) + 2
+        ranking = rank_trials(history, initial)
+        if ranking is None:
+            reason = f"start design: no budget level has {initial} trials yet"
+            return Suggestion(tuple(sobol_fresh(history, count, rng)), {"density": {"reason": reason}})
+        configs: list[Config] = []
+        for _ in range(count):
+            if rng.random() >= self.random_fraction:
+                configs += self._best_candidate(known, ranking, configs, rng)
+            else:
+                configs += draw_fresh(known, 1, rng, configs)
+        seen = {"level": ranking.level, "trials": len(ranking.trials), "avoided": len(ranking.avoided)}
+        return Suggestion(tuple(configs), {"density": seen})
+
+    def _best_candidate(
+        self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator
+    ) -> list[Config]:
+        """The candidate with the largest ratio that is new, or a random one; none when nothing is left."""
+        encoding = _encoding(known.space)
+        ratio = self._ratio(known, ranking, taken, rng)
+        for times in ROUNDS:
+            configs = encoding.decode(ratio.good.sample(times * self.candidates, rng))
+            rows = _rows(encoding, configs)
+            order = np.argsort(-ratio(rows), kind="stable")
+            if isinstance(known.space, Pool):
+                return nearest_fresh(known, encoding.encode([configs[order[0]]]), taken)
+            if found := known.fresh((configs[place] for place in order), 1, taken):
+                return found
+        return draw_fresh(known, 1, rng, taken)
+
+    def _ratio(
+        self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator
+    ) -> DensityRatio:
+        """The two densities; good trials weigh by rank, log(g + 1/2) - log(rank) for g of them."""
+        encoding = _encoding(known.space)
+        ordered = [config for trial in ranking.trials if (config := known.configs[trial]) is not None]
+        avoided = [config for trial in ranking.avoided if (config := known.configs[trial]) is not None]
+        split = min(ceil(self.share * len(ordered)), ceil(self.share * MOST))
+        good, bad = ordered[:split], [*ordered[split:], *avoided, *taken]
+        if len(bad) > MOST:
+            bad = [bad[place] for place in np.sort(rng.choice(len(bad), MOST, replace=False))]
+        weights = np.log(len(good) + 0.5) - np.log(np.arange(1, len(good) + 1))
+        bandwidth = Bandwidth(self.bandwidth)
+        return DensityRatio(
+            kernel_density(encoding.columns, _rows(encoding, good), weights, bandwidth),
+            kernel_density(encoding.columns, _rows(encoding, bad), None, bandwidth),
+        )
+
+
+@lru_cache(maxsize=16)
+def _encoding(space: Space) -> Encoding:
+    """The encoding of a space; of a pool that of the space around it, because candidates lie anywhere."""
+    return Encoding(Space(space.parameters))
+
+
+def _rows(encoding: Encoding, configs: Sequence[Config]) -> Array:
+    """Encoded configurations (n, d), with NaN where a parameter does not exist."""
+    x = encoding.encode(configs) if configs else np.empty((0, encoding.dimension))
+    if encoding.space.conditions.allowed:
+        x[[[name not in config for name in encoding.space.searched] for config in configs]] = np.nan
+    return x
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The trials compared at budget ``level``, best first; ``avoided`` are failed ones and those under evaluation."""
+
+    level: float
+    trials: tuple[int, ...]
+    avoided: tuple[int, ...]
+
+
+def rank_trials(history: History, needed: int) -> Ranking | None:
+    """The ranking at the largest budget level that at least ``needed`` trials have reached; None when there is none.
+
+    A trial counts with its last report up to the level, and one that ended by itself has reached every level.
+    """
+    reached = {trial.id: _reach(trial) for trial in history.trials if trial.curve and trial.status != "failed"}
+    if len(reached) < needed:
+        return None
+    level = sorted(reached.values(), reverse=True)[needed - 1]
+    observed = [history.trials[number] for number, reach in reached.items() if reach >= level]
+    observed.sort(key=lambda trial: _badness(history.problem, trial, level))
+    settled = {trial.id for trial in observed}
+    others = [trial.id for trial in history.with_status("failed", "running", "stale") if trial.id not in settled]
+    budget = history.problem.full_budget if level == inf else level
+    return Ranking(budget, tuple(trial.id for trial in observed), tuple(others))
+
+
+def _reach(trial: Trial) -> float:
+    return inf if trial.status == "completed" else trial.budget
+
+
+def _badness(problem: Problem, trial: Trial, level: float) -> tuple[int, float]:
+    """What trials are ordered by: feasible ones by their loss, then infeasible ones by violation, then those without a loss."""
+    point = trial.curve[max(bisect_right(trial.curve, level, key=attrgetter("step")) - 1, 0)]
+    if point.loss is None:
+        return 2, 0.0
+    violation = problem.violation(point.metrics) if problem.constraints else None
+    if not problem.constraints or (violation is not None and violation <= 0):
+        return 0, point.loss
+    return 1, inf if violation is None else violation

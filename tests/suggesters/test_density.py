@@ -1,0 +1,205 @@
+"""TPE and BOHB: levels, splits, pending trials, conditions, and whether they find anything."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+from scrimp.bench.described_space import described_space
+from scrimp.bench.formulas import FORMULAS
+from scrimp.errors import MethodError
+from scrimp.history.events import Ended, Reported
+from scrimp.history.history import History
+from scrimp.history.problem import AtMost, Budget, Problem
+from scrimp.space.parameter import Categorical, Float, Int
+from scrimp.space.space import Pool, Space
+from scrimp.suggesters.density import DensitySuggester, Ranking, rank_trials
+from scrimp.suggesters.quasi_random import QuasiRandomSuggester
+from scrimp.suggesters.random import RandomSuggester
+from scrimp.suggesters.suggester import Request, Suggester
+from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend, tell
+
+LINE = Space(x=Float(0, 1))
+
+
+class TestTpe(SuggesterBattery):
+    def suggester(self) -> Suggester:
+        return DensitySuggester()
+
+
+class TestBohb(SuggesterBattery):
+    def suggester(self) -> Suggester:
+        return DensitySuggester(random_fraction=1 / 3)
+
+
+def with_curve(history: History, losses: list[float | None], granted: float | None = None) -> History:
+    """One more trial that reported these losses at steps 1, 2, ..."""
+    number = len(history.trials)
+    history = pend(history, {"x": number / 100}, len(losses) if granted is None else granted)
+    return history.with_events(
+        Reported(trial=number, step=step, metrics={"value": loss}) for step, loss in enumerate(losses, 1)
+    )
+
+
+def test_the_largest_level_with_enough_trials_is_ranked() -> None:
+    """Four trials reached 1, three reached 3, two reached 9; the trial that stands at 4 counts with its loss at 3."""
+    history = begin(Problem(LINE, budget=Budget("epoch", 1, 9)))
+    history = with_curve(history, [0.5])
+    history = with_curve(history, [0.1, 0.2, 0.7])
+    history = with_curve(history, [0.9, 0.9, 0.6, *[0.1] * 6])
+    history = with_curve(history, [0.2, 0.3, 0.4, 0.8], granted=9)
+    assert rank_trials(history, 5) is None
+    assert rank_trials(history, 4) == Ranking(1, (1, 3, 0, 2), ())
+    assert rank_trials(history, 3) == Ranking(3, (3, 2, 1), ())
+    assert rank_trials(history, 1) == Ranking(9, (2,), (3,))
+
+
+def test_a_trial_that_ended_by_itself_has_reached_every_level() -> None:
+    history = with_curve(begin(Problem(LINE, budget=Budget("epoch", 1, 9))), [0.5, 0.4], granted=3)
+    history = history.with_events([Ended(trial=0, status="completed")])
+    history = with_curve(history, [0.9, 0.9, 0.3])
+    assert rank_trials(history, 2) == Ranking(3, (1, 0), ())
+
+
+def test_failed_and_running_trials_are_avoided() -> None:
+    """A failed one although it had the best loss, a running one, and one whose loss was no number is ranked last."""
+    history = begin(Problem(LINE, budget=Budget("epoch", 1, 9)))
+    history = with_curve(history, [0.0], granted=3).with_events([Ended(trial=0, status="failed")])
+    history = with_curve(with_curve(with_curve(history, [None]), [0.5]), [0.4])
+    history = pend(history, {"x": 0.9}, 1)
+    assert rank_trials(history, 3) == Ranking(1, (3, 2, 1), (0, 4))
+
+
+def test_infeasible_trials_come_after_feasible_ones_by_their_violation() -> None:
+    history = begin(Problem(LINE, constraints={"memory": AtMost(1.0)}))
+    for loss, memory in ((1.0, 5.0), (2.0, 1.5), (3.0, 0.5), (4.0, 1.0), (0.0, math.nan)):
+        history = tell(history, {"x": loss / 10}, loss, memory=memory)
+    ranking = rank_trials(history, 3)
+    assert ranking is not None
+    assert ranking.trials == (2, 3, 1, 0, 4)
+
+
+def test_losses_of_a_maximised_metric_are_turned() -> None:
+    history = begin(Problem(LINE, direction="maximize"))
+    for value in (1.0, 3.0, 2.0):
+        history = tell(history, {"x": value / 10}, value)
+    assert rank_trials(history, 2) == Ranking(1, (1, 2, 0), ())
+
+
+def test_the_start_is_the_sobol_sequence_until_d_plus_2_trials_have_reported() -> None:
+    space = Space(x=Float(0, 1), y=Float(0, 1))
+    history = begin(Problem(space))
+    for _ in range(6):
+        expected = ask(QuasiRandomSuggester(), history).configs
+        assert ask(DensitySuggester(), history).configs == expected
+        history = pend(history, expected[0])  # pending ones do not count
+    for number in range(4):
+        history = history.with_events([Reported(trial=number, step=1, metrics={"value": number})])
+    suggestion = ask(DensitySuggester(), history)
+    assert suggestion.configs != ask(QuasiRandomSuggester(), history).configs
+    assert suggestion.notes == {"density": {"level": 1.0, "trials": 4, "avoided": 2}}
+
+
+def bowl(space: Space = LINE) -> History:
+    """20 trials with the best at x = 0.3."""
+    history = begin(Problem(space))
+    for x in np.linspace(0, 1, 20):
+        history = tell(history, {"x": float(x)}, (x - 0.3) ** 2)
+    return history
+
+
+def places(suggester: Suggester, history: History, count: int = 60) -> Any:
+    """What it would suggest with many different generators (count,)."""
+    draws = [suggester.suggest(history, Request(1.0), 1, np.random.default_rng(seed)) for seed in range(count)]
+    return np.array([draw.configs[0]["x"] for draw in draws])
+
+
+def test_suggestions_lie_where_the_good_trials_do() -> None:
+    """Within 0.15 of the optimum 90 % of the time; uniform draws would be there 30 % of the time."""
+    assert np.mean(np.abs(places(DensitySuggester(), bowl()) - 0.3) < 0.15) > 0.9
+
+
+def test_a_random_fraction_goes_anywhere() -> None:
+    """Half of 200 suggestions uniform: 35 % +- 10 % lie farther than 0.15 from the optimum, four standard deviations wide."""
+    away = np.abs(places(DensitySuggester(random_fraction=0.5), bowl(), 200) - 0.3) > 0.15
+    assert 0.25 < np.mean(away) < 0.5
+
+
+def test_workers_keep_away_from_pending_trials() -> None:
+    """With 12 trials under evaluation left of the optimum, suggestions move to its right."""
+    history = bowl()
+    before = places(DensitySuggester(), history)
+    for x in np.linspace(0.2, 0.3, 12):
+        history = pend(history, {"x": float(x) + 1e-3})
+    after = places(DensitySuggester(), history)
+    assert np.mean(before < 0.305) > 0.4
+    assert np.mean(after < 0.305) < 0.5 * np.mean(before < 0.305)
+
+
+def test_a_batch_spreads() -> None:
+    """Eight at once lie farther apart than eight single suggestions for the same history."""
+    history = bowl()
+    batch = np.array([config["x"] for config in ask(DensitySuggester(), history, 8).configs])
+    assert np.std(batch) > 1.2 * np.std(places(DensitySuggester(), history, 8))
+
+
+def test_a_pool_gives_the_nearest_row_that_is_left() -> None:
+    """The pool has rows near the optimum and far from it; the near ones are taken first."""
+    rows = [{"x": x} for x in (*np.linspace(0, 1, 20).tolist(), 0.29, 0.31, 0.32, 0.98, 0.99)]
+    history = bowl(Pool(LINE, rows))
+    first = drive(DensitySuggester(), history, 3, lambda config: (config["x"] - 0.3) ** 2)
+    assert {trial.config["x"] for trial in first.trials[20:]} == {0.29, 0.31, 0.32}
+
+
+def test_a_branch_is_learned_with_its_own_parameters() -> None:
+    """'sgd' with momentum near 0.9 is best: suggestions find the branch, and the value within it."""
+    space = Space(
+        optimizer=Categorical(["adam", "sgd"]), momentum=Float(0, 1, when={"optimizer": "sgd"}), lr=Float(0, 1)
+    )
+
+    def loss(config: Mapping[str, Any]) -> float:
+        return (config["momentum"] - 0.9) ** 2 if config["optimizer"] == "sgd" else 0.3 + 0.1 * config["lr"]
+
+    history = drive(DensitySuggester(), begin(Problem(space)), 40, loss)
+    late = [trial.config for trial in history.trials[25:]]
+    assert sum(config["optimizer"] == "sgd" for config in late) >= 11
+    best = history.best
+    assert best is not None
+    assert abs(best[0].config["momentum"] - 0.9) < 0.05
+
+
+def test_a_small_discrete_space_is_searched_by_the_model_before_chance() -> None:
+    """The optimum of 400 configurations within 60 trials, in at least 8 of 10 studies (chance: 1.5 of 10)."""
+    space = Space(a=Int(0, 19), b=Int(0, 19))
+    found = 0
+    for seed in range(10):
+        history = drive(
+            DensitySuggester(), begin(Problem(space, seed=seed)), 60, lambda c: (c["a"] - 13) ** 2 + (c["b"] - 6) ** 2
+        )
+        found += history.best is not None and history.best[1].loss == 0
+    assert found >= 8
+
+
+@pytest.mark.parametrize("name", ["branin", "hartmann6", "ackley5"])
+def test_better_than_random_search(name: str) -> None:
+    """Best of 50 trials, 20 seeds each: a one-sided rank test rejects "no better than random" at the 1 % level."""
+    formula = FORMULAS[name]
+    problem = [Problem(described_space(formula.space), seed=seed) for seed in range(20)]
+    best = {
+        type(suggester): [drive(suggester, begin(item), 50, formula.evaluate).best for item in problem]
+        for suggester in (DensitySuggester(), RandomSuggester())
+    }
+    losses = [[point[1].loss for point in runs if point is not None] for runs in best.values()]
+    assert mannwhitneyu(*losses, alternative="less").pvalue < 0.01
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"share": 0.0}, {"share": 1.0}, {"candidates": 0}, {"bandwidth": 0}, {"random_fraction": 1.5}, {"initial": 1}],
+)
+def test_impossible_settings_are_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(MethodError, match=f"{next(iter(setting))!r}.*must be"):
+        DensitySuggester(**setting)
