@@ -18,9 +18,11 @@ __all__ = [
     "cholesky",
     "cholesky_in_place",
     "grow",
+    "grow_inverse",
     "inverse_factor",
     "inverse_lower",
     "log_determinant",
+    "multiply_lower",
     "solve",
     "solve_lower",
     "solve_lower_transposed",
@@ -30,6 +32,8 @@ Array = NDArray[np.float64]
 
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """What is tried after 0, relative to the mean of the diagonal."""
+
+_SMALL = 128  # up to this size a copy costs less than clearing a triangle from Python
 
 
 def cholesky(matrix: Array, scale: float | None = None) -> Array:
@@ -46,6 +50,10 @@ def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
 
     Tries jitter 0 first, then the ladder. The upper triangle still holds the matrix after a failure, so no copy is kept.
     """
+    if len(matrix) <= _SMALL:
+        factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=0)
+        if info == 0 and np.isfinite(factor.diagonal().sum()):
+            return np.asarray(factor)
     diagonal = matrix.diagonal().copy()
     factor, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
     # LAPACK lets NaN and infinity through without complaint; both reach the diagonal of their row
@@ -105,6 +113,11 @@ def solve_lower_transposed(factor: Array, right: Array) -> Array:
     return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=1))
 
 
+def multiply_lower(lower: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
+    """L b or L^T b for b (n, F) and L lower triangular, at half the cost of a full product; b may be overwritten."""
+    return np.asarray(blas.dtrmm(1.0, lower, right, lower=1, trans_a=transposed, overwrite_b=overwrite))
+
+
 def inverse_lower(factor: Array) -> Array:
     """The lower triangle of K^-1, zero above the diagonal, Fortran ordered; the factor is kept."""
     inverse, _ = lapack.dpotri(factor, lower=1)
@@ -126,3 +139,13 @@ def grow(factor: Array, cross: Array, corner: Array) -> Array:
     grown[old:, :old] = below.T
     grown[old:, old:] = cholesky(corner - below.T @ below, float(corner.diagonal().mean()))
     return grown
+
+
+def grow_inverse(inverse: Array, grown: Array) -> Array:
+    """The inverse of a grown factor from that of the old: [[L, 0], [B, C]]^-1 = [[L^-1, 0], [-C^-1 B L^-1, C^-1]]."""
+    old = len(inverse)
+    whole = np.zeros_like(grown, order="F")
+    whole[:old, :old] = inverse
+    whole[old:, old:] = inverse_factor(np.asfortranarray(grown[old:, old:]))
+    whole[old:, :old] = -whole[old:, old:] @ (grown[old:, :old] @ inverse)
+    return whole

@@ -8,11 +8,11 @@ An author writes one function of r^2, the profile and its slope; length-scales, 
             decay = np.exp(-root)
             return (1.0 + root) * decay, -1.5 * decay
 
-All length-scale gradients come from one matrix product. With A = dK * slope and features z = x / l,
+All length-scale gradients come from one matrix product. With A = dK * slope, its row plus column sums a, and z = x / l,
 
-    d/dz_i = 2 sum_j (A_ij + A_ji) (z_i - z_j),        d/dl_k = -(1/l_k) sum_i z_ik d/dz_ik,
+    d/dl_k = -(2/l_k) sum_ij A_ij (z_ik - z_jk)^2 = -(2/l_k) (a . z_k^2 - 2 z_k^T A z_k)
+    d/dz_i = 2 sum_j (A_ij + A_ji) (z_i - z_j),    and d/dl_k = -(1/l_k) sum_i z_ik d/dz_ik when both are wanted (Euler).
 
-the second because r^2 only depends on x / l (Euler).
 Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 4. Length-scale prior: Hvarfner,
 Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions, 2024.
 """
@@ -83,8 +83,8 @@ class Stationary(Kernel):
         return changed
 
     def scaled(self, x: Array) -> Array:
-        """Features divided by their length-scales (n, f)."""
-        return self.features(x) / self._per_feature
+        """Features divided by their length-scales (n, f); centred, which keeps the cancellation in r^2 small."""
+        return (self.features(x) - 0.5) / self._per_feature
 
     @property
     def _per_feature(self) -> Array:
@@ -103,7 +103,14 @@ class Stationary(Kernel):
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         z = self.scaled(x)
         covariance, slope = self.profile_and_slope(_squared_distances(z, z))
-        return covariance, lambda d: self._pull_length_scales(z, _both_sides(z, d * slope))
+
+        def pull(d: Array) -> Array:
+            weights = d * slope
+            total = weights.sum(0) + weights.sum(1)
+            spread = total @ (z * z) - 2.0 * np.einsum("ij,ij->j", z, weights @ z)
+            return self._per_length_scale(-2.0 * spread)
+
+        return covariance, pull
 
     def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
         z = self.scaled(x)
@@ -111,7 +118,7 @@ class Stationary(Kernel):
 
         def pull(d: Array) -> tuple[Array, Array]:
             d_z = _both_sides(z, d * slope)
-            return self._pull_length_scales(z, d_z), self.features.pull(d_z / self._per_feature)
+            return self._per_length_scale(-np.einsum("ij,ij->j", z, d_z)), self.features.pull(d_z / self._per_feature)
 
         return covariance, pull
 
@@ -126,22 +133,20 @@ class Stationary(Kernel):
 
         return covariance, pull
 
-    def _pull_length_scales(self, z: Array, d_z: Array) -> Array:
-        per_column = -self.features.gather((z * d_z).sum(0)) / self._values
-        return per_column if self.ard else per_column.sum(keepdims=True)
+    def _per_length_scale(self, per_feature: Array) -> Array:
+        """Gradients with respect to log length-scales, one per feature, to those of the length-scales themselves."""
+        per_parameter = self.features.gather(per_feature) if self.ard else np.array([per_feature.sum()])
+        return per_parameter / self._values
 
 
 def _squared_distances(z1: Array, z2: Array) -> Array:
-    """|z1_i - z2_j|^2 (n, m) by one matrix product; centred first, which keeps the cancellation small."""
-    centre = z2.mean(0)
-    z1, same = z1 - centre, z1 is z2
-    z2 = z1 if same else z2 - centre
+    """|z1_i - z2_j|^2 (n, m) by one matrix product."""
     r2: Array = z1 @ (-2.0 * z2.T)
     r2 += np.einsum("ij,ij->i", z1, z1)[:, None]
     r2 += np.einsum("ij,ij->i", z2, z2)
-    if same:
-        np.fill_diagonal(r2, 0.0)
     np.maximum(r2, 0.0, out=r2)
+    if z1 is z2:
+        r2.ravel()[:: len(z1) + 1] = 0.0
     return r2
 
 
@@ -158,13 +163,13 @@ class Matern52(Stationary):
     def profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
         s = np.sqrt(5.0 * r2)
         decay = np.exp(-s)
-        slope = 1.0 + s
-        slope *= decay
-        r2 = r2 * (5.0 / 3.0)
-        r2 *= decay
-        r2 += slope
-        slope *= -5.0 / 6.0
-        return r2, slope
+        s += 1.0
+        s *= decay
+        decay *= r2
+        decay *= 5.0 / 3.0
+        decay += s
+        s *= -5.0 / 6.0
+        return decay, s
 
 
 class Matern32(Stationary):

@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
 
 from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.catalog import kernel_by_name
@@ -26,8 +25,10 @@ from scrimp.gp.cholesky import (
     cholesky,
     cholesky_in_place,
     grow,
+    grow_inverse,
     inverse_factor,
     log_determinant,
+    multiply_lower,
     solve_lower,
     solve_lower_transposed,
 )
@@ -142,7 +143,8 @@ class FittedGP(FittedSurrogate):
         return solve_lower_transposed(self.factor, self.whitened)
 
     @cached_property
-    def _inverse_factor(self) -> Array:
+    def inverse_factor(self) -> Array:
+        """L^-1: multiplying by it is faster than solving, and many candidates are asked about."""
         return inverse_factor(self.factor)
 
     @property
@@ -153,9 +155,9 @@ class FittedGP(FittedSurrogate):
         return float(-0.5 * (squares + log_determinant(self.factor) + size * np.log(2.0 * np.pi)))
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        cross = self.prior.covariance(self.observed.x, x)
-        mean = self.prior.mean(x)[:, None] + cross.T @ self.alpha
-        reduced = solve_lower(self.factor, cross)
+        cross = self.prior.covariance(x, self.observed.x)
+        mean = self.prior.mean(x)[:, None] + cross @ self.alpha
+        reduced = multiply_lower(self.inverse_factor, cross.T, overwrite=True)  # (n, m), in the memory of cross
         variance = self.prior.variance(x) - np.einsum("ij,ij->j", reduced, reduced)
         covariance = self.prior.covariance(x, x) - reduced.T @ reduced if joint else None
         return Posterior(mean, np.maximum(variance, 0.0), covariance)
@@ -166,11 +168,11 @@ class FittedGP(FittedSurrogate):
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         prior_mean, prior_variance, cross, pull_prior = self.prior.cross_and_pullback(x, self.observed.x)
         mean = prior_mean[:, None] + cross @ self.alpha
-        reduced = blas.dtrmm(1.0, self._inverse_factor, cross.T, lower=1)  # (n, m)
+        reduced = multiply_lower(self.inverse_factor, cross.T)  # (n, m)
         variance = prior_variance - np.einsum("ij,ij->j", reduced, reduced)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            solved = blas.dtrmm(1.0, self._inverse_factor, reduced, lower=1, trans_a=1).T
+            solved = multiply_lower(self.inverse_factor, reduced, transposed=True).T
             d_cross = d_mean @ self.alpha.T - 2.0 * d_variance[:, None] * solved
             return pull_prior(d_mean.sum(1), d_variance, d_cross)
 
@@ -186,7 +188,9 @@ class FittedGP(FittedSurrogate):
         residual = targets - self.prior.mean(data.x)[:, None] - below @ self.whitened
         added = solve_lower(inner, residual)
         whitened = np.concatenate([np.broadcast_to(self.whitened, (old, added.shape[1])), added])
-        return FittedGP(self.prior, self.noise, _joined(self.observed, data), factor, whitened, self.recorded)
+        grown = FittedGP(self.prior, self.noise, _joined(self.observed, data), factor, whitened, self.recorded)
+        grown.__dict__["inverse_factor"] = grow_inverse(self.inverse_factor, factor)
+        return grown
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         posterior = self.posterior(x, joint=True)
@@ -203,7 +207,7 @@ class FittedGP(FittedSurrogate):
 
         mean_i = y_i - alpha_i / K^-1_ii and variance_i = 1 / K^-1_ii less the observation's own noise.
         """
-        precision = np.einsum("ij,ij->j", self._inverse_factor, self._inverse_factor)
+        precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
         mean = _as_columns(self.observed.y) - self.alpha / precision[:, None]
         own = self.noise if self.observed.noise is None else self.noise + self.observed.noise
         return Posterior(mean, np.maximum(1.0 / precision - own, 0.0))

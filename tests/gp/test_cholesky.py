@@ -7,9 +7,11 @@ from scrimp.gp.cholesky import (
     cholesky,
     cholesky_in_place,
     grow,
+    grow_inverse,
     inverse_factor,
     inverse_lower,
     log_determinant,
+    multiply_lower,
     solve,
     solve_lower,
     solve_lower_transposed,
@@ -33,6 +35,8 @@ def test_factor_and_what_rests_on_it(size):
     np.testing.assert_allclose(solve(factor, right), np.linalg.solve(matrix, right), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(factor @ solve_lower(factor, right), right, atol=1e-9)
     np.testing.assert_allclose(factor.T @ solve_lower_transposed(factor, right), right, atol=1e-9)
+    np.testing.assert_allclose(multiply_lower(factor, right), factor @ right, atol=1e-9)
+    np.testing.assert_allclose(multiply_lower(factor, right, transposed=True), factor.T @ right, atol=1e-9)
     inverse = np.linalg.inv(matrix)
     np.testing.assert_allclose(inverse_lower(factor), np.tril(inverse), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(inverse_factor(factor) @ factor, np.eye(size), atol=1e-9)
@@ -45,6 +49,8 @@ def test_growth_equals_a_full_factorisation(size, added):
     grown = grow(cholesky(whole[:size, :size]), whole[:size, size:], whole[size:, size:])
     np.testing.assert_allclose(grown, np.linalg.cholesky(whole), rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(grown, np.tril(grown))
+    inverse = grow_inverse(inverse_factor(cholesky(whole[:size, :size])), grown)
+    np.testing.assert_allclose(inverse, np.linalg.inv(grown), rtol=1e-7, atol=1e-9)
 
 
 def test_growth_one_at_a_time_equals_a_full_factorisation():
@@ -94,7 +100,7 @@ def test_hopeless_matrices_are_refused():
 
 
 def test_in_place_reuses_memory():
-    matrix = np.asfortranarray(covariance(30))
+    matrix = np.asfortranarray(covariance(200))
     expected = np.linalg.cholesky(matrix)
     factor = cholesky_in_place(matrix)
     assert np.shares_memory(factor, matrix)
