@@ -90,7 +90,15 @@ def run_speed(make: MakePeer, method: str, size: int, repeats: int) -> dict[str,
         start = time.process_time()
         proposals.append(peer.ask())
         seconds.append(time.process_time() - start)
-    head = {"suite": "speed", "table": "speed", "task": "hartmann6", "method": method, "seed": 0, "size": size, "n": size}
+    head = {
+        "suite": "speed",
+        "table": "speed",
+        "task": "hartmann6",
+        "method": method,
+        "seed": 0,
+        "size": size,
+        "n": size,
+    }
     measured = {"ask_seconds": min(seconds), "ask_seconds_median": statistics.median(seconds), "repeats": repeats}
     return {**head, **measured, "proposals": proposals}
 

@@ -1,0 +1,49 @@
+"""The loop that peers run in: no scrimp needed, the same results as ours in shape, resumable."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from scrimp.bench.function_suite import run_function
+from scrimp.bench.results import cell_of, read_results
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+def run_random(*options: str) -> None:
+    """Random search as a peer; -S keeps the installed packages of this environment out, so scrimp cannot be imported."""
+    import numpy
+
+    code = (
+        "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]; "
+        "assert not __import__('importlib.util').util.find_spec('scrimp'); "
+        "sys.argv[1:3] = []; import peer_random; peer_random.main(peer_random.RandomSearch, ['random'])"
+    )
+    packages = str(Path(numpy.__file__).parents[1])
+    command = [sys.executable, "-S", "-c", code, str(FOLDER), packages, *options]
+    subprocess.run(command, check=True, cwd=FOLDER)
+
+
+def test_quality_has_the_shape_of_our_own_results(tmp_path: Path) -> None:
+    out = tmp_path / "peers.jsonl"
+    options = ["quality", "--out", str(out), "--functions", "mixed,failing,noisy", "--trials", "6"]
+    run_random(*options, "--seeds", "1")
+    first = out.read_text()
+    run_random(*options, "--seeds", "2")
+    assert out.read_text().startswith(first)  # what stands there is not run again
+    records = read_results(out)
+    assert [(record["task"], record["seed"]) for record in records] == [
+        (task, seed) for seed in (0, 1) for task in ("mixed", "failing", "noisy")
+    ]
+    for record in records:
+        own = run_function(cell_of(record))
+        assert set(own) - {"workers"} == set(record) and own["at"] == record["at"]
+
+
+def test_speed_keeps_its_proposals(tmp_path: Path) -> None:
+    out = tmp_path / "peers.jsonl"
+    run_random("speed", "--out", str(out), "--sizes", "5", "--repeats", "3")
+    (record,) = (json.loads(line) for line in out.read_text().splitlines())
+    assert record["n"] == 5 and len(record["proposals"]) == 4
+    assert 0 <= record["ask_seconds"] <= record["ask_seconds_median"]
