@@ -165,9 +165,10 @@ def _learn(climb: _Climb, moved: Array, change: Array) -> Array:
     direction and the next step is longer (Powell, "Algorithms for nonlinear constraints", 1978).
     """
     product, square = (moved * change).sum(axis=1), (change * change).sum(axis=1)
-    known = (product > 0.0) & climb.young
-    guess = _round(square / np.where(known, product, 1.0), moved.shape[1])
-    old = np.where(known[:, None, None], guess, climb.curvature)
+    first = climb.young & (product > 0.0)
+    old = climb.curvature
+    if first.any():
+        old = np.where(first[:, None, None], _round(square / np.where(first, product, 1.0), moved.shape[1]), old)
     image = (old @ moved[:, :, None])[:, :, 0]
     bend = np.maximum((moved * image).sum(axis=1), 1e-300)
     damping = np.where(product < 0.2 * bend, 0.8 * bend / np.maximum(bend - product, 1e-300), 1.0)[:, None]

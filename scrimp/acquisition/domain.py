@@ -20,7 +20,7 @@ from scrimp.errors import SpaceError
 from scrimp.gp.columns import Column
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["INACTIVE", "Condition", "Domain", "contains_rows"]
+__all__ = ["INACTIVE", "SAME", "Condition", "Domain", "contains_rows"]
 
 INACTIVE = 0.5
 """What a column holds while its conditions switch it off."""
@@ -145,17 +145,18 @@ class Domain:
         on = self.active(x)
         rows, owners = [x[:0]], [np.zeros(0, dtype=np.intp)]
         for j, column in enumerate(self.columns):
-            if column.values is None:
+            if column.values is None or not on[:, j].any():
                 continue
-            values = np.asarray(column.values)
-            for i in np.flatnonzero(on[:, j]):
-                others = values[_other_places(values, x[i, j], not column.ordered or len(values) <= exhaustive)]
-                if j in self.parents:
-                    others = np.repeat(others, 4)
-                moved = np.repeat(x[i : i + 1], len(others), axis=0)
-                moved[:, j] = others
-                rows.append(moved)
-                owners.append(np.full(len(others), i))
+            owner = np.flatnonzero(on[:, j])
+            here, there = _other_places(
+                np.asarray(column.values), x[owner, j], exhaustive if column.ordered else np.inf
+            )
+            repeats = 4 if j in self.parents else 1
+            owner, there = np.repeat(owner[here], repeats), np.repeat(there, repeats)
+            moved = x[owner]
+            moved[:, j] = there
+            rows.append(moved)
+            owners.append(owner)
         moved, owner = np.concatenate(rows), np.concatenate(owners)
         return (self._switch_off(self._switch_on(moved, on[owner], rng)) if self.conditions else moved), owner
 
@@ -213,16 +214,17 @@ def contains_rows(x: Array, known: Array) -> Mask:
     return found
 
 
-def _other_places(values: Array, current: float, all_of_them: bool) -> NDArray[np.intp]:
-    """Indices of the values to try instead of the current one."""
-    here, count = int(np.abs(values - current).argmin()), len(values)
-    if all_of_them:
-        places = np.arange(count)
+def _other_places(values: Array, current: Array, exhaustive: float) -> tuple[NDArray[np.intp], Array]:
+    """Values to try instead of the current ones (r,): the index of the current one, and the other value."""
+    place, count = np.abs(current[:, None] - values).argmin(axis=1)[:, None], len(values)
+    if count <= exhaustive:
+        targets = np.broadcast_to(np.arange(count), (len(current), count))
     else:
         steps = 2 ** np.arange(int(np.log2(count)) + 1)
-        places = np.unique(np.clip(here + np.concatenate([-steps, steps]), 0, count - 1))
-    others: NDArray[np.intp] = places[places != here]
-    return others
+        ends = np.broadcast_to([0, count - 1], (len(current), 2))
+        targets = np.concatenate([place - steps, place + steps, ends], axis=1)
+    here, which = np.nonzero((targets != place) & (targets >= 0) & (targets < count))
+    return here, values[targets[here, which]]
 
 
 @lru_cache(maxsize=16)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.ascent import AscentSettings, ascend
-from scrimp.acquisition.domain import Domain, contains_rows
+from scrimp.acquisition.domain import SAME, Domain, contains_rows
 from scrimp.surrogates.surrogate import Array
 
 __all__ = ["Found", "MaximizeSettings", "Search", "maximize"]
@@ -142,17 +142,21 @@ def _improve(
     x, values = climb(x)
     if domain.continuous.all():
         return x, values
+    rows = np.arange(len(x))
     for _ in range(terms.settings.cycles):
-        moved, owner = domain.moves(x, rng)
+        moved, owner = domain.moves(x[rows], rng)
         scores = score(moved)
         if terms.excluded is not None:
             scores = np.where(contains_rows(moved, terms.excluded), -np.inf, scores)
-        better = _best_move(scores, owner, values + terms.gain)
+        better = _best_move(scores, owner, values[rows] + terms.gain)
         if not better:
             break
-        rows = np.array(list(better))
+        rows = rows[list(better)]
         x[rows] = moved[list(better.values())]
         x[rows], values[rows] = climb(x[rows])
+        rows = np.intersect1d(
+            rows, np.argsort(-values)[: max(3, len(x) // 2)]
+        )  # those that lag behind stay where they are
     return x, values
 
 
@@ -168,9 +172,8 @@ def _best_move(scores: Array, owner: NDArray[np.intp], to_beat: Array) -> dict[i
 
 def _distinct(x: Array, scores: Array) -> Found:
     """Each row once, best first."""
-    order = [int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > -np.inf]
-    kept: list[int] = []
-    for i in order:
-        if not contains_rows(x[i : i + 1], x[kept])[0]:
-            kept.append(i)
-    return Found(x[kept], scores[kept])
+    order = np.argsort(-scores, kind="stable")
+    order = order[scores[order] > -np.inf]
+    x, scores = x[order], scores[order]
+    repeats = np.triu((np.abs(x[:, None] - x) <= SAME).all(axis=2), 1).any(axis=0)
+    return Found(x[~repeats], scores[~repeats])
