@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +117,15 @@ def replay(full: ScoreTable, method: str, seed: int, shares: Sequence[float]) ->
 def _spend(
     selector: Selector, progress: _Progress, full: ScoreTable, budget: int, rng: np.random.Generator
 ) -> Recommendation:
-    """Measure cells until the budget is spent or the method asks for none; whole checkpoints of stride may exceed it."""
+    """Measure cells until the budget is spent or the method asks for none; whole checkpoints of stride may exceed it.
+
+    A decision asks for a hundredth of the cells measured so far, at least one, as parallel evaluators would.
+    """
     whole = selector.method.name == "stride"
     while whole or int(progress.table.seen.sum()) < budget:
-        decision = _timed(progress, lambda: selector.decide(progress.table, [], rng, memory=progress.memory))
+        seen = int(progress.table.seen.sum())
+        count = len(progress.table.tasks) if whole else min(max(seen // 100, 1), budget - seen)
+        decision = _timed(progress, partial(selector.decide, progress.table, [], rng, count, progress.memory))
         if not decision.cells:
             break
         progress.decisions += 1
@@ -128,7 +134,7 @@ def _spend(
         for cell in decision.cells:
             scores[cell] = full.scores[cell]
         progress.table = replace(progress.table, scores=scores)
-    answer: Recommendation = _timed(progress, lambda: selector.recommend(progress.table, progress.memory))
+    answer: Recommendation = _timed(progress, partial(selector.recommend, progress.table, progress.memory))
     return answer
 
 

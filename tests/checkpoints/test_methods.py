@@ -1,0 +1,59 @@
+"""Start designs, names and positions."""
+
+import numpy as np
+import pytest
+
+from scrimp.checkpoints.methods import METHODS, find_method, positions, quarter_start, two_per_task
+from scrimp.checkpoints.score_table import ScoreTable
+from scrimp.errors import MethodError
+from scrimp.surrogates.task_grid_models import RowEffects, SharedCurve
+
+NAMES = ["kg", "ei", "ei-icm", "independent", "top-two", "random", "stride", "last"]
+
+
+def test_every_promised_name_exists():
+    assert sorted(METHODS) == sorted(NAMES)
+    assert find_method("auto") is METHODS["kg"]
+    with pytest.raises(MethodError, match="no method 'best' selects checkpoints; there are kg, ei"):
+        find_method("best")
+
+
+def test_a_quarter_of_the_tasks_gets_two_cells_far_apart():
+    table = ScoreTable.empty(list(range(50)), [f"t{j}" for j in range(40)])
+    cells = quarter_start(table, np.random.default_rng(0))
+    assert len(cells) == len(set(cells)) == 20
+    columns = [column for _, column in cells]
+    assert len(set(columns)) == 10
+    for first, second in zip(cells[::2], cells[1::2], strict=True):
+        assert first[1] == second[1]
+        assert 18 <= abs(first[0] - second[0]) <= 32
+    rows = np.sort([row for row, _ in cells])
+    assert np.diff(np.concatenate([[-1], rows, [50]])).max() <= 8
+
+
+def test_start_designs_of_tiny_tables():
+    one = ScoreTable.empty([1], ["a"])
+    assert quarter_start(one, np.random.default_rng(0)) == [(0, 0)]
+    assert two_per_task(one, np.random.default_rng(0)) == [(0, 0)]
+    two = ScoreTable.empty([1, 2], ["a"])
+    assert sorted(quarter_start(two, np.random.default_rng(0))) == [(0, 0), (1, 0)]
+
+
+def test_two_checkpoints_for_every_task_in_two_rounds():
+    table = ScoreTable.empty(list(range(9)), ["a", "b", "c"])
+    cells = two_per_task(table, np.random.default_rng(1))
+    assert sorted(column for _, column in cells[:3]) == [0, 1, 2]
+    assert len(set(cells)) == 6
+
+
+def test_positions_are_warped_steps_or_places():
+    table = ScoreTable.empty([400, 100, 900], ["a"])
+    assert positions(table, "sqrt").tolist() == [20.0, 10.0, 30.0]
+    assert positions(table, "rank").tolist() == [1.0, 0.0, 2.0]
+
+
+def test_rows_without_an_order_have_independent_effects():
+    ordered, loose = ScoreTable.empty([1, 2], ["a"]), ScoreTable.empty(["x", "y"], ["a"], ordered=False)
+    assert isinstance(METHODS["kg"].grid_model(ordered), SharedCurve)
+    assert isinstance(METHODS["kg"].grid_model(loose), RowEffects)
+    assert METHODS["stride"].grid_model(loose) is None

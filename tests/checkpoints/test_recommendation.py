@@ -1,0 +1,54 @@
+"""Losses by sampling, and answers with and without a model."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from scrimp.checkpoints.recommendation import losses, recommend_measured
+from scrimp.checkpoints.score_table import ScoreTable
+from scrimp.checkpoints.selector import Selector
+
+
+def test_losses_of_two_alternatives_equal_the_formula():
+    covariance = np.array([[0.5, 0.1], [0.1, 0.3]])
+    draws = losses(np.array([1.0, 0.8]), covariance, 0, np.random.default_rng(0), 200_000)
+    spread = np.sqrt(0.5 + 0.3 - 0.2)
+    u = -0.2 / spread
+    assert draws.mean() == pytest.approx(-0.2 * norm.cdf(u) + spread * norm.pdf(u), rel=0.02)
+    assert (draws <= 0.1).mean() == pytest.approx(norm.cdf(0.3 / spread), abs=0.005)
+
+
+def test_without_a_model_the_best_complete_row_is_taken():
+    table = ScoreTable.empty([10, 20, 30], ["a", "b"])
+    assert recommend_measured(table, 0.002).checkpoint == 30
+    table = table.with_scores([(10, "a", 0.5, None), (10, "b", 0.7, None), (20, "a", 0.9, None)])
+    answer = recommend_measured(table, 0.002)
+    assert answer.checkpoint == answer.underlying == 10
+    assert answer.expected_score == pytest.approx(0.6)
+    assert answer.runner_up is None
+    assert answer.expected_loss is None
+    better = table.with_score(20, "b", 0.4)
+    assert recommend_measured(better, 0.002).checkpoint == 20
+    assert recommend_measured(better, 0.002).runner_up == 10
+
+
+def test_a_complete_table_leaves_no_doubt(full_table):
+    table = full_table()
+    answer = Selector().recommend(table)
+    means = table.scores @ table.weights
+    assert answer.checkpoint == table.checkpoints[int(np.argmax(means))]
+    assert answer.runner_up == table.checkpoints[int(np.argsort(-means)[1])]
+    assert answer.expected_score == pytest.approx(means.max())
+    assert answer.standard_error == pytest.approx(0.0, abs=1e-9)
+    assert answer.expected_loss == pytest.approx(0.0, abs=1e-9)
+    assert answer.probability_best == 1.0
+    assert answer.spent == table.scores.size
+
+
+def test_doubt_shrinks_with_cells(full_table, partial_table):
+    full = full_table(size=20, tasks=10)
+    few, many = (Selector().recommend(partial_table(full, count)) for count in (15, 150))
+    assert few.expected_loss > many.expected_loss > 0.0
+    assert few.standard_error > many.standard_error > 0.0
+    assert 0.0 < few.probability_best < 1.0
+    assert many.probability_best > few.probability_best
