@@ -42,7 +42,13 @@ def test_every_variant_gives_valid_and_distinct_configurations(method: str) -> N
 
 @pytest.mark.parametrize(
     "settings",
-    [{"mcmc": True}, {"input_warping": True}, {"transform": "power"}, {"transform": "copula"}, {"incumbent": "observed"}],
+    [
+        {"mcmc": True},
+        {"input_warping": True},
+        {"transform": "power"},
+        {"transform": "copula"},
+        {"incumbent": "observed"},
+    ],
 )
 def test_model_settings_work(settings: dict[str, Any]) -> None:
     study = study_with(8, scrimp.Method("gp", **settings))

@@ -49,7 +49,9 @@ def test_rules_combine() -> None:
     assert satisfied((Seconds(50) & Trials(1)) | Trials(1), study)
 
 
-@pytest.mark.parametrize("make", [lambda: Trials(0), lambda: Seconds(-1), lambda: NoImprovement(0), lambda: Trials(True)])
+@pytest.mark.parametrize(
+    "make", [lambda: Trials(0), lambda: Seconds(-1), lambda: NoImprovement(0), lambda: Trials(True)]
+)
 def test_senseless_numbers_are_refused(make: object) -> None:
     assert callable(make)
     with pytest.raises(StudyError, match="positive number"):

@@ -1,0 +1,80 @@
+"""Reading commands: the JSON that programs rely on, tables for people, and nothing that a hostile name could do."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import scrimp
+from scrimp.cli.main import app
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path}/s.db"
+    space = scrimp.Space(x=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b"]))
+    study = scrimp.create_study("one", space, metric="error", method="random", storage=url, seed=0)
+    for value in (0.5, 0.2, 0.9):
+        study.tell(study.ask(), value)
+    study.tell(study.ask(), state="failed", message="CUDA out of memory\nlong traceback")
+    study.ask()
+    return url
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+
+
+def test_show_json_has_the_promised_form(storage: str) -> None:
+    record = json.loads(run("show", "one", "--storage", storage, "--json").stdout)
+    assert list(record) == ["name", "direction", "metric", "method", "best", "counts", "spent", "trials"]
+    assert (record["name"], record["direction"], record["metric"], record["method"]) == (
+        "one",
+        "minimize",
+        "error",
+        "random",
+    )
+    assert record["best"] == {
+        "trial": 1,
+        "params": record["trials"][1]["params"],
+        "value": 0.2,
+        "budget": 1.0,
+    }
+    assert record["counts"] == {"running": 1, "completed": 3, "failed": 1} and record["spent"] == 3.0
+    assert list(record["trials"][0]) == ["id", "status", "params", "value", "budget", "curve", "error"]
+    assert record["trials"][0]["curve"] == [[1.0, 0.5]]
+    assert record["trials"][3]["error"].startswith("CUDA out of memory")
+
+
+def test_show_for_people(storage: str) -> None:
+    text = run("show", "one", "--storage", storage).stdout
+    assert "best: error 0.2 at budget 1 (trial 1)" in text and "CUDA out of memory" in text
+    assert "long traceback" not in text
+
+
+def test_best_and_studies(storage: str) -> None:
+    assert json.loads(run("best", "one", "--storage", storage, "--json").stdout)["value"] == 0.2
+    (row,) = json.loads(run("studies", "--storage", storage, "--json").stdout)
+    assert row == {"name": "one", "method": "random", "trials": 5, "best": 0.2, "metric": "minimize error"}
+    assert "one\trandom\t5\t0.2" in run("studies", "--storage", storage).stdout
+
+
+def test_the_storage_variable_counts(storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIMP_STORAGE", storage)
+    assert json.loads(run("best", "one", "--json").stdout)["trial"] == 1
+
+
+def test_an_empty_storage_is_no_error(tmp_path: Path) -> None:
+    assert "no studies" in run("studies", "--storage", f"sqlite:///{tmp_path}/none.db").stdout
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    space = scrimp.Space(kind=scrimp.Categorical(["\x1b[2Jcleared", "[bold]loud"]))
+    study = scrimp.create_study("hostile [red]", space, method="random", storage=url, seed=0)
+    for _ in range(2):
+        study.tell(study.ask(), state="failed", message="\x1b]0;title\x07")
+    text = run("show", "hostile [red]", "--storage", url).stdout
+    assert "\x1b" not in text and "\x07" not in text and "[bold]loud" in text

@@ -1,0 +1,98 @@
+"""When models are refitted, on which data, and what is recorded."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.encoding.training_data import training_data
+from scrimp.history.events import Noted
+from scrimp.suggesters.bayesian import encoding_of
+from scrimp.suggesters.model_fitting import (
+    ModelSettings,
+    _fit_or_restore,
+    _subset,
+    fit_models,
+    length_scales,
+    loss_model,
+)
+from scrimp.surrogates.surrogate import Data
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
+
+
+def study_with(count: int, method: Any = "sobol", **settings: Any) -> scrimp.Study:
+    study = scrimp.create_study("s", SPACE, method=method, storage="memory://", seed=1, metric="loss", **settings)
+    for _ in range(count):
+        trial = study.ask()
+        x, y = trial.params["x"], trial.params["y"]
+        study.tell(trial, {"loss": np.sin(5 * x) + y, "size": x - 0.5, "price": 1.0 + x})
+    return study
+
+
+def fitted(study: scrimp.Study, settings: ModelSettings | None = None) -> Any:
+    encoding = encoding_of(SPACE)
+    rng = np.random.default_rng(0)
+    training = training_data(study.history, encoding)
+    return fit_models(study.history, training, encoding.columns, settings or ModelSettings(), rng)
+
+
+def test_every_model_the_problem_needs_is_fitted() -> None:
+    models = fitted(study_with(12, constraints={"size": scrimp.AtMost(0.0)}, cost="price"))
+    assert set(models.fitted) == {"loss", "constraint:size", "cost"}
+    assert models.feasible is not None and 0 < models.feasible.sum() < 12
+    row = np.array([[0.9, 0.5], [0.1, 0.5]])
+    violation = models.fitted["constraint:size"].posterior(row).mean[:, 0]
+    assert violation[0] > 0 > violation[1]  # zero stays the limit in the model's units
+    cost = models.fitted["cost"].target_units(models.fitted["cost"].posterior(row).mean[:, 0])
+    np.testing.assert_allclose(np.exp(cost), [1.9, 1.1], rtol=0.05)
+
+
+def test_refits_follow_a_geometric_schedule() -> None:
+    rng = np.random.default_rng(0)
+    model = loss_model(encoding_of(SPACE).columns, ModelSettings())
+    x = rng.random((120, 2))
+    data = Data(x, np.sin(5 * x[:, 0]) + x[:, 1])
+
+    def first(count: int) -> Data:
+        return Data(data.x[:count], data.y[:count])
+
+    _, record = _fit_or_restore(model, first(100), None, rng)
+    assert record["n"] == 100
+    restored, same = _fit_or_restore(model, first(104), record, rng)
+    assert same is record and len(restored.data) == 104
+    _, newer = _fit_or_restore(model, first(105), record, rng)
+    assert newer["n"] == 105
+    _, small = _fit_or_restore(model, first(21), {"n": 20, "state": record["state"]}, rng)
+    assert small["n"] == 21  # small data are fitted every time
+
+
+def test_the_record_is_a_note_and_the_next_fit_starts_there() -> None:
+    study = study_with(10, method="gp")
+    notes = [event.notes for event in study.history.events if isinstance(event, Noted) and "fit" in event.notes]
+    assert notes and notes[-1]["fit"]["loss"]["n"] == 9
+    assert fitted(study).notes["fit"]["loss"]["n"] == 10
+
+
+def test_a_record_of_another_model_is_not_used() -> None:
+    study = study_with(8, method="gp:kernel=rbf-noard")
+    models = fitted(study, ModelSettings(kernel="matern52-ard"))
+    assert len(length_scales(models.fitted["loss"], 2)) == 2
+
+
+def test_length_scales_are_bounded_and_broadcast() -> None:
+    models = fitted(study_with(10), ModelSettings(kernel="rbf-noard"))
+    scales = length_scales(models.fitted["loss"], 2)
+    assert scales.shape == (2,) and scales[0] == scales[1] and (0.01 <= scales).all() and (scales <= 2.0).all()
+
+
+@pytest.mark.parametrize("most", [10, 40])
+def test_the_subset_keeps_the_best_and_changes_little(most: int) -> None:
+    losses = np.random.default_rng(0).random(100)
+    kept = _subset(losses, most, seed=3)
+    assert len(kept) == most and (np.diff(kept) > 0).all()
+    assert set(np.argsort(losses)[: most // 4]) <= set(kept)
+    grown = _subset(np.append(losses, 0.5), most, seed=3)
+    assert len(set(kept) & set(grown)) >= most - 2
+    assert list(_subset(losses, 100, seed=3)) == list(range(100))

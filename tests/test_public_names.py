@@ -1,0 +1,62 @@
+"""The front door is small and guarded: what ``scrimp`` exports is listed here, sorted, and nowhere else."""
+
+import subprocess
+import sys
+
+import scrimp
+
+PUBLIC = [
+    "AtLeast",
+    "AtMost",
+    "Budget",
+    "Categorical",
+    "Constant",
+    "Float",
+    "Int",
+    "Method",
+    "NoImprovement",
+    "Ordinal",
+    "Pool",
+    "Result",
+    "RunContext",
+    "Seconds",
+    "Space",
+    "Study",
+    "TargetReached",
+    "Trial",
+    "Trials",
+    "create_study",
+    "delete_study",
+    "errors",
+    "load_study",
+    "maximize",
+    "minimize",
+    "studies",
+]
+
+
+def test_exported_names_are_exactly_these() -> None:
+    assert sorted(scrimp.__all__) == PUBLIC
+    assert scrimp.__all__ == sorted(scrimp.__all__)
+
+
+def test_every_exported_name_exists_and_says_what_it_is() -> None:
+    for name in PUBLIC:
+        assert getattr(scrimp, name).__doc__, f"scrimp.{name} has no docstring"
+
+
+def test_nothing_else_is_in_sight() -> None:
+    """Whatever else lies in the namespace is a folder of the package or starts with an underscore."""
+    script = (
+        "import scrimp, types; print(sorted(name for name, value in vars(scrimp).items()"
+        " if not name.startswith('_') and not isinstance(value, types.ModuleType) and name not in scrimp.__all__))"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "['Any']"
+
+
+def test_plots_are_loaded_when_they_are_used() -> None:
+    script = (
+        "import sys, scrimp; assert 'plotly' not in sys.modules; scrimp.plots; assert callable(scrimp.plots.surrogate)"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

@@ -1,0 +1,105 @@
+"""What the next decision is, and which events record it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.errors import ConfigError, ScrimpError
+from scrimp.history.events import BudgetGranted, Enqueued, Lost, Noted, Reported, StudyChanged, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.policies.policy import Action, Decision, Finish, Policy, Resume, Start, Wait
+from scrimp.tuning.decisions import decision_events, next_decision, room_for_trials
+
+PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 9))
+
+
+@dataclass(frozen=True)
+class Always(Policy):
+    """The same action whatever happened."""
+
+    action: Action
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        return Decision(self.action, {"scores": np.array([1.0, 2.0]), "best": np.float64(0.5)})
+
+
+START = Always(Start({"x": 0.5}, 3.0, {"bracket": 1}, reason="promising"))
+
+
+def history_of(*events: Any) -> History:
+    return History.of(
+        [StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "random", "settings": {}}), *events]
+    )
+
+
+def added(number: int) -> list[Any]:
+    return [
+        Noted(decision=number, seen=1),
+        TrialAdded(trial=number, config={"x": 0.1 * number}),
+        BudgetGranted(trial=number, budget=3.0, worker="w"),
+    ]
+
+
+def test_a_start_is_recorded_as_one_batch() -> None:
+    history = history_of(*added(0))
+    events = decision_events(history, next_decision(START, history), "me", 12.5)
+    noted, trial, grant = events
+    assert isinstance(noted, Noted) and (noted.decision, noted.seen, noted.time) == (1, 4, 12.5)
+    assert noted.notes == {"scores": [1.0, 2.0], "best": 0.5, "reason": "promising"}  # plain JSON values
+    assert isinstance(trial, TrialAdded) and (trial.trial, trial.config, trial.tag) == (1, {"x": 0.5}, {"bracket": 1})
+    assert isinstance(grant, BudgetGranted) and (grant.budget, grant.attempt, grant.worker) == (3.0, 1, "me")
+
+
+def test_a_resume_is_a_new_attempt() -> None:
+    history = history_of(*added(0), Reported(trial=0, step=3.0, metrics={"value": 1.0}))
+    noted, grant = decision_events(history, next_decision(Always(Resume(0, 27.0)), history), "me", 0.0)
+    assert isinstance(grant, BudgetGranted) and (grant.trial, grant.budget, grant.attempt) == (
+        0,
+        9.0,
+        2,
+    )  # not beyond the maximum
+    assert isinstance(noted, Noted) and noted.decision == 1
+
+
+def test_a_lost_trial_comes_first() -> None:
+    history = history_of(*added(0), Lost(trial=0))
+    action = next_decision(START, history).action
+    assert isinstance(action, Resume) and (action.trial, action.budget) == (0, 3.0)
+
+
+def test_the_queue_takes_the_place_of_the_policys_own_configuration() -> None:
+    history = history_of(Enqueued(config={"x": 0.9}))
+    decision = next_decision(START, history)
+    assert isinstance(decision.action, Start) and decision.action.config == {"x": 0.9} and decision.action.budget == 3.0
+    events = decision_events(history, decision, "", 0.0)
+    assert isinstance(events[1], TrialAdded) and events[1].enqueued
+    assert not history.with_events(events).queue
+
+
+def test_nothing_is_added_beyond_the_total() -> None:
+    history = history_of(StudyChanged(totals={"n_trials": 1}), *added(0))
+    assert not room_for_trials(history)
+    assert isinstance(next_decision(START, history).action, Wait)
+    done = history.with_events([Reported(trial=0, step=9.0, metrics={"value": 1.0})])
+    assert isinstance(next_decision(START, done).action, Finish)
+
+
+def test_a_spent_budget_ends_the_study() -> None:
+    history = history_of(
+        StudyChanged(totals={"budget": 3}), *added(0), Reported(trial=0, step=3.0, metrics={"value": 1.0})
+    )
+    assert isinstance(next_decision(START, history).action, Finish)
+
+
+def test_a_policy_cannot_smuggle_in_a_bad_configuration() -> None:
+    with pytest.raises(ConfigError, match="x"):
+        next_decision(Always(Start({"x": 7.0}, 1.0)), history_of())
+
+
+def test_waiting_is_not_recorded() -> None:
+    with pytest.raises(ScrimpError, match="only Start and Resume"):
+        decision_events(history_of(), Decision(Wait()), "", 0.0)

@@ -1,0 +1,104 @@
+"""Log and history in step, conflicts, and trials of vanished workers."""
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.history.events import Enqueued, StudyCreated
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Trial
+from scrimp.policies.policy import Decision, Policy, Start, Wait
+from scrimp.storage.memory import MemoryStorage
+from scrimp.storage.store import EventStore, Lease
+from scrimp.tuning.ledger import MOST_ATTEMPTS, Ledger
+
+
+class Halves(Policy):
+    """Starts x = 1 / (number of trials + 1)."""
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        return Decision(Start({"x": 1.0 / (len(history.trials) + 1)}, 1.0))
+
+
+@pytest.fixture
+def store() -> EventStore:
+    problem = Problem(scrimp.Space(x=scrimp.Float(0, 1)))
+    return MemoryStorage().create(
+        "s", [StudyCreated(name="s", problem=problem.to_json(), method={"name": "x", "settings": {}})]
+    )
+
+
+def clock() -> float:
+    return 5.0
+
+
+def taken(ledger: Ledger) -> Trial:
+    trial = ledger.take(Halves(), "w")
+    assert isinstance(trial, Trial)
+    return trial
+
+
+def test_two_ledgers_see_each_other(store: EventStore) -> None:
+    first, second = Ledger(store, clock), Ledger(store, clock)
+    assert taken(first).id == 0
+    assert taken(second).id == 1
+    assert second.history.length == 7 and first.history.length == 4
+    assert first.refresh().length == 7
+    assert [trial.config["x"] for trial in first.history.trials] == [1.0, 0.5]
+
+
+def test_a_conflict_is_decided_anew(store: EventStore) -> None:
+    first, second = Ledger(store, clock), Ledger(store, clock)
+
+    class Slow(Policy):
+        """Somebody else decides while it thinks, the first time."""
+
+        def decide(self, history: History, rng: np.random.Generator) -> Decision:
+            if len(history.trials) == 0:
+                taken(second)
+            return Halves().decide(history, rng)
+
+    trial = first.take(Slow(), "w")
+    assert isinstance(trial, Trial) and trial.id == 1 and trial.config == {"x": 0.5}
+    assert first.history.decisions == 2
+
+
+def test_append_takes_in_what_came_between(store: EventStore) -> None:
+    first, second = Ledger(store, clock), Ledger(store, clock)
+    second.append([Enqueued(config={"x": 0.1})])
+    history = first.append([Enqueued(config={"x": 0.2})])
+    assert list(history.queue) == [{"x": 0.1}, {"x": 0.2}]
+
+
+def test_reasons_for_having_no_trial_are_passed_on(store: EventStore) -> None:
+    class Waiting(Policy):
+        def decide(self, history: History, rng: np.random.Generator) -> Decision:
+            return Decision(Wait("later"))
+
+    assert Ledger(store, clock).take(Waiting(), "w") == Wait("later")
+
+
+def test_trials_of_vanished_workers_are_released_and_at_last_failed(store: EventStore) -> None:
+    ledger = Ledger(store, clock)
+    trial = taken(ledger)
+    ledger.hold(trial, 60.0)
+    ledger.reclaim()
+    assert ledger.history.trials[0].status == "running"  # this process lives
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        store.lease(Lease(0, attempt, "w", "elsewhere", 1, -1.0))
+        ledger.reclaim()
+        expected = "stale" if attempt < MOST_ATTEMPTS else "failed"
+        assert ledger.history.trials[0].status == expected
+        if expected == "stale":
+            assert taken(ledger).attempt == attempt + 1
+    assert "vanished 3 times" in ledger.history.trials[0].message
+    assert store.leases() == []
+
+
+def test_a_trial_can_be_handed_back(store: EventStore) -> None:
+    ledger = Ledger(store, clock)
+    trial = taken(ledger)
+    ledger.hold(trial, 60.0)
+    ledger.give_up(trial, "interrupted")
+    assert ledger.history.trials[0].status == "stale" and store.leases() == []

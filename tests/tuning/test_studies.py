@@ -1,0 +1,95 @@
+"""Creating, loading, listing and deleting; the questions that are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.errors import MethodError, ScrimpError, SpaceError, StorageError, StudyError
+from scrimp.tuning.studies import _checkpoint_root, storage_at
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"space": {"x": (0, 1)}}, StudyError, "scrimp.Space"),
+        ({"direction": "down"}, StudyError, "'down'"),
+        ({"metric": ""}, StudyError, "metric is ''"),
+        ({"seed": -1}, StudyError, "seed is -1"),
+        ({"seed": 1.5}, StudyError, "seed is 1.5"),
+        ({"constraints": {"m": 16}}, StudyError, "AtMost"),
+        ({"constraints": {"m": scrimp.AtMost(float("nan"))}}, StudyError, "nan"),
+        ({"method": "gaussian"}, MethodError, "gaussian"),
+        ({"method": "gp:krnel=rbf-ard"}, MethodError, "krnel"),
+        ({"storage": "scrimp.db"}, StorageError, "sqlite:///scrimp.db"),
+        ({"storage": "mongodb://host/db"}, StorageError, "mongodb"),
+        ({"storage": "sqlite://"}, StorageError, "names no file"),
+        ({"storage": "sqlite:///missing/folder/s.db"}, StorageError, "folder"),
+        ({"name": ""}, StudyError, "name"),
+        ({"name": "a\x00b"}, StudyError, "name"),
+        ({"name": "x" * 500}, StudyError, "name"),
+        ({"name": 7}, StudyError, "7"),
+    ],
+)
+def test_what_cannot_be_created_is_refused_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], kind: type[ScrimpError], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments: dict[str, Any] = {"name": "s", "space": SPACE, "storage": "memory://", "method": "random"} | change
+    name, space = arguments.pop("name"), arguments.pop("space")
+    with pytest.raises(kind, match=words):
+        scrimp.create_study(name, space, **arguments)
+    assert list(tmp_path.iterdir()) == []  # nothing was left behind
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [("epoch", 10, 1), ("epoch", 0, 5), ("epoch", 1, float("inf")), ("", 1, 5), ("epoch", True, 5)],
+)
+def test_senseless_budgets_are_refused(budget: tuple[Any, ...]) -> None:
+    with pytest.raises(StudyError, match="budget"):
+        scrimp.Budget(*budget)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("dear diary " * 500)
+    with pytest.raises(StorageError, match=r"notes\.txt"):
+        scrimp.create_study("s", SPACE, storage=f"sqlite:///{tmp_path}/notes.txt", method="random")
+    assert (tmp_path / "notes.txt").read_text().startswith("dear diary")
+
+
+def test_an_unknown_study_names_its_neighbours(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    scrimp.create_study("digits", SPACE, storage=url, method="random")
+    with pytest.raises(StudyError, match="digits"):
+        scrimp.load_study("digit", storage=url)
+
+
+def test_the_default_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCRIMP_STORAGE", raising=False)
+    scrimp.create_study("here", SPACE, method="random")
+    assert (tmp_path / "scrimp.db").exists()
+    monkeypatch.setenv("SCRIMP_STORAGE", f"sqlite:///{tmp_path}/other.db")
+    scrimp.create_study("there", SPACE, method="random")
+    assert scrimp.studies() == ["there"]
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "..", "nul\n", "x" * 190, "ünï"])
+def test_checkpoint_folders_cannot_leave_their_parent(tmp_path: Path, name: str) -> None:
+    storage = storage_at(f"sqlite:///{tmp_path}/s.db")
+    root = _checkpoint_root(storage, name)()
+    assert root.parent == tmp_path / "s-checkpoints" and len(root.name) < 100
+
+
+def test_distinct_names_have_distinct_folders(tmp_path: Path) -> None:
+    storage = storage_at(f"sqlite:///{tmp_path}/s.db")
+    assert len({_checkpoint_root(storage, name)() for name in ("a/b", "a-b", "a b")}) == 3
+
+
+def test_a_bad_space_is_a_space_error() -> None:
+    with pytest.raises(SpaceError, match="low is 1.0"):
+        scrimp.Space(lr=scrimp.Float(1.0, 0.1))

@@ -1,0 +1,158 @@
+"""The loop with a policy and an executor made for the purpose."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import scrimp
+from scrimp.executors.clock import Clock
+from scrimp.executors.executor import Assignment, Deliver, Executor
+from scrimp.history.events import Event, Reported, StudyCreated
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Verdict, Wait
+from scrimp.storage.memory import MemoryStorage
+from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.stopping import Trials
+from scrimp.tuning.tuner import Tuner, TunerSettings, checkpoint_folder
+
+PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 4))
+
+
+class Scripted(Policy):
+    """Starts three trials with one epoch each, then takes the first to the end; stops the third at its first report."""
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        if len(history.trials) < 3:
+            return Decision(Start({"x": 0.1 * len(history.trials)}, 2.0))
+        first = history.trials[0]
+        if first.status == "paused":
+            return Decision(Resume(0, 4.0))
+        return Decision(Finish() if first.status == "completed" else Wait())
+
+    def review(self, history: History, trial: int) -> Verdict:
+        return Verdict.STOP if trial == 2 else Verdict.CONTINUE
+
+
+class Stepwise(Executor):
+    """Two slots; every ``wait`` lets each running trial do one epoch."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.running: dict[int, tuple[Assignment, float]] = {}
+        self.assignments: list[Assignment] = []
+        self.closed = 0
+
+    slots = 2  # type: ignore[assignment]
+
+    @property
+    def busy(self) -> int:
+        return len(self.running)
+
+    @property
+    def clock(self) -> Clock:
+        return lambda: self.time
+
+    def start(self, assignment: Assignment) -> None:
+        self.assignments.append(assignment)
+        self.running[assignment.trial] = (assignment, assignment.begin)
+
+    def stop(self, trial: int) -> None:
+        self.running.pop(trial, None)
+
+    def wait(self, deliver: Deliver) -> None:
+        self.time += 1.0
+        for number, (assignment, done) in list(self.running.items()):
+            self.running[number] = (assignment, done + 1)
+            metrics: dict[str, float | None] = {"value": 1.0 / (done + 1)}
+            report = Reported(trial=number, step=done + 1, metrics=metrics, attempt=assignment.attempt, time=self.time)
+            deliver([report])
+            if done + 1 >= assignment.end:
+                self.running.pop(number, None)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def ledger() -> Ledger:
+    created = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "x", "settings": {}})
+    return Ledger(MemoryStorage().create("s", [created]), lambda: 0.0)
+
+
+def run(settings: TunerSettings | None = None, policy: Policy | None = None) -> tuple[History, Stepwise]:
+    executor, book = Stepwise(), ledger()
+    Tuner(book, policy or Scripted(), executor, settings or TunerSettings()).run()
+    return book.history, executor
+
+
+def test_trials_are_started_paused_resumed_stopped_and_completed() -> None:
+    history, executor = run()
+    assert [trial.status for trial in history.trials] == ["completed", "paused", "stopped"]
+    assert [(a.trial, a.attempt, a.begin, a.end) for a in executor.assignments] == [
+        (0, 1, 0.0, 2.0),
+        (1, 1, 0.0, 2.0),
+        (2, 1, 0.0, 2.0),
+        (0, 2, 2.0, 4.0),
+    ]
+    assert [point.step for point in history.trials[0].curve] == [1, 2, 3, 4]
+    assert len(history.trials[2].curve) == 1 and "scheduler at 1" in history.trials[2].message
+    assert executor.closed == 1
+
+
+def test_stop_rules_end_the_loop_but_let_running_trials_finish() -> None:
+    history, executor = run(TunerSettings(until=Trials(1)))
+    assert history.counts["running"] == 0 and executor.busy == 0
+
+
+def test_observers_and_callbacks_see_what_happened(tmp_path: Path) -> None:
+    lengths: list[int] = []
+    finished: list[int] = []
+    settings = TunerSettings(
+        observe=lambda history: lengths.append(history.length),
+        finished=lambda trial: finished.append(trial.id),
+        checkpoints=tmp_path,
+    )
+    _, executor = run(settings)
+    assert lengths == sorted(lengths) and finished == [2, 0]
+    assert executor.assignments[1].checkpoint_dir == checkpoint_folder(tmp_path, 1) == tmp_path / "trial-000001"
+
+
+def test_what_was_running_is_handed_back_when_something_breaks() -> None:
+    class Breaking(Stepwise):
+        def wait(self, deliver: Deliver) -> None:
+            raise KeyboardInterrupt
+
+    executor, book = Breaking(), ledger()
+    with contextlib.suppress(KeyboardInterrupt):
+        Tuner(book, Scripted(), executor, TunerSettings()).run()
+    assert [trial.status for trial in book.history.trials] == ["stale", "stale"]
+    assert executor.closed == 1 and book.store.leases() == []
+
+
+def test_reports_are_judged_at_their_place_in_the_log() -> None:
+    """Another process appends between our report and our reading: the review sees the history up to the report only."""
+    lengths: list[tuple[int, int]] = []
+
+    class Watching(Scripted):
+        def review(self, history: History, trial: int) -> Verdict:
+            lengths.append((history.length, len(history.trials[trial].curve)))
+            assert isinstance(history.events[-1], Reported) and history.events[-1].trial == trial
+            return Verdict.CONTINUE
+
+    class Batched(Stepwise):
+        def wait(self, deliver: Deliver) -> None:
+            together: list[Event] = []
+
+            def collect(events: Sequence[Event]) -> None:
+                together.extend(events)
+
+            super().wait(collect)
+            deliver(together)
+
+    executor, book = Batched(), ledger()
+    policy: Any = Watching()
+    Tuner(book, policy, executor, TunerSettings()).run()
+    assert lengths
