@@ -36,10 +36,9 @@ from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.density import Bandwidth, DensityRatio, kernel_density
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["DensitySuggester", "Ranking", "rank_trials"]
+__all__ = ["DensitySuggester", "Ranking", "encode_existing", "rank_trials"]
 
 MOST = 1000  # trials in the densities; beyond it a random part of the bad ones is left out
-ROUNDS = (1, 4, 16)  # how many times the candidates are drawn, until one is new
 
 
 @dataclass(frozen=True)
@@ -94,15 +93,11 @@ class DensitySuggester(Suggester):
         """The candidate with the largest ratio that is new, or a random one; none when nothing is left."""
         encoding = _encoding(known.space)
         ratio = self._ratio(known, ranking, taken, rng)
-        for times in ROUNDS:
-            configs = encoding.decode(ratio.good.sample(times * self.candidates, rng))
-            rows = _rows(encoding, configs)
-            order = np.argsort(-ratio(rows), kind="stable")
-            if isinstance(known.space, Pool):
-                return nearest_fresh(known, encoding.encode([configs[order[0]]]), taken)
-            if found := known.fresh((configs[place] for place in order), 1, taken):
-                return found
-        return draw_fresh(known, 1, rng, taken)
+        configs = encoding.decode(ratio.good.sample(self.candidates, rng))
+        order = np.argsort(-ratio(encode_existing(encoding, configs)), kind="stable")
+        if isinstance(known.space, Pool):
+            return nearest_fresh(known, encoding.encode([configs[order[0]]]), taken)
+        return known.fresh((configs[place] for place in order), 1, taken) or draw_fresh(known, 1, rng, taken)
 
     def _ratio(
         self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator
@@ -118,8 +113,8 @@ class DensitySuggester(Suggester):
         weights = np.log(len(good) + 0.5) - np.log(np.arange(1, len(good) + 1))
         bandwidth = Bandwidth(self.bandwidth)
         return DensityRatio(
-            kernel_density(encoding.columns, _rows(encoding, good), weights, bandwidth),
-            kernel_density(encoding.columns, _rows(encoding, bad), None, bandwidth),
+            kernel_density(encoding.columns, encode_existing(encoding, good), weights, bandwidth),
+            kernel_density(encoding.columns, encode_existing(encoding, bad), None, bandwidth),
         )
 
 
@@ -129,7 +124,7 @@ def _encoding(space: Space) -> Encoding:
     return Encoding(Space(space.parameters))
 
 
-def _rows(encoding: Encoding, configs: Sequence[Config]) -> Array:
+def encode_existing(encoding: Encoding, configs: Sequence[Config]) -> Array:
     """Encoded configurations (n, d), with NaN where a parameter does not exist."""
     x = encoding.encode(configs) if configs else np.empty((0, encoding.dimension))
     if encoding.space.conditions.allowed:
