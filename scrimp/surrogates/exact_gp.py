@@ -48,8 +48,8 @@ NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0))
 class ExactGP(Surrogate):
     """A Gaussian process with a learned noise variance, fitted by maximum a posteriori.
 
-    ``Data.noise`` is added to the learned variance. A fit that is handed a ``start`` searches from there alone until the data
-    have grown by half since several starts were last tried; small data are searched from every start each time.
+    ``Data.noise`` is added to the learned variance. A fit that is handed a ``start`` searches from there alone, until the
+    data have grown by half since several starts were last tried ("explored" in the state).
     """
 
     prior: Prior
@@ -68,7 +68,7 @@ class ExactGP(Surrogate):
 
     def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedGP":
         posterior = self.hyperparameter_posterior(data)
-        recorded = None if start is None else self.vector.from_json(start["parameters"])
+        recorded = None if start is None else self.vector.from_json(start.get("parameters", {}))
         explored = 0 if start is None or recorded is None else int(start["explored"])
         starts = [] if recorded is None else [recorded]
         if len(data) >= 1.5 * explored:
@@ -78,11 +78,13 @@ class ExactGP(Surrogate):
         return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedGP":
-        values = self.vector.from_json(state["parameters"])
+        named = state.get("parameters", {})
+        values = self.vector.from_json(named)
         if values is None:
             raise StudyError(
-                f"the recorded fit has parameters {sorted(state['parameters'])} where this model has "
-                f"{self.vector.to_json(self.vector.initial)}; the space or the kernel changed since: fit anew"
+                f"the recorded fit has parameters { {name: len(part) for name, part in named.items()} } where this model has "
+                f"{ {parameter.name: parameter.size for parameter in self.vector.parameters} }; the space or the kernel "
+                "changed since: fit anew"
             )
         return self._fitted(data, values, int(state["explored"]))
 

@@ -32,7 +32,9 @@ class PosteriorEnsemble(Surrogate):
 
     def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedEnsemble":
         posterior, vector = self.model.hyperparameter_posterior(data), self.model.vector
-        begin = self.model.fit(data, rng).state if start is None else start["members"][-1]
+        recorded = None if start is None else vector.from_json(start["members"][-1]["parameters"])
+        begin = vector.from_json(self.model.fit(data, rng).state["parameters"]) if recorded is None else recorded
+        assert begin is not None
         lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
 
         def log_density(coordinates: Array) -> float:
@@ -44,8 +46,7 @@ class PosteriorEnsemble(Surrogate):
             except NumericalError:
                 return -np.inf
 
-        first = vector.from_json(begin["parameters"])
-        chain = slice_sample(log_density, vector.encode(vector.initial if first is None else first), rng, self.sampling)
+        chain = slice_sample(log_density, vector.encode(begin), rng, self.sampling)
         states = [{"parameters": vector.to_json(vector.decode(point)), "explored": len(data)} for point in chain]
         return self.restore(data, {"members": states})
 
@@ -85,6 +86,9 @@ class FittedEnsemble(FittedSurrogate):
             return np.asarray(np.mean(gradients, axis=0), dtype=np.float64)
 
         return posterior, pull
+
+    def mean(self, x: Array) -> Array:
+        return np.asarray(np.mean([model.mean(x) for model in self.models], axis=0), dtype=np.float64)
 
     def condition(self, data: Data) -> "FittedEnsemble":
         return FittedEnsemble(tuple(model.condition(data) for model in self.models))

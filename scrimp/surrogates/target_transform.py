@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
+from scrimp.errors import StudyError
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
 __all__ = [
@@ -81,11 +82,16 @@ class Transformed(Surrogate):
             known = step.learn(data.y.reshape(-1))
             data = _applied(known, data)
             learned.append(known)
-        fitted = self.inner.fit(data, rng, None if start is None else start["inner"])
+        fitted = self.inner.fit(data, rng, None if start is None else start.get("inner"))
         return FittedTransformed(fitted, tuple(learned))
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedTransformed":
-        learned = tuple(step.recall(known) for step, known in zip(self.steps, state["steps"], strict=True))
+        recorded = state.get("steps", ())
+        if len(recorded) != len(self.steps):
+            raise StudyError(
+                f"the recorded fit has {len(recorded)} target steps where this model has {len(self.steps)}: fit anew"
+            )
+        learned = tuple(step.recall(known) for step, known in zip(self.steps, recorded, strict=True))
         for known in learned:
             data = _applied(known, data)
         return FittedTransformed(self.inner.restore(data, state["inner"]), learned)

@@ -1,10 +1,13 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
-from scrimp.gp.kernel import OnColumns, Scaled
-from scrimp.gp.priors import ParameterVector
+from scrimp.gp.kernel import Kernel, OnColumns, Scaled
+from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
 from scrimp.gp.stationary import RBF, Matern32, Matern52
+from scrimp.gp.warping import Warped
 from scrimp.testing.kernels import KernelContract
 
 
@@ -36,6 +39,56 @@ class TestProductOverDifferentColumns(KernelContract):
     @pytest.fixture
     def kernel(self, columns):
         return OnColumns(Matern52(columns[:2]), (0, 1)) * OnColumns(Scaled(RBF(columns[2:])), (2, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Kernel):
+    """k(x, x') = v x . x', written to the contract alone: the defaults have to supply the rest."""
+
+    variance: float = 1.0
+
+    @property
+    def parameters(self):
+        return (Parameter("variance", LogNormal(0.0, 1.0), bounds=(0.01, 100.0), initial=1.0),)
+
+    @property
+    def values(self):
+        return np.array([self.variance])
+
+    def with_values(self, values):
+        return Linear(float(values[0]))
+
+    def __call__(self, x1, x2):
+        return self.variance * x1 @ x2.T
+
+    def diagonal(self, x):
+        return self.variance * (x * x).sum(1)
+
+    def value_and_pullback(self, x):
+        return self(x, x), lambda d: np.array([(d * (x @ x.T)).sum()])
+
+    def cross_and_pullback(self, x1, x2):
+        return self(x1, x2), lambda d: self.variance * d @ x2
+
+
+class TestWrittenToTheContractAlone(KernelContract):
+    @pytest.fixture
+    def columns(self):
+        return (Column(),) * 3
+
+    @pytest.fixture
+    def kernel(self):
+        return Linear()
+
+
+class TestNotStationaryParts(KernelContract):
+    @pytest.fixture
+    def columns(self):
+        return (Column(),) * 4
+
+    @pytest.fixture
+    def kernel(self, columns):
+        return Warped(Scaled(OnColumns(Linear(), (1, 3)) * Matern52(columns) + Linear()), columns)
 
 
 def test_names_are_told_apart_only_where_they_clash():

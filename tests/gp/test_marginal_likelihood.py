@@ -94,6 +94,18 @@ def test_loose_tolerance_costs_little():
     assert posterior.log_density(loose) > posterior.log_density(tight) - 0.05
 
 
+def test_starts_race_on_some_rows_and_the_winner_is_finished_on_all():
+    posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED, known=True)
+    starts = [drawn(posterior, seed) for seed in range(3)]
+    raced = maximum_a_posteriori(posterior, starts, SearchSettings(rows=15, tolerance=1e-6))
+    value = posterior.log_density(raced)
+    whole = maximum_a_posteriori(posterior, starts, SearchSettings(tolerance=1e-6))
+    assert value > posterior.log_density(whole) - 1.0
+    assert value >= max(posterior.log_density(start) for start in starts)
+    some = posterior.with_rows(np.array([3, 5]))
+    assert some.x.shape == (2, 4) and some.known_noise.shape == (2,)
+
+
 def test_impossible_data_keep_the_first_start():
     posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED)
     broken = HyperparameterPosterior(posterior.prior, NOISE, posterior.x * np.nan, posterior.y)

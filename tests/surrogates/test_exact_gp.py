@@ -5,7 +5,7 @@ from sklearn.gaussian_process import kernels as peer
 
 from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.columns import Column
-from scrimp.gp.kernel import Scaled
+from scrimp.gp.kernel import Kernel, OnColumns, Scaled
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped
@@ -14,6 +14,28 @@ from scrimp.surrogates.surrogate import Data
 from scrimp.testing.surrogates import SurrogateContract
 
 THREE = (Column(),) * 3
+
+
+class Rising(Kernel):
+    """k(x, x') = (1 + x)(1 + x')."""
+
+    parameters = ()
+    values = np.empty(0)
+
+    def with_values(self, values):
+        return self
+
+    def __call__(self, x1, x2):
+        return (1.0 + x1) @ (1.0 + x2).T
+
+    def diagonal(self, x):
+        return (1.0 + x[:, 0]) ** 2
+
+    def value_and_pullback(self, x):
+        return self(x, x), lambda d: np.empty(0)
+
+    def cross_and_pullback(self, x1, x2):
+        return self(x1, x2), lambda d: d @ (1.0 + x2)
 
 
 class TestExactGP(SurrogateContract):
@@ -26,6 +48,15 @@ class TestWarpedGP(SurrogateContract):
     @pytest.fixture
     def surrogate(self, columns):
         return ExactGP(MeanAndKernel(Warped(Scaled(Matern52(columns)), columns)))
+
+
+class TestNotStationary(SurrogateContract):
+    """A prior variance that depends on x, so that its slope enters the pullback."""
+
+    @pytest.fixture
+    def surrogate(self, columns):
+        grows = OnColumns(Scaled(RBF(columns[:1])), (0,)) * OnColumns(Rising(), (1,))
+        return ExactGP(MeanAndKernel(grows + Scaled(Matern52(columns))))
 
 
 class TestSumGP(SurrogateContract):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
+from scrimp.errors import StudyError
 from scrimp.gp.columns import Column
 from scrimp.gp.slice_sampling import SliceSettings
 from scrimp.surrogates.exact_gp import ExactGP
@@ -73,6 +74,17 @@ def test_standardise_constant_and_large_targets():
         np.testing.assert_array_equal(learned.forward(np.full(5, value)), np.zeros(5))
     y = 1e9 + np.arange(5.0)
     assert Standardise().learn(y).forward(y).std() == pytest.approx(1.0)
+
+
+def test_standardise_can_keep_zero_where_it_is():
+    learned = Standardise(centred=False).learn(np.array([-2.0, 0.0, 4.0]))
+    assert learned.forward(np.array([0.0]))[0] == 0.0 and learned.forward(np.array([-2.0]))[0] < 0.0
+
+
+def test_a_record_of_another_transform_is_refused():
+    model = Transformed(ExactGP.over((Column(),)), (Standardise(),))
+    with pytest.raises(StudyError, match="fit anew"):
+        model.restore(Data(np.zeros((1, 1)), np.zeros(1)), {"steps": [], "inner": {}})
 
 
 def test_winsorise_caps_what_diverged_and_keeps_the_rest():
