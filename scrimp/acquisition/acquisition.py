@@ -167,7 +167,7 @@ class MeanStdAcquisition(Acquisition):
             return self
         raise MethodError(
             f"{type(self).__name__} may be negative, so it cannot be weighted by feasibility or cost; "
-            "use log expected improvement ('log-ei'), 'ei' or 'pi' there"
+            "use 'log-ei', 'ei', 'pi' or 'ucb' there, or give it a logarithm()"
         )
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":

@@ -63,6 +63,7 @@ class Found:
 
 
 _ANYWHERE = Search()
+_HOPELESS = -1e300
 
 
 def maximize(score: BoundAcquisition, domain: Domain, rng: np.random.Generator, search: Search = _ANYWHERE) -> Found:
@@ -77,13 +78,16 @@ def maximize(score: BoundAcquisition, domain: Domain, rng: np.random.Generator, 
     if len(rows) == 0:
         return Found(rows, np.zeros(0))
     scores = np.concatenate([score(rows[i : i + settings.chunk]) for i in range(0, len(rows), settings.chunk)])
+    scores = np.nan_to_num(
+        scores, nan=_HOPELESS, neginf=_HOPELESS
+    )  # a row that cannot be scored comes last, but exists
     if finite or score.joint:
         best = np.argsort(-scores, kind="stable")[: settings.starts]
         return Found(rows[best], scores[best])
     scales = np.full(domain.dimension, 0.5) if search.scales is None else np.clip(search.scales, 0.01, 2.0)
     starts = _diverse(rows, scores, scales, settings.starts)
-    # The gain that counts, whatever the units of the score: a millionth of what the best candidate has over the median.
-    gain = 1e-6 * float(scores[starts[0]] - np.median(scores)) + 1e-300
+    # The gain that counts, whatever the units of the score: a millionth of what the best start has over the last.
+    gain = 1e-6 * float(scores[starts[0]] - scores[starts[-1]]) + 1e-12 * abs(float(scores[starts[0]]))
     x, values = _improve(score, domain, rows[starts], _Terms(scales, gain, search.excluded, settings), rng)
     return _distinct(x, values)
 
@@ -173,7 +177,6 @@ def _best_move(scores: Array, owner: NDArray[np.intp], to_beat: Array) -> dict[i
 def _distinct(x: Array, scores: Array) -> Found:
     """Each row once, best first."""
     order = np.argsort(-scores, kind="stable")
-    order = order[scores[order] > -np.inf]
     x, scores = x[order], scores[order]
     repeats = np.triu((np.abs(x[:, None] - x) <= SAME).all(axis=2), 1).any(axis=0)
     return Found(x[~repeats], scores[~repeats])

@@ -61,6 +61,6 @@ def bind_logarithm(inner: Acquisition, models: Mapping[str, FittedSurrogate], co
     if not isinstance(bound, FantasyAverage) or not bound.logarithmic:
         raise MethodError(
             f"{type(inner).__name__} cannot be weighted by feasibility or cost: it is no logarithm of a positive utility; "
-            "use log expected improvement ('log-ei'), 'ei' or 'pi' there"
+            "use 'log-ei', 'ei', 'pi' or 'ucb' there"
         )
     return bound

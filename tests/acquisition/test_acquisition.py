@@ -169,8 +169,8 @@ def test_means_only_models_and_missing_models_are_refused_by_name(model, x):
 
 
 def test_a_signed_acquisition_has_no_logarithm():
-    with pytest.raises(MethodError, match="LowerConfidenceBound may be negative"):
-        LowerConfidenceBound().logarithm()
+    with pytest.raises(MethodError, match="OutsidersBound may be negative"):
+        OutsidersBound().logarithm()
 
 
 def test_zero_variance_gives_finite_scores_and_gradients(model):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.acquisition.acquisition import Acquisition, Context
-from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.confidence import LowerConfidenceBound, OptimisticImprovement
 from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.testing.dense_posterior import random_posterior
 
@@ -14,6 +14,11 @@ class TestLowerConfidenceBound(AcquisitionBattery):
         return LowerConfidenceBound(kappa=1.7)
 
 
+class TestOptimisticImprovement(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return OptimisticImprovement(kappa=1.7)
+
+
 @pytest.mark.parametrize("kappa", [0.0, 1.0, 3.0])
 def test_is_minus_the_lower_bound_of_the_loss(kappa):
     model = random_posterior(2)
@@ -21,3 +26,10 @@ def test_is_minus_the_lower_bound_of_the_loss(kappa):
     posterior = model.posterior(x)
     score = LowerConfidenceBound(kappa).bind({"loss": model}, Context(model.data.x))
     np.testing.assert_allclose(score(x), -(posterior.mean[:, 0] - kappa * np.sqrt(posterior.variance)), rtol=1e-12)
+
+
+def test_its_logarithm_is_that_of_the_promised_improvement():
+    assert LowerConfidenceBound(3.0).logarithm() == OptimisticImprovement(3.0)
+    mean, std, incumbent = np.linspace(-2, 0.5, 6)[:, None], np.full((6, 1), 0.6), np.zeros(1)
+    promised = incumbent - (mean - 3.0 * std)
+    np.testing.assert_allclose(np.exp(OptimisticImprovement(3.0).alpha(mean, std, incumbent)), promised, rtol=0.01)

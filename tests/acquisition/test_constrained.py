@@ -148,12 +148,19 @@ def test_fantasies_in_which_a_pending_input_is_feasible_are_left_out_while_nothi
     np.testing.assert_allclose(score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7)
 
 
-def test_wraps_probability_of_improvement_and_refuses_what_may_be_negative():
+@pytest.mark.parametrize("inner", [ProbabilityOfImprovement(), LowerConfidenceBound()])
+def test_wraps_other_acquisitions(inner):
     models = three_models()
-    assert np.isfinite(Constrained(ProbabilityOfImprovement()).bind(models, known(models))(X)).all()
-    for inner in (LowerConfidenceBound(), ThompsonSampling()):
-        with pytest.raises(MethodError, match="cannot be weighted"):
-            Constrained(inner).bind(models, known(models))
+    context = known(models)
+    alone = inner.logarithm().bind(models, context)(X)
+    feasibility = Constrained().bind(models, replace(context, feasible=np.zeros(12, dtype=bool)))(X)
+    np.testing.assert_allclose(Constrained(inner).bind(models, context)(X), alone + feasibility, rtol=1e-9)
+
+
+def test_refuses_what_has_no_logarithm():
+    models = three_models()
+    with pytest.raises(MethodError, match="cannot be weighted"):
+        Constrained(ThompsonSampling()).bind(models, known(models))
 
 
 def test_missing_models_and_missing_knowledge_are_refused():

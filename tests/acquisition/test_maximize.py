@@ -34,7 +34,8 @@ class Score(BoundAcquisition):
         gradient = np.zeros_like(x)
         for j in range(x.shape[1]):
             shift = 1e-6 * np.eye(x.shape[1])[j]
-            gradient[:, j] = (self.function(x + shift) - self.function(x - shift)) / 2e-6
+            with np.errstate(invalid="ignore"):
+                gradient[:, j] = (self.function(x + shift) - self.function(x - shift)) / 2e-6
         return self(x), gradient
 
 
@@ -207,6 +208,13 @@ def test_a_pool_is_scored_whole_in_chunks_and_without_what_is_excluded():
     found = maximize(score, Domain((Column(),) * 3, pool=pool), np.random.default_rng(0), search)
     np.testing.assert_array_equal(found.x, pool[order[2:12]])
     assert (score.calls, score.rows) == (4, 998)
+
+
+def test_rows_that_cannot_be_scored_come_last():
+    score = Score(lambda x: np.where(x[:, 0] < 0.9, np.nan, np.where(x[:, 1] < 0.5, -np.inf, x.sum(axis=1))))
+    found = maximize(score, Domain((TENTHS, TENTHS)), np.random.default_rng(0))
+    np.testing.assert_allclose(found.x[0], 1.0)
+    assert len(maximize(Score(lambda x: np.full(len(x), -np.inf)), Domain((Column(),)), np.random.default_rng(0)).x) > 0
 
 
 def test_the_same_generator_gives_the_same_rows():
