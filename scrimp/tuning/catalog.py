@@ -64,6 +64,11 @@ class Entry:
 
 _BAYESIAN = "scrimp.suggesters.bayesian:BayesianSuggester"
 _RANDOM = "scrimp.suggesters.random:RandomSuggester"
+_DENSITY = "scrimp.suggesters.density:DensitySuggester"
+_ASHA = "scrimp.schedulers.asynchronous:AsynchronousHalving"
+_SYNCHRONOUS = "scrimp.schedulers.synchronous:SynchronousHalving"
+_MEDIAN = "scrimp.schedulers.median:MedianStopping"
+_BOHB = {"random_fraction": 1 / 3}
 
 _METHODS: dict[str, Entry] = {
     "random": Entry(_RANDOM),
@@ -73,7 +78,16 @@ _METHODS: dict[str, Entry] = {
     "gp-ei": Entry(_BAYESIAN, presets={"acquisition": "ei"}),
     "gp-pi": Entry(_BAYESIAN, presets={"acquisition": "pi"}),
     "gp-ucb": Entry(_BAYESIAN, presets={"acquisition": "ucb"}),
-    "tpe": Entry("scrimp.suggesters.density:DensitySuggester"),
+    "tpe": Entry(_DENSITY),
+    "asha": Entry(_RANDOM, _ASHA, needs_budget=True),
+    "asha-stopping": Entry(_RANDOM, _ASHA, presets={"type": "stopping"}, needs_budget=True),
+    "hyperband": Entry(_RANDOM, _ASHA, presets={"brackets": None}, needs_budget=True),
+    "sync-sh": Entry(_RANDOM, _SYNCHRONOUS, needs_budget=True),
+    "sync-hyperband": Entry(_RANDOM, _SYNCHRONOUS, presets={"brackets": None}, needs_budget=True),
+    "bohb": Entry(_DENSITY, _ASHA, presets=_BOHB, needs_budget=True),
+    "sync-bohb": Entry(_DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True),
+    "dehb": Entry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
+    "median": Entry(_RANDOM, _MEDIAN, needs_budget=True),
 }
 
 
