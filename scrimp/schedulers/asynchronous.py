@@ -33,21 +33,22 @@ __all__ = ["AsynchronousHalving"]
 
 @dataclass(frozen=True)
 class AsynchronousHalving(Scheduler):
-    """ASHA; asynchronous Hyperband with ``brackets`` above 1.
+    """ASHA; with more than one of ``brackets`` asynchronous Hyperband.
 
-    ``type`` is promotion or stopping. Rungs grow by the factor ``reduction``, or by ``increment`` when that is given.
+    ``type`` is promotion or stopping; ``brackets`` None means one per level. Rungs grow by the factor ``reduction``, or by
+    ``increment`` when that is given.
     """
 
     type: str = "promotion"
-    brackets: int = 1
+    brackets: int | None = 1
     reduction: float = 3
     increment: float | None = None
 
     def __post_init__(self) -> None:
         if self.type not in ("promotion", "stopping"):
             raise MethodError(f"type is {self.type!r}; it must be 'promotion' or 'stopping'")
-        if self.brackets < 1:
-            raise MethodError(f"brackets is {self.brackets}; it must be at least 1")
+        if self.brackets is not None and self.brackets < 1:
+            raise MethodError(f"brackets is {self.brackets}; it must be at least 1, or None for one per level")
         if not self.reduction > 1:
             raise MethodError(f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three go on")
 
@@ -62,7 +63,8 @@ class AsynchronousHalving(Scheduler):
 
     def law(self, problem: Problem) -> tuple[float, ...]:
         """The probability of each bracket."""
-        return bracket_law(self.levels(problem), self.brackets)
+        levels = self.levels(problem)
+        return bracket_law(levels, self.brackets or len(levels))
 
     def promotion(self, history: History) -> Resume | None:
         """The paused trial that goes on next, if any."""

@@ -30,7 +30,7 @@ class TestStopping(SchedulerBattery):
 
 class TestHyperband(SchedulerBattery):
     def scheduler(self) -> Scheduler:
-        return AsynchronousHalving(brackets=3)
+        return AsynchronousHalving(brackets=None)
 
 
 class TestHyperbandStopping(SchedulerBattery):
