@@ -191,7 +191,8 @@ class FittedGP(FittedSurrogate):
         added = solve_lower(inner, residual)
         whitened = np.concatenate([np.broadcast_to(self.whitened, (old, added.shape[1])), added])
         grown = FittedGP(self.prior, self.noise, _joined(self.observed, data), factor, whitened, self.recorded)
-        grown.__dict__["inverse_factor"] = grow_inverse(self.inverse_factor, factor)
+        if "inverse_factor" in self.__dict__:  # what is known already grows too, instead of being computed anew
+            grown.__dict__["inverse_factor"] = grow_inverse(self.inverse_factor, factor)
         return grown
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:

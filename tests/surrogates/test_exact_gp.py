@@ -1,3 +1,4 @@
+import mpmath
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -192,3 +193,30 @@ def test_interpolates_a_noiseless_function():
     y = (y - y.mean()) / y.std()
     fitted = ExactGP.over((Column(), Column())).fit(Data(x, y), rng)
     assert np.abs(fitted.posterior(x).mean[:, 0] - y).max() < 0.01
+
+
+def test_variances_keep_their_digits_where_points_crowd():
+    mpmath.mp.dps = 40
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.random((10, 2)), 0.5 + 0.01 * rng.random((10, 2))])
+    parameters = {"mean": [0.0], "output_scale": [1.0], "length_scale": [1.5, 2.0], "noise": [1e-6]}
+    fitted = ExactGP.over((Column(), Column())).restore(Data(x, x[:, 0]), {"parameters": parameters, "explored": 20})
+    asked = np.concatenate([x[-2:], 0.5 + 0.01 * rng.random((2, 2)), rng.random((1, 2))])
+
+    def exact(one, other):
+        s = mpmath.sqrt(
+            5
+            * sum(
+                ((mpmath.mpf(a) - mpmath.mpf(b)) / length) ** 2
+                for a, b, length in zip(one, other, (1.5, 2), strict=True)
+            )
+        )
+        return (1 + s + s * s / 3) * mpmath.exp(-s)
+
+    covariance = mpmath.matrix([[exact(a, b) for b in x.tolist()] for a in x.tolist()]) + mpmath.eye(20) * mpmath.mpf(
+        1e-6
+    )
+    for point, variance in zip(asked.tolist(), fitted.posterior(asked).variance, strict=True):
+        cross = mpmath.matrix([exact(point, b) for b in x.tolist()])
+        expected = float(1 - (cross.T * mpmath.lu_solve(covariance, cross))[0])
+        assert variance == pytest.approx(expected, rel=1e-6)
