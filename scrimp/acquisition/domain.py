@@ -184,15 +184,11 @@ class Domain:
         """Sample the columns that were off and are on now."""
         if not self.conditions:
             return x
-        fresh = self.from_unit_all(rng.random(x.shape))
+        fresh = Domain(self.columns).from_unit(rng.random(x.shape))  # as if every column were on
         off = ~were_on
         for _ in range(len(self.conditions)):  # a child that comes alive may bring its own children alive
             x = np.where(off & self.active(x), fresh, x)
         return x
-
-    def from_unit_all(self, u: Array) -> Array:
-        """As `from_unit`, with every column switched on."""
-        return Domain(self.columns).from_unit(u)
 
 
 def contains_rows(x: Array, known: Array) -> Mask:
