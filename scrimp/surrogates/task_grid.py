@@ -155,7 +155,9 @@ class TaskGrid:
         recorded = None if state is None else vector.from_json(_resized(state["parameters"], task_count))
         if recorded is None:
             return first
-        reach = np.concatenate([np.full(part.size, _reach(part.density)) for part in vector.parameters])
+        reach = np.concatenate(
+            [np.full(part.size, _SPREADS_OF_A_WARM_START * _spread(part.density)) for part in vector.parameters]
+        )
         return np.asarray(np.clip(recorded, vector.initial - reach, vector.initial + reach))
 
     def _fitted(self, data: GridData, values: Array, units: Units, cells_at_fit: int) -> FittedTaskGrid:
@@ -180,20 +182,16 @@ def _step_sizes(vector: ParameterVector, cells: GridCells) -> Array:
     """
     information = {"log_noise": np.array([2.0 * cells.counts.sum()]), "task_noise": 2.0 * cells.counts}
     parts = [
-        information.get(part.name, np.full(part.size, 10.0)) + _curvature(part.density) for part in vector.parameters
+        information.get(part.name, np.full(part.size, 10.0)) + 1.0 / _spread(part.density) ** 2
+        for part in vector.parameters
     ]
     return np.asarray(1.0 / np.sqrt(np.concatenate(parts)))
 
 
-def _reach(density: Density) -> float:
-    """How far from the prior a fit may start: not at all limited where the prior has heavy tails."""
-    return _SPREADS_OF_A_WARM_START * density.sd if isinstance(density, Normal) else np.inf
-
-
-def _curvature(density: Density) -> float:
-    """-d^2 log p / dv^2 at the mode."""
-    step = 1e-4
-    return -float(density.gradient(np.array([density.mode + step]))[0]) / step
+def _spread(density: Density) -> float:
+    """The standard deviation of a parameter's prior; all are normal here."""
+    assert isinstance(density, Normal)
+    return density.sd
 
 
 def _resized(named: Mapping[str, Any], task_count: int) -> dict[str, list[float]]:

@@ -12,15 +12,13 @@ back to the parameters. All numbers are in units of the spread within tasks (see
 Each task has noise sigma exp(d_j) with d_j ~ N(0, 0.3^2): most tasks have too few cells to say more than that.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
-from scrimp.gp.priors import IDENTITY, Density, Normal, Parameter, ParameterVector
+from scrimp.gp.priors import IDENTITY, Normal, Parameter, ParameterVector
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.task_grid_algebra import GridGradient, GridPrior
 
@@ -31,59 +29,6 @@ PriorPullback = Callable[[GridGradient], Array]
 
 _LENGTHS = (0.03, 4.0)
 _TREND = 4.0  # variance of the linear term relative to the curve's
-
-
-@dataclass(frozen=True)
-class HeavyAbove(Density):
-    """A normal density below zero and Student's t above, both with the curvature 1/scale^2 at zero.
-
-    Meant for log noise: a task may turn out far noisier than the others once its cells say so, at the price
-    (f + 1)/2 log(1 + v^2 / ((f + 1) scale^2)) instead of v^2 / (2 scale^2). It is not believed to be far more exact, because a
-    few cells agree by chance, and a task that looks exact would rule all others.
-    """
-
-    scale: float
-    freedom: float
-
-    def log_density(self, value: Array) -> Array:
-        square = np.square(value / self.scale)
-        heavy = 0.5 * (self.freedom + 1.0) * np.log1p(square / (self.freedom + 1.0))
-        return np.asarray(-np.where(value > 0.0, heavy, 0.5 * square) - self._log_mass)
-
-    def gradient(self, value: Array) -> Array:
-        damping = np.where(value > 0.0, 1.0 + np.square(value / self.scale) / (self.freedom + 1.0), 1.0)
-        return np.asarray(-value / (self.scale**2 * damping))
-
-    @property
-    def mode(self) -> float:
-        return 0.0
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        widening = math.sqrt(
-            (self.freedom + 1.0) / self.freedom
-        )  # of the t whose curvature at zero is that of the normal
-        above = self.scale * widening * np.abs(rng.standard_t(self.freedom, size))
-        below = -self.scale * np.abs(rng.standard_normal(size))
-        return np.where(rng.random(size) < _share_above(self.freedom), above, below)
-
-    @property
-    def _log_mass(self) -> float:
-        return math.log(self.scale) + math.log(_half_mass_above(self.freedom) + math.sqrt(0.5 * math.pi))
-
-
-def _half_mass_above(freedom: float) -> float:
-    """Integral over v > 0 of (1 + v^2 / (f + 1))^(-(f + 1) / 2)."""
-    log_half = gammaln(0.5 * freedom) - gammaln(0.5 * (freedom + 1.0))
-    return 0.5 * math.sqrt(math.pi * (freedom + 1.0)) * math.exp(log_half)
-
-
-def _share_above(freedom: float) -> float:
-    """The probability above zero."""
-    above = _half_mass_above(freedom)
-    return above / (above + math.sqrt(0.5 * math.pi))
-
-
-_TASK_NOISE = HeavyAbove(0.3, 2.0)
 
 
 class GridModel(ABC):
@@ -130,7 +75,7 @@ def _task_noise(log_noise: float, deviations: Array) -> Array:
 
 
 def _deviations(task_count: int) -> Parameter:
-    return Parameter("task_noise", _TASK_NOISE, (-3.0, 3.0), IDENTITY, size=task_count)
+    return Parameter("task_noise", Normal(0.0, 0.3), (-3.0, 3.0), IDENTITY, size=task_count)
 
 
 @dataclass(frozen=True)
@@ -141,7 +86,7 @@ class SharedCurve(GridModel):
     happens to a checkpoint on all tasks at once; it belongs to the measured mean, not to the underlying one.
     """
 
-    jitter: float = 0.15  # prior median of rho
+    jitter: float = 0.3  # prior median of rho
 
     def parameters(self, task_count: int) -> ParameterVector:
         return ParameterVector(

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 from scrimp.surrogates.task_grid_algebra import group_cells, solve_grid
-from scrimp.surrogates.task_grid_models import GridModel, HeavyAbove, OwnCurves, RowEffects, SharedCurve, matern52
+from scrimp.surrogates.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve, matern52
 
 SIZE, TASKS = 10, 4
 POSITIONS = np.sort(np.random.default_rng(0).random(SIZE))
@@ -70,24 +69,3 @@ def test_row_effects_do_not_know_neighbours():
     mean = solve_grid(prior, cells).mean()
     assert np.all(mean[3] > mean[4] + 0.05)
     np.testing.assert_allclose(mean[4], mean[9], atol=1e-12)
-
-
-def test_heavy_above_is_a_density_with_the_stated_gradient():
-    density = HeavyAbove(0.3, 2.0)
-    total = quad(lambda v: float(np.exp(density.log_density(np.array(v)))), -5.0, 0.0)[0]
-    total += quad(lambda v: float(np.exp(density.log_density(np.array(v)))), 0.0, np.inf)[0]
-    assert total == pytest.approx(1.0, abs=1e-6)
-    values = np.array([-1.0, -0.2, 0.1, 0.7, 2.5])
-    numeric = (density.log_density(values + 1e-6) - density.log_density(values - 1e-6)) / 2e-6
-    np.testing.assert_allclose(density.gradient(values), numeric, rtol=1e-6)
-    prices = density.log_density(np.array(0.0)) - density.log_density(np.array([-2.0, 2.0]))
-    assert prices[0] > 20.0
-    assert prices[1] < 5.0
-
-
-def test_heavy_above_draws_follow_the_density():
-    density = HeavyAbove(0.3, 2.0)
-    draws = density.sample(50_000, np.random.default_rng(0))
-    for low, high in ((-0.5, -0.1), (0.1, 0.5), (1.0, 4.0)):
-        expected = quad(lambda v: float(np.exp(density.log_density(np.array(v)))), low, high)[0]
-        assert np.mean((draws > low) & (draws < high)) == pytest.approx(expected, abs=0.01)
