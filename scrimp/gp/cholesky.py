@@ -39,7 +39,7 @@ _SMALL = 128  # up to this size a copy costs less than clearing a triangle from 
 def cholesky(matrix: Array, scale: float | None = None) -> Array:
     """Lower factor (n, n) of a symmetric matrix, which is left as it is; jitter is relative to ``scale`` (mean diagonal).
 
-    >>> cholesky(np.array([[4.0, 2.0], [2.0, 3.0]]))[1, 0]
+    >>> float(cholesky(np.array([[4.0, 2.0], [2.0, 3.0]]))[1, 0])
     1.0
     """
     return cholesky_in_place(np.array(matrix, order="F", copy=True), scale)
