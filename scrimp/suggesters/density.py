@@ -3,8 +3,8 @@
 The trials are compared at one budget level, the largest that at least d + 2 of them have reached (without budgets there is
 only one). The best ``share`` of them make the good density, the rest the bad one, and so do configurations under evaluation:
 workers keep away from each other. Candidates are drawn from the good density, and the one with the largest ratio wins that
-nobody has tried. Until a level has enough trials, the study's Sobol sequence is followed; a ``random_fraction`` of the
-suggestions is drawn uniformly, so that a model misled by low budgets cannot hide the rest of the space.
+nobody has tried. Until a level has enough trials, the user's guess comes first and the study's Sobol sequence after it. A
+``random_fraction`` of the suggestions is drawn uniformly, so a model misled by low budgets cannot hide the rest of the space.
 
     DensitySuggester()                              # tpe
     DensitySuggester(random_fraction=1 / 3)         # bohb, with a scheduler that grants budgets in rungs
@@ -29,8 +29,9 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.space.space import Pool, Space
+from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.known import KNOWN, Known
-from scrimp.suggesters.quasi_random import nearest_fresh, sobol_fresh
+from scrimp.suggesters.quasi_random import nearest_fresh
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.density import Bandwidth, DensityRatio, kernel_density
@@ -77,7 +78,7 @@ class DensitySuggester(Suggester):
         ranking = rank_trials(history, initial)
         if ranking is None:
             reason = f"start design: no budget level has {initial} trials yet"
-            return Suggestion(tuple(sobol_fresh(history, count, rng)), {"density": {"reason": reason}})
+            return Suggestion(tuple(first_configs(history, count, count, rng)), {"density": {"reason": reason}})
         configs: list[Config] = []
         for _ in range(count):
             if rng.random() >= self.random_fraction:

@@ -104,6 +104,12 @@ def test_the_start_is_the_sobol_sequence_until_d_plus_2_trials_have_reported() -
     assert suggestion.notes == {"density": {"level": 1.0, "trials": 4, "avoided": 2}}
 
 
+def test_the_guess_of_the_user_is_tried_first() -> None:
+    history = begin(Problem(Space(x=Float(0, 1, prior=(0.123, "high")))))
+    history = drive(DensitySuggester(), history, 3, lambda config: 0.0)
+    assert [trial.config["x"] == 0.123 for trial in history.trials] == [True, False, False]
+
+
 def bowl(space: Space = LINE) -> History:
     """20 trials with the best at x = 0.3."""
     history = begin(Problem(space))
