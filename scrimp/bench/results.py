@@ -16,7 +16,11 @@ __all__ = ["Cell", "append_result", "cell_of", "read_results"]
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One run of a comparison. ``size`` is its length: trials, or observations for speed; ``source`` the file of its table."""
+    """One run of a comparison.
+
+    ``size`` is its length: trials, full trainings for curves, observations for speed. ``source`` is the file of its table, and
+    ``folder`` where things worked out once are kept; neither is part of a result.
+    """
 
     suite: str
     table: str
@@ -26,11 +30,12 @@ class Cell:
     size: int
     workers: int = 1
     source: str = ""
+    folder: str = ""
 
     def head(self) -> dict[str, Any]:
         """What every result begins with."""
         record = asdict(self)
-        del record["source"]
+        del record["source"], record["folder"]
         return record
 
 

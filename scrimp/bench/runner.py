@@ -20,6 +20,7 @@ __all__ = ["SUITES", "run_cell", "run_cells"]
 SUITES: dict[str, str] = {
     "functions": "scrimp.bench.function_suite:run_function",
     "tables": "scrimp.bench.table_suite:run_table",
+    "curves": "scrimp.bench.curve_suite:run_curves",
     "speed": "scrimp.bench.speed_suite:run_speed",
 }
 """What runs a cell of each suite: "module:function"."""

@@ -66,6 +66,32 @@ def tables_command(  # noqa: PLR0913 - the options of a command
     _run(cells, out, processes, as_json, regret_summary)
 
 
+@bench_app.command("curves")
+def curves_command(  # noqa: PLR0913 - the options of a command
+    table: Annotated[Path, typer.Argument(help="A benchmark table with budgets, or a YAHPO surrogate (.npz).")],
+    methods: MethodsOption = "asha,bohb,random",
+    tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    seeds: SeedsOption = 5,
+    fulls: Annotated[int, typer.Option(min=1, help="Full trainings that all workers together may pay for.")] = 20,
+    workers: Annotated[int, typer.Option(min=1, help="Trials that run at once on the virtual clock.")] = 4,
+    unit_cost: Annotated[bool, typer.Option("--unit-cost", help="Surrogates: a level costs one unit.")] = False,
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare methods on training runs, replayed by several workers on a virtual clock.
+
+    Example: scrimp bench curves lcbench.npz --methods asha,hyperband --seeds 5 --fulls 20 --workers 4 --out results.jsonl
+    """
+    from scrimp.bench.curve_report import curve_summary
+    from scrimp.bench.curve_suite import CurveSettings, curve_cells
+
+    folder = None if out is None else out.absolute().parent
+    settings = CurveSettings(fulls, workers, unit_cost, folder)
+    cells = curve_cells(table, method_list(methods), _names(tasks), seeds, settings)
+    _run(cells, out, processes, as_json, curve_summary)
+
+
 @bench_app.command("speed")
 def speed_command(
     sizes: Annotated[str, typer.Option(help="Numbers of observations, separated by commas.")] = "50,100,200,500,1000",

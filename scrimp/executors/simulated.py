@@ -84,6 +84,7 @@ class Simulated(Executor):
         self._delays = delays or Delays()
         self._now = 0.0
         self._runs: dict[int, _Run] = {}
+        self._curves: dict[int, Curve] = {}  # of each trial, so that resuming one looks nothing up again
         self._stopping = 0
         self._agenda: list[tuple[float, int, _Run]] = []
         self._scheduled = 0
@@ -115,7 +116,9 @@ class Simulated(Executor):
                 f"trial {assignment.trial} was started although all {self._slots} slots are in use; wait first"
             )
         place = sum(level <= assignment.begin for level in self._source.levels)
-        run = _Run(assignment, self._source.curve(assignment.config), place)
+        if assignment.trial not in self._curves:
+            self._curves[assignment.trial] = self._source.curve(assignment.config)
+        run = _Run(assignment, self._curves[assignment.trial], place)
         self._runs[assignment.trial] = run
         self._schedule(run, self._now + self._delays.start_delay)
 

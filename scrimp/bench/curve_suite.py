@@ -1,0 +1,153 @@
+"""``scrimp bench curves``: methods on training runs, replayed by several workers on a virtual clock.
+
+The clock ends after ``fulls`` full trainings shared by the workers; ``spent`` is its share, so idling costs. Regret is that
+of the best value reported so far: 0 is perfect, 1 is one random full training, and 1 stands before the first finite report.
+
+    cells = curve_cells(Path("lcbench.npz"), ["asha", "dehb"], ["all"], seeds=5)
+    run_curves(cells[0])["regret"]                       # at 0.1, 0.25, 0.5, 0.75 and 1.0 of the budget
+"""
+
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scrimp.bench.curve_sources import CurveTask, network_curves, table_curves
+from scrimp.bench.results import Cell
+from scrimp.bench.table_suite import chosen_tasks
+from scrimp.bench.tables import read_table
+from scrimp.bench.yahpo import is_yahpo, read_yahpo
+from scrimp.errors import TableError
+from scrimp.executors.simulated import Delays, Simulated
+from scrimp.history.events import Reported, StudyCreated
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.policies.policy import Decision, Policy, Verdict
+from scrimp.storage.memory import MemoryStorage
+from scrimp.tuning.catalog import build_policy, choose, parse_method
+from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.stopping import Seconds
+from scrimp.tuning.tuner import Tuner, TunerSettings
+
+__all__ = ["SHARES", "CurveSettings", "curve_cells", "play_curves", "run_curves"]
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
+"""Where regret is read off, as shares of the budget."""
+
+UNIT_COST = ":unit-cost"  # the end of a table's name whose levels cost one unit each
+
+METRIC = "value"
+
+
+@dataclass(frozen=True)
+class CurveSettings:
+    """How long, with how many workers, in units of levels or of seconds; ``folder`` keeps what a surrogate is measured by."""
+
+    fulls: int = 20
+    workers: int = 4
+    unit_cost: bool = False
+    folder: Path | None = None
+
+
+def curve_cells(
+    path: Path, methods: list[str], tasks: list[str], seeds: int, settings: CurveSettings | None = None
+) -> list[Cell]:
+    """Every run of a comparison, seeds outermost; `TableError` for a task that the file does not have."""
+    chosen = settings or CurveSettings()
+    if is_yahpo(path):
+        network = read_yahpo(path)
+        names, table = chosen_tasks(network.tasks, tasks), network.name + UNIT_COST * chosen.unit_cost
+        for name in names:
+            network.check_task(name)
+    elif chosen.unit_cost:
+        raise TableError(f"{str(path)!r} is a table, which says itself what a level costs; leave out --unit-cost")
+    else:
+        known = read_table(path)
+        names, table = chosen_tasks(known.tasks, tasks), known.name
+        for name in names:
+            known.task(name)
+    folder = "" if chosen.folder is None else str(chosen.folder)
+    return [
+        Cell("curves", table, name, method, seed, chosen.fulls, chosen.workers, source=str(path), folder=folder)
+        for seed in range(seeds)
+        for name in names
+        for method in methods
+    ]
+
+
+def run_curves(cell: Cell) -> dict[str, Any]:
+    """One method on one task."""
+    task = _task(cell.source, cell.task, cell.table.endswith(UNIT_COST), cell.folder)
+    policy = Timed(cell.method, task, cell.seed)
+    history = play_curves(task, policy, cell)
+    trace = improvements(history, task, cell.size * task.scale.full / cell.workers)
+    return {
+        **cell.head(),
+        "decision_seconds": policy.seconds,
+        "decisions": history.decisions,
+        "trials": len(history.trials),
+        "spent": list(SHARES),
+        "regret": [regret_at(trace, share) for share in SHARES],
+        "trace": [list(point) for point in trace],
+    }
+
+
+class Timed(Policy):
+    """A method on a task, with the CPU seconds of its decisions and reviews summed."""
+
+    def __init__(self, method: str, task: CurveTask, seed: int) -> None:
+        self.problem = Problem(task.space, metric=METRIC, budget=task.budget, seed=seed)
+        self.method, _ = choose(self.problem, parse_method(method))
+        self.seconds = 0.0
+        self._policy = build_policy(self.problem, self.method)
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """What the method decides."""
+        began = time.process_time()
+        decision = self._policy.decide(history, rng)
+        self.seconds += time.process_time() - began
+        return decision
+
+    def review(self, history: History, trial: int) -> Verdict:
+        """What the method says to a report."""
+        began = time.process_time()
+        verdict = self._policy.review(history, trial)
+        self.seconds += time.process_time() - began
+        return verdict
+
+
+def play_curves(task: CurveTask, policy: Timed, cell: Cell) -> History:
+    """The whole study, played through on the virtual clock."""
+    created = StudyCreated(name="bench", problem=policy.problem.to_json(), method=policy.method.to_json())
+    limit = cell.size * task.scale.full / cell.workers
+    executor = Simulated(task.source, METRIC, cell.workers, Delays(limit=limit))
+    ledger = Ledger(MemoryStorage().create("bench", [created]), executor.clock)
+    Tuner(ledger, policy, executor, TunerSettings(until=Seconds(limit), leases=False)).run()
+    return ledger.history
+
+
+def improvements(history: History, task: CurveTask, limit: float) -> list[tuple[float, float]]:
+    """(spent, regret) at every report that is better than all before."""
+    trace: list[tuple[float, float]] = []
+    for event in history.events:
+        value = event.metrics.get(METRIC) if isinstance(event, Reported) else None
+        if value is not None:
+            regret = task.scale.regret(value)
+            if not trace or regret < trace[-1][1]:
+                trace.append((event.time / limit, regret))
+    return trace
+
+
+def regret_at(trace: list[tuple[float, float]], share: float) -> float:
+    """The regret after that share of the budget; 1 before the first report."""
+    return next((regret for spent, regret in reversed(trace) if spent <= share + 1e-9), 1.0)
+
+
+@lru_cache(maxsize=8)
+def _task(path: str, name: str, unit_cost: bool, folder: str) -> CurveTask:
+    if is_yahpo(path):
+        return network_curves(read_yahpo(path), name, unit_cost, Path(folder) if folder else None)
+    return table_curves(read_table(path), name)
