@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from scrimp.errors import SpaceError
 from scrimp.gp.columns import Column
+from scrimp.sobol import sobol_points
 from scrimp.surrogates.surrogate import Array
 
 __all__ = ["INACTIVE", "SAME", "Condition", "Domain", "contains_rows"]
@@ -226,8 +227,6 @@ def _other_places(values: Array, current: Array, exhaustive: float) -> tuple[NDA
 @lru_cache(maxsize=16)
 def _sobol(dimension: int, count: int) -> Array:
     """The first ``count`` points of the Sobol sequence; the caller shifts them."""
-    from scipy.stats import qmc  # a third of a second to import: only when candidates are drawn
-
-    points: Array = qmc.Sobol(dimension, scramble=False).random_base2(max(1, int(np.ceil(np.log2(count)))))[:count]
+    points = sobol_points(dimension, count)
     points.setflags(write=False)
     return points

@@ -12,7 +12,7 @@ import numpy as np
 from scrimp.errors import SpaceError
 from scrimp.space.conditions import nearest
 from scrimp.space.parameter import Parameter
-from scrimp.space.sobol import sobol_points
+from scrimp.sobol import sobol_points
 from scrimp.space.space import Config, Pool, Space
 from scrimp.space.values import identity
 

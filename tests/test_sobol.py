@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from scrimp.space.sobol import sobol_points
+from scrimp.sobol import sobol_points
 
 
 @pytest.mark.parametrize(("start", "count"), [(0, 256), (1, 1), (700, 100)])
