@@ -1,27 +1,30 @@
-"""Replays of complete score tables: which checkpoint does a method take when it may measure only a share of the cells?
+"""``scrimp bench checkpoints``: which checkpoint does a method take when it may measure only a share of a table's cells?
 
-    records = compare_checkpoints([Path("scores.csv")], ["kg", "stride"], ReplaySettings(shares=(0.05, 0.1), seeds=10), out)
+    cells = checkpoint_cells([Path("scores.csv")], ["kg", "stride"], (0.05, 0.1), seeds=10)
+    run_checkpoints(cells[0])["regret"]                  # one entry per share
 
-Each record has one entry per share in every list:
+Every list of a record has one entry per share:
 
     regret            best mean score minus the mean score of the recommended (best measured) checkpoint
     smoothed_regret   the same for the best underlying checkpoint, on the mean curve smoothed by a Gaussian of K/15 checkpoints
     probability_best, expected_loss   as the method states them; null for methods without a model
-    cells             cells measured; decision_seconds, decisions: processor time spent deciding and recommending, and how often
+    cells             cells measured
+
+The task of a run is the list of its shares: a run at other shares is another run.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from scrimp.bench.results import Cell, append_result, cell_of, read_results
+from scrimp.bench.report import Summary
+from scrimp.bench.results import Cell
 from scrimp.checkpoints.methods import find_method
 from scrimp.checkpoints.recommendation import Recommendation
 from scrimp.checkpoints.score_files import read_scores
@@ -29,18 +32,9 @@ from scrimp.checkpoints.score_table import Checkpoint, ScoreTable
 from scrimp.checkpoints.selector import Selector, SelectorSettings
 from scrimp.errors import TableError
 
-__all__ = ["ReplaySettings", "compare_checkpoints", "replay", "summary"]
+__all__ = ["checkpoint_cells", "checkpoint_summary", "replay", "run_checkpoints"]
 
 _FIELDS = ("regret", "smoothed_regret", "probability_best", "expected_loss", "cells")
-
-
-@dataclass(frozen=True)
-class ReplaySettings:
-    """``shares`` of the cells at which the answer is looked at, ``seeds`` runs of every method, on ``workers`` processes."""
-
-    shares: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
-    seeds: int = 10
-    workers: int = 1
 
 
 @dataclass
@@ -53,42 +47,27 @@ class _Progress:
     decisions: int = 0
 
 
-def compare_checkpoints(
-    paths: Sequence[Path], methods: Sequence[str], settings: ReplaySettings, out: Path | None = None
-) -> list[dict[str, Any]]:
-    """All runs that ``out`` does not hold yet; each is appended as it finishes. Returns old and new records."""
-    known = [] if out is None else read_results(out)
-    done = {cell_of(record) for record in known}
+def checkpoint_cells(paths: Sequence[Path], methods: Sequence[str], shares: Sequence[float], seeds: int) -> list[Cell]:
+    """Every run of a comparison, seeds outermost; tables are read first, so that a bad one is known at once."""
     for method in methods:
         find_method(method)
-    cells = []
-    for path in paths:
-        table = _complete(path)
-        size = _budget(table, settings.shares[-1])
-        cells += [
-            Cell("checkpoints", path.stem, "mean", method, seed, size, source=str(path))
-            for method in methods
-            for seed in range(settings.seeds)
-        ]
-    waiting = [cell for cell in cells if replace(cell, source="") not in done]
-    fresh = []
-    for record in _run_all([(cell, settings.shares) for cell in waiting], settings.workers):
-        fresh.append(record)
-        if out is not None:
-            append_result(out, record)
-    return [*known, *fresh]
+    for share in shares:
+        if not 0.0 < share <= 1.0:
+            raise TableError(f"the share {share:g} is not between 0 and 1; give shares such as 0.05,0.1")
+    ordered = sorted(set(shares))
+    task = ",".join(f"{share:g}" for share in ordered)
+    sizes = {path: _budget(_complete(path), ordered[-1]) for path in paths}
+    return [
+        Cell("checkpoints", path.stem, task, method, seed, sizes[path], source=str(path))
+        for seed in range(seeds)
+        for path in paths
+        for method in methods
+    ]
 
 
-def _run_all(jobs: Sequence[tuple[Cell, tuple[float, ...]]], workers: int) -> Iterable[dict[str, Any]]:
-    if workers == 1:
-        yield from map(_run, jobs)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(_run, jobs)
-
-
-def _run(job: tuple[Cell, tuple[float, ...]]) -> dict[str, Any]:
-    cell, shares = job
+def run_checkpoints(cell: Cell) -> dict[str, Any]:
+    """The record of one run."""
+    shares = [float(share) for share in cell.task.split(",")]
     return {**cell.head(), **replay(_complete(Path(cell.source)), cell.method, cell.seed, shares)}
 
 
@@ -158,29 +137,39 @@ def _regret(means: Any, rows: dict[Checkpoint, int], answer: Checkpoint) -> floa
     return float(means.max() - means[rows[answer]])
 
 
+@lru_cache(maxsize=4)
 def _complete(path: Path) -> ScoreTable:
     """A table without gaps; a replay needs the score of every cell."""
     table = read_scores(path)
     if not table.seen.all():
-        checkpoint, task = table.label(tuple(np.argwhere(~table.seen)[0].tolist()))
+        row, column = np.argwhere(~table.seen)[0].tolist()
+        checkpoint, task = table.label((row, column))
         raise TableError(
             f"{path} has no score for {task} of checkpoint {checkpoint!r}; only complete tables can be replayed"
         )
     return table
 
 
-def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Means per method and share over tables (each the mean of its seeds): one row per method and share."""
+def checkpoint_summary(records: Sequence[Mapping[str, Any]]) -> Summary:
+    """Methods by shares: regret / smoothed regret times 1000, means over tables of the means over seeds; then ms per decision."""
+    shares = list(dict.fromkeys(share for record in records for share in record["share"]))
+    methods = list(dict.fromkeys(str(record["method"]) for record in records))
     rows = []
-    for method in dict.fromkeys(record["method"] for record in records):
+    for method in methods:
         own = [record for record in records if record["method"] == method]
-        tables = list(dict.fromkeys(record["table"] for record in own))
-        for place, share in enumerate(own[0]["share"]):
-            row: dict[str, Any] = {"method": method, "share": share, "tables": len(tables)}
-            for name in ("regret", "smoothed_regret"):
-                each = [
-                    np.mean([record[name][place] for record in own if record["table"] == table]) for table in tables
-                ]
-                row[name] = float(np.mean(each))
-            rows.append(row)
-    return rows
+        texts = [
+            f"{1e3 * _mean(own, 'regret', share):.2f} / {1e3 * _mean(own, 'smoothed_regret', share):.2f}"
+            for share in shares
+        ]
+        seconds, count = (sum(record[name] for record in own) for name in ("decision_seconds", "decisions"))
+        rows.append([method, *texts, f"{1e3 * seconds / max(count, 1):.1f}"])
+    return ["regret x 1000 / smoothed", *(f"{share:g}" for share in shares), "ms per decision"], rows
+
+
+def _mean(records: Sequence[Mapping[str, Any]], name: str, share: float) -> float:
+    """The mean over tables of the mean over seeds, at one share."""
+    values: dict[str, list[float]] = {}
+    for record in records:
+        if share in record["share"]:
+            values.setdefault(record["table"], []).append(record[name][record["share"].index(share)])
+    return float(np.mean([np.mean(each) for each in values.values()]))

@@ -1,12 +1,14 @@
-"""Replays of small tables: what is recorded, resumed, and refused."""
+"""Replays of small tables: what is recorded, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from scrimp.bench.checkpoints import ReplaySettings, compare_checkpoints, replay, summary
+from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary, replay, run_checkpoints
+from scrimp.bench.results import cell_of
 from scrimp.checkpoints.score_files import read_scores
 from scrimp.errors import MethodError, TableError
 
@@ -50,40 +52,38 @@ def test_regrets_of_the_last_checkpoint_by_hand(path):
     assert record["smoothed_regret"][0] == pytest.approx(smooth.max() - smooth[-1])
 
 
-def test_a_comparison_is_appended_and_resumed(path, tmp_path):
-    out = tmp_path / "results.jsonl"
-    settings = ReplaySettings(shares=(0.1, 0.2), seeds=2)
-    compare_checkpoints([path], ["random", "last"], settings, out)
-    lines = out.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 4
-    out.write_text("\n".join(lines[:3]) + "\n" + lines[3][:20], encoding="utf-8")
-    records = compare_checkpoints([path], ["random", "last"], settings, out)
-    assert len(records) == 4
-    assert [json.loads(line)["method"] for line in lines] == [record["method"] for record in records]
-    first = json.loads(lines[0])
-    assert {"suite", "table", "task", "method", "seed", "decision_seconds", "decisions"} <= set(first)
-    assert (first["suite"], first["table"]) == ("checkpoints", "run")
-    rows = summary(records)
-    assert [(row["method"], row["share"]) for row in rows] == [
-        ("random", 0.1),
-        ("random", 0.2),
-        ("last", 0.1),
-        ("last", 0.2),
-    ]
-    last = [record["regret"][0] for record in records if record["method"] == "last"]
-    assert rows[2]["regret"] == pytest.approx(np.mean(last))
+def test_runs_know_their_shares_and_tables(path):
+    cells = checkpoint_cells([path], ["random", "last"], (0.2, 0.1), seeds=2)
+    assert [(cell.method, cell.seed) for cell in cells] == [("random", 0), ("last", 0), ("random", 1), ("last", 1)]
+    record = run_checkpoints(cells[0])
+    assert (record["suite"], record["table"], record["task"], record["size"]) == ("checkpoints", "run", "0.1,0.2", 24)
+    assert {"method", "seed", "decision_seconds", "decisions"} <= set(record)
+    assert cell_of(json.loads(json.dumps(record))) == replace(cells[0], source="")
 
 
-def test_two_processes_give_the_same_records(path):
-    both = [compare_checkpoints([path], ["kg"], ReplaySettings((0.1,), seeds=2, workers=workers)) for workers in (1, 2)]
-    for one, two in zip(*both, strict=True):
-        assert {**one, "decision_seconds": 0.0} == {**two, "decision_seconds": 0.0}
+def test_a_run_is_reproduced(path):
+    cell = checkpoint_cells([path], ["kg"], (0.1, 0.2), seeds=1)[0]
+    first, second = run_checkpoints(cell), run_checkpoints(cell)
+    assert {**first, "decision_seconds": 0.0} == {**second, "decision_seconds": 0.0}
 
 
-def test_incomplete_tables_and_unknown_methods_are_refused(path, tmp_path):
+def test_the_summary_has_a_row_per_method(path):
+    records = [run_checkpoints(cell) for cell in checkpoint_cells([path], ["random", "last"], (0.1, 0.2), seeds=2)]
+    header, rows = checkpoint_summary(records)
+    assert header == ["regret x 1000 / smoothed", "0.1", "0.2", "ms per decision"]
+    assert [row[0] for row in rows] == ["random", "last"]
+    last = records[1]
+    assert rows[1][1] == f"{1e3 * last['regret'][0]:.2f} / {1e3 * last['smoothed_regret'][0]:.2f}"
+    mean = np.mean([records[0]["regret"][1], records[2]["regret"][1]])
+    assert rows[0][2].startswith(f"{1e3 * mean:.2f} / ")
+
+
+def test_incomplete_tables_unknown_methods_and_bad_shares_are_refused(path, tmp_path):
     with pytest.raises(MethodError, match="no method 'magic'"):
-        compare_checkpoints([path], ["magic"], ReplaySettings())
+        checkpoint_cells([path], ["magic"], (0.1,), 1)
+    with pytest.raises(TableError, match=r"share 1\.5"):
+        checkpoint_cells([path], ["kg"], (0.1, 1.5), 1)
     half = tmp_path / "half.csv"
     half.write_text("checkpoint,task,score\n1,a,0.5\n2,b,0.5\n", encoding="utf-8")
     with pytest.raises(TableError, match="only complete tables can be replayed"):
-        compare_checkpoints([half], ["kg"], ReplaySettings())
+        checkpoint_cells([half], ["kg"], (0.1,), 1)
