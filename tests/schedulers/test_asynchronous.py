@@ -1,6 +1,8 @@
 """ASHA by promotion and by stopping, and asynchronous Hyperband."""
 
 import math
+import time
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -9,13 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrimp.errors import MethodError
-from scrimp.history.events import StudyChanged
+from scrimp.executors.simulated import Curve, CurveSource, Simulated
+from scrimp.history.events import StudyChanged, StudyCreated
+from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.rungs import bracket_law, geometric_levels
 from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
+from scrimp.schedulers.synchronous import SynchronousHalving
+from scrimp.storage.memory import MemoryStorage
 from scrimp.testing.play import World, play
 from scrimp.testing.schedulers import SchedulerBattery, Uniform
+from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.tuner import Tuner, TunerSettings
 
 
 class TestPromotion(SchedulerBattery):
@@ -234,6 +242,47 @@ def test_a_changed_budget_makes_new_rungs(log):
     log.append(StudyChanged(problem=record))
     assert [rung.level for rung in asha.rungs(log.history).rungs] == [1, 3, 9]
     assert asha.rungs(log.history).rungs[0].losses == [0.1, 0.5, 0.6]
+
+
+@dataclass(frozen=True)
+class Noise(CurveSource):
+    """Nine epochs of x plus noise, each of its own length."""
+
+    levels: tuple = tuple(float(level) for level in range(1, 10))
+
+    def curve(self, config):
+        rng = np.random.default_rng(int(config["x"] * 2**40))
+        return Curve(tuple((config["x"] + rng.random(9)).tolist()), tuple(rng.random(9).tolist()))
+
+
+@dataclass(frozen=True)
+class Timed(Policy):
+    """Keeps the CPU time of every decision."""
+
+    policy: Policy
+    seconds: list
+
+    def decide(self, history, rng):
+        began = time.process_time()
+        decision = self.policy.decide(history, rng)
+        self.seconds.append(time.process_time() - began)
+        return decision
+
+    def review(self, history, trial):
+        return self.policy.review(history, trial)
+
+
+@pytest.mark.parametrize("scheduler", [AsynchronousHalving(brackets=2), SynchronousHalving(None)])
+def test_a_decision_costs_the_same_however_long_the_history(new_log, scheduler):
+    """4,000 trials on the simulated clock, medians of the first and the last thousand decisions; 20,000 behave alike."""
+    problem = new_log().history.problem.to_json()
+    events = [StudyCreated(name="long", problem=problem, method={}), StudyChanged(totals={"n_trials": 4_000})]
+    executor = Simulated(Noise(), "loss", slots=8)
+    ledger = Ledger(MemoryStorage().create("long", events), executor.clock)
+    policy = Timed(Scheduled(scheduler, Uniform()), [])
+    Tuner(ledger, policy, executor, TunerSettings(leases=False)).run()
+    assert len(ledger.history.trials) == 4_000
+    assert np.median(policy.seconds[-1000:]) < 2 * np.median(policy.seconds[:1000])
 
 
 def test_bad_settings_are_refused():

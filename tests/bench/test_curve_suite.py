@@ -1,0 +1,56 @@
+"""Methods on training runs: the clock, the shares, and ASHA as the reference system plays it."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from scrimp.bench.curve_suite import SHARES, CurveSettings, curve_cells, regret_at, run_curves
+from scrimp.errors import TableError
+
+
+def test_cells_of_a_table(write_table):
+    cells = curve_cells(write_table(), ["asha", "random"], ["all"], 2, CurveSettings(fulls=4, workers=2))
+    assert len(cells) == 8
+    first = cells[0]
+    assert (first.suite, first.table, first.task, first.size, first.workers) == ("curves", "small", "one", 4, 2)
+    with pytest.raises(TableError, match="no task 'three'"):
+        curve_cells(write_table(), ["asha"], ["three"], 1)
+    with pytest.raises(TableError, match="leave out --unit-cost"):
+        curve_cells(write_table(), ["asha"], ["all"], 1, CurveSettings(unit_cost=True))
+
+
+def test_cells_of_a_surrogate(data):
+    path = data / "surrogates" / "lcbench_yahpo.npz"
+    cells = curve_cells(path, ["asha"], ["all"], 1, CurveSettings(unit_cost=True))
+    assert len(cells) == 17 and cells[0].table == "lcbench_yahpo:unit-cost"
+
+
+def test_regret_is_read_off_at_shares():
+    trace = [(0.1, 0.5), (0.3, 0.2), (1.0, 0.1)]
+    assert [regret_at(trace, share) for share in (0.05, *SHARES)] == [1.0, 0.5, 0.5, 0.2, 0.2, 0.1]
+
+
+@pytest.mark.parametrize("method", ["asha", "asha-stopping", "hyperband", "sync-hyperband", "dehb", "median", "random"])
+def test_every_scheduler_plays_a_whole_study(data: Path, method: str):
+    (cell,) = curve_cells(data / "curves" / "alexnet_imagenet.npz", [method], ["all"], 1, CurveSettings(6, 3))
+    record = run_curves(cell)
+    assert record["spent"] == [0.1, 0.25, 0.5, 0.75, 1.0]
+    assert record["regret"] == sorted(record["regret"], reverse=True)
+    assert all(0 <= spent <= 1 + 1e-9 for spent, _ in record["trace"])
+    assert [regret for _, regret in record["trace"]] == sorted((regret for _, regret in record["trace"]), reverse=True)
+    assert record["decisions"] >= record["trials"] > 0 and record["decision_seconds"] > 0
+    again = run_curves(cell)
+    assert again["trace"] == record["trace"]
+
+
+def test_a_run_of_a_thousand_epochs_is_cheap(data: Path):
+    """20 full trainings of 50 epochs by 4 workers; the least of three runs, on a machine that may be busy."""
+    (cell,) = curve_cells(data / "curves" / "lcbench.npz", ["asha"], ["adult"], 1)
+    seconds = []
+    for _ in range(3):
+        began = time.process_time()
+        record = run_curves(cell)
+        seconds.append(time.process_time() - began)
+    assert record["trials"] > 100
+    assert min(seconds) < 0.15
