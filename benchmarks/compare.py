@@ -11,6 +11,7 @@ average rank over all of them. Every run is one line of the results file, and wh
 """
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -89,6 +90,8 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
 def show_speed(records: list[dict[str, Any]], ours: str) -> None:
     """Milliseconds, ratios to ours, and log EI on our model."""
     found = {(record["method"], record["n"]): record for record in records if record["suite"] == "speed"}
+    if not found:
+        return
     sizes = sorted({size for _, size in found})
     methods = list(dict.fromkeys(method for method, _ in found))
     for label, field in (("least", "ask_seconds"), ("median", "ask_seconds_median")):
@@ -137,9 +140,10 @@ def show_quality(records: list[dict[str, Any]], ours: str) -> None:
         method: {task: mean_regret([value for cell, value in cells.items() if cell[1] == task]) for task in tasks}
         for method, cells in regrets.items()
     }
-    places = [ranks([means[method][task] for method in means]) for task in tasks]
+    tasks = [task for task in tasks if not any(math.isnan(mean[task]) for mean in means.values())]
+    places = [ranks([mean[task] for mean in means.values()]) for task in tasks]
     rows = [[task, *(f"{place:g}" for place in row)] for task, row in zip(tasks, places, strict=True)]
-    rows.append(["average", *(f"{sum(row[k] for row in places) / len(places):.2f}" for k in range(len(means)))])
+    rows.append(["average", *(f"{sum(row[k] for row in places) / max(len(places), 1):.2f}" for k in range(len(means)))])
     print_table(["rank of the mean", *means], rows)
     seeds = {method: len({cell[2] for cell in cells}) for method, cells in regrets.items()}
     print("seeds:", ", ".join(f"{method} {count}" for method, count in seeds.items()))

@@ -45,8 +45,8 @@ def average_ranks(regrets: Mapping[str, Mapping[Cell, float | None]]) -> dict[st
 
 
 def mean_regret(regrets: Sequence[float | None]) -> float:
-    """The mean; infinite when a run found nothing."""
-    return float(np.mean([math.inf if regret is None else regret for regret in regrets]))
+    """The mean; infinite when a run found nothing, NaN without runs."""
+    return math.nan if not regrets else float(np.mean([math.inf if regret is None else regret for regret in regrets]))
 
 
 def paired_interval(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:

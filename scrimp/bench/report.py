@@ -31,7 +31,8 @@ def regret_summary(records: Sequence[Record]) -> Summary:
 
 
 def _mean_text(regrets: Mapping[Cell, float | None], task: str) -> str:
-    return f"{mean_regret([regret for cell, regret in regrets.items() if cell[1] == task]):.4g}"
+    own = [regret for cell, regret in regrets.items() if cell[1] == task]
+    return f"{mean_regret(own):.4g}" if own else "-"
 
 
 def _behind(regrets: Mapping[str, Mapping[Cell, float | None]], averages: Mapping[str, float]) -> list[str]:

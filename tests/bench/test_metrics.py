@@ -37,7 +37,7 @@ def test_final_regrets_by_method_and_cell() -> None:
 
 def test_mean_regret() -> None:
     assert mean_regret([1.0, 2.0]) == 1.5
-    assert math.isinf(mean_regret([1.0, None]))
+    assert math.isinf(mean_regret([1.0, None])) and math.isnan(mean_regret([]))
 
 
 def test_paired_interval_is_that_of_the_paired_t_test() -> None:

@@ -25,8 +25,8 @@ def test_regret_summary() -> None:
 
 
 def test_methods_without_a_common_run_have_no_ranks() -> None:
-    _, rows = regret_summary([run("a", "gp", 0, 1.0), run("a", "random", 1, 2.0)])
-    assert [row[0] for row in rows] == ["a", "ms per decision"]
+    _, rows = regret_summary([run("a", "gp", 0, 1.0), run("b", "random", 1, 2.0)])
+    assert rows[:2] == [["a", "1", "-"], ["b", "-", "2"]] and [row[0] for row in rows] == ["a", "b", "ms per decision"]
 
 
 def test_speed_summary() -> None:
