@@ -38,28 +38,30 @@ def log_knowledge_gradient(means: Array, slopes: Array) -> Array:
     >>> float(np.exp(log_knowledge_gradient(np.array([0.0, 0.0]), np.array([[0.0, 1.0]])))[0].round(4))
     0.3989
     """
-    total = np.full(len(slopes), -np.inf)
     lowest = slopes == slopes.min(axis=1, keepdims=True)
     line = np.argmax(np.where(lowest, means, -np.inf), axis=1)
     active = np.arange(len(slopes))
-    while len(active):
-        steepness = slopes[active]
-        here = steepness[np.arange(len(active)), line]
-        gap = steepness - here[:, None]
+    kinks: list[tuple[NDArray[np.intp], Array, Array]] = []  # candidates, |z| and rise of one kink each
+    while True:
+        gap = slopes[active] - slopes[active, line][:, None]
         steeper = gap > 0.0
         going = steeper.any(axis=1)
-        active, gap, steeper, line = active[going], gap[going], steeper[going], line[going]
+        if not going.all():
+            active, gap, steeper, line = active[going], gap[going], steeper[going], line[going]
         if not len(active):
             break
-        crossing = np.full(gap.shape, np.inf)
-        with np.errstate(over="ignore"):  # a crossing beyond 1e150 is one that never happens
-            np.divide(means[line][:, None] - means, gap, out=crossing, where=steeper)
-        crossing = np.clip(crossing, -1e150, np.where(steeper, 1e150, np.inf))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            crossing = np.where(steeper, (means[line][:, None] - means) / gap, np.inf)
         first = crossing.min(axis=1)
-        line = np.argmax(np.where(crossing == first[:, None], gap, -1.0), axis=1)
-        rise = gap[np.arange(len(active)), line]
-        part = np.log(rise) + log_expected_improvement(np.abs(first), np.ones(len(active)), np.zeros(len(active)))
-        total[active] = np.logaddexp(total[active], part)
+        line = np.argmax(np.where(crossing <= first[:, None], gap, -1.0), axis=1)
+        kinks.append((active, np.minimum(np.abs(first), 1e150), gap[np.arange(len(active)), line]))
+    total = np.full(len(slopes), -np.inf)
+    if kinks:
+        far, rise = (np.concatenate([kink[part] for kink in kinks]) for part in (1, 2))
+        gains = np.log(rise) + log_expected_improvement(far, np.ones(len(far)), np.zeros(len(far)))
+        ends = np.cumsum([len(kink[0]) for kink in kinks])
+        for (who, _, _), end in zip(kinks, ends, strict=True):
+            total[who] = np.logaddexp(total[who], gains[end - len(who) : end])
     return total
 
 
@@ -101,7 +103,7 @@ def _log_nearest_kink(means: Array, slopes: Array) -> Array:
     nearest = np.argmin(behind, axis=1)
     each = np.arange(len(slopes))
     far, rise = np.minimum(behind[each, nearest], 1e150), np.maximum(rise[each, nearest], 1e-300)
-    return np.log(rise) + log_expected_improvement(far, np.ones(len(far)), np.zeros(len(far)))
+    return np.asarray(np.log(rise) + log_expected_improvement(far, np.ones(len(far)), np.zeros(len(far))))
 
 
 def best_by_knowledge_gradient(means: Array, slopes: Array, costs: Array) -> tuple[int, float]:

@@ -30,7 +30,7 @@ __all__ = ["RowMeans", "TablePosterior"]
 
 _HOPELESS = 5.0  # standard deviations behind the best mean at which a row is left out
 _FEWEST = 8
-_SCREEN = 300_000  # covariances looked at in screening
+_SCREEN = 150_000  # covariances looked at in screening
 _LEAST_VARIANCE = 0.05  # of a task's first cell, in model units, once its level is set aside
 
 

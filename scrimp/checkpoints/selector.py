@@ -138,8 +138,11 @@ class Selector:
         if self.method.name == "stride":
             design = _stride(table, self.settings.planned, rng)
         else:
+            tried = int((known | table.failed).sum())
+            if tried >= 2 * max(table.shape[1], 3):  # no design is longer
+                return None
             design = self.method.start(table, rng)
-            if int((known | table.failed).sum()) >= len(design):
+            if tried >= len(design):
                 return None
         return next((cell for cell in design if candidates[cell]), None)
 
