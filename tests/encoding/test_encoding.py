@@ -38,6 +38,11 @@ def test_columns_say_what_they_may_hold():
     assert encoding.columns == expected
 
 
+def test_an_int_of_more_than_a_thousand_values_is_continuous():
+    few, many = Encoding(Space(a=Int(1, 1000), b=Int(1, 1001))).columns
+    assert few.kind == "discrete" and many.kind == "continuous"
+
+
 def test_rows_of_a_known_space():
     encoding = Encoding(SPACE)
     adam = {"lr": 0.01, "layers": 2, "units": 100, "width": 64, "optimizer": "adam", "batch": 32}
