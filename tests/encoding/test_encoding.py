@@ -55,7 +55,7 @@ def test_rows_of_a_known_space():
     assert encoding.decode(np.zeros((0, 6))) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(spaces(), st.integers(0, 10**6))
 def test_configurations_come_back(space, seed):
     encoding = Encoding(space)
@@ -67,7 +67,7 @@ def test_configurations_come_back(space, seed):
     assert all(same_config(space, one, other) for one, other in zip(configs, encoding.decode(x), strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(spaces(), st.integers(0, 10**6))
 def test_any_row_decodes_to_a_valid_configuration_and_settles(space, seed):
     encoding = Encoding(space)

@@ -254,7 +254,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(EVENTS, st.sampled_from([LastReport(), LEVELS, EveryReport()]))
 def test_any_history_gives_consistent_arrays_and_growing_it_gives_the_same(script, rule):
     """Rows agree with the trials they come from; one event at a time or all at once makes no difference."""

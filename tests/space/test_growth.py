@@ -91,7 +91,7 @@ def test_narrowing_is_said_and_leaves_configurations_out(parameters, words):
     assert all(config is None or new.contains(config) for config in kept)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(spaces(), st.data())
 def test_no_losses_means_that_every_configuration_fits(old, data):
     """The new space: each parameter kept, given a default, dropped, or freed of its condition."""

@@ -124,7 +124,7 @@ def test_values_are_normalised(parameter, value, normal):
     assert identity(parameter.validate("p", value)) == identity(normal)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(parameters(), st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_every_place_has_a_legal_value_and_leads_back(parameter, places):
     values = parameter.from_units(np.array(places))
@@ -137,7 +137,7 @@ def test_every_place_has_a_legal_value_and_leads_back(parameter, places):
         assert [identity(value) for value in parameter.from_units(units)] == [identity(value) for value in values]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(parameters())
 def test_json_pickle_and_repr_restore_the_parameter(parameter):
     assert parameter_from_json("p", json.loads(json.dumps(parameter.to_json()))) == parameter

@@ -38,7 +38,7 @@ class TestPool(SpaceBattery):
         return Pool(SPACE, SPACE.sample(20, np.random.default_rng(0)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(spaces(), st.integers(0, 10**6))
 def test_random_spaces_keep_the_contract(space, seed):
     rng = np.random.default_rng(seed)
