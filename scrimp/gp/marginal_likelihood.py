@@ -12,6 +12,7 @@ Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +28,37 @@ from scrimp.gp.kernel import Array
 from scrimp.gp.priors import Parameter, ParameterVector
 from scrimp.gp.process import Prior
 
-__all__ = ["HyperparameterPosterior", "SearchSettings", "maximum_a_posteriori"]
+__all__ = ["HyperparameterPosterior", "LogPosterior", "SearchSettings", "maximum_a_posteriori"]
+
+
+class LogPosterior(ABC):
+    """What a fit maximises: a log density of p parameters given n observations, whatever the algebra behind it."""
+
+    @property
+    @abstractmethod
+    def vector(self) -> ParameterVector:
+        """The parameters."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """n."""
+
+    @abstractmethod
+    def part(self, size: int) -> "LogPosterior":
+        """The same for about ``size`` of the observations, spread over all of them."""
+
+    @abstractmethod
+    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
+        """The logarithm of the unnormalised posterior density at natural values (p,), and its gradient (p,)."""
+
+    def log_density(self, values: Array) -> float:
+        """The logarithm of the unnormalised posterior density at natural values (p,)."""
+        return self.value_and_gradient(values)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class HyperparameterPosterior:
+class HyperparameterPosterior(LogPosterior):
     """log p(y | x, hyperparameters) + log p(hyperparameters), as a function of prior's parameters and the noise variance.
 
     ``known_noise``: variances (n,) of the observations, added to the learned one; 0 without.
@@ -47,6 +74,13 @@ class HyperparameterPosterior:
     def vector(self) -> ParameterVector:
         """The prior's parameters, then the noise variance."""
         return ParameterVector((*self.prior.parameters, self.noise))
+
+    @property
+    def size(self) -> int:
+        return len(self.x)
+
+    def part(self, size: int) -> "HyperparameterPosterior":
+        return self.with_rows(np.linspace(0, len(self.x) - 1, size).astype(np.intp))
 
     def with_rows(self, rows: NDArray[np.intp]) -> "HyperparameterPosterior":
         """The same for some of the observations."""
@@ -108,12 +142,10 @@ class SearchSettings:
     rows: int = 256
 
 
-def maximum_a_posteriori(
-    posterior: HyperparameterPosterior, starts: Sequence[Array], settings: SearchSettings
-) -> Array:
+def maximum_a_posteriori(posterior: LogPosterior, starts: Sequence[Array], settings: SearchSettings) -> Array:
     """The best natural values (p,) found by L-BFGS-B from each of ``starts``; the first start when every search fails."""
-    if len(starts) > 1 and len(posterior.x) > settings.rows:
-        part = posterior.with_rows(np.linspace(0, len(posterior.x) - 1, settings.rows).astype(np.intp))
+    if len(starts) > 1 and posterior.size > settings.rows:
+        part = posterior.part(settings.rows)
         starts = [max((starts[0], maximum_a_posteriori(part, starts, settings)), key=posterior.log_density)]
     vector = posterior.vector
     box = np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1)
@@ -127,7 +159,7 @@ def maximum_a_posteriori(
         return -value, -gradient * vector.slopes(values)
 
     best_value, best = _HOPELESS, starts[0]
-    options = {"maxiter": settings.iterations, "ftol": settings.tolerance / max(len(posterior.x), 1), "gtol": 1e-3}
+    options = {"maxiter": settings.iterations, "ftol": settings.tolerance / max(posterior.size, 1), "gtol": 1e-3}
     for start in starts:
         found = minimize(objective, vector.encode(start), jac=True, method="L-BFGS-B", bounds=box, options=options)
         if found.fun < best_value:

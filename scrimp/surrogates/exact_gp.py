@@ -38,7 +38,7 @@ from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
-__all__ = ["NOISE", "ExactGP", "FittedGP"]
+__all__ = ["NOISE", "ExactGP", "FittedGP", "as_columns", "check_finite", "fitted_gp", "joined"]
 
 NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0))
 """Noise variance of standardised targets, with the floor that keeps factors well conditioned."""
@@ -90,22 +90,27 @@ class ExactGP(Surrogate):
 
     def hyperparameter_posterior(self, data: Data) -> HyperparameterPosterior:
         """What a fit maximises and a sampler samples."""
-        _check_finite(data)
+        check_finite(data)
         noise = 0.0 if data.noise is None else data.noise
-        return HyperparameterPosterior(self.prior, self.noise, data.x, _as_columns(data.y), noise)
+        return HyperparameterPosterior(self.prior, self.noise, data.x, as_columns(data.y), noise)
 
     def _fitted(self, data: Data, values: Array, explored: int) -> "FittedGP":
-        _check_finite(data)
-        prior, noise = self.prior.with_values(values[:-1]), float(values[-1])
-        covariance = prior.covariance(data.x, data.x)
-        covariance.flat[:: len(data) + 1] += noise if data.noise is None else noise + data.noise
-        factor = cholesky_in_place(covariance.T)
-        whitened = solve_lower(factor, _as_columns(data.y) - prior.mean(data.x)[:, None])
         state = {"parameters": self.vector.to_json(values), "explored": explored}
-        return FittedGP(prior, noise, data, factor, whitened, state)
+        return fitted_gp(self.prior.with_values(values[:-1]), float(values[-1]), data, state)
 
 
-def _check_finite(data: Data) -> None:
+def fitted_gp(prior: Prior, noise: float, data: Data, state: Mapping[str, Any]) -> "FittedGP":
+    """The posterior of a prior with its values and a noise variance, given data: no fit, one factorisation."""
+    check_finite(data)
+    covariance = prior.covariance(data.x, data.x)
+    covariance.flat[:: len(data) + 1] += noise if data.noise is None else noise + data.noise
+    factor = cholesky_in_place(covariance.T)
+    whitened = solve_lower(factor, as_columns(data.y) - prior.mean(data.x)[:, None])
+    return FittedGP(prior, noise, data, factor, whitened, state)
+
+
+def check_finite(data: Data) -> None:
+    """Refuse observations that are not finite."""
     for name, values in (("inputs", data.x), ("targets", data.y), ("noise variances", data.noise)):
         if values is not None and not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0, 0])
@@ -115,7 +120,7 @@ def _check_finite(data: Data) -> None:
             )
 
 
-def _as_columns(y: Array) -> Array:
+def as_columns(y: Array) -> Array:
     """(n,) or (n, F) to (n, F)."""
     return y[:, None] if y.ndim == 1 else y
 
@@ -185,12 +190,12 @@ class FittedGP(FittedSurrogate):
         corner = self.prior.covariance(data.x, data.x)
         corner.flat[:: len(data) + 1] += self.noise if data.noise is None else self.noise + data.noise
         factor = grow(self.factor, cross, corner)
-        old, targets = len(self.observed), _as_columns(data.y)
+        old, targets = len(self.observed), as_columns(data.y)
         below, inner = factor[old:, :old], factor[old:, old:]
         residual = targets - self.prior.mean(data.x)[:, None] - below @ self.whitened
         added = solve_lower(inner, residual)
         whitened = np.concatenate([np.broadcast_to(self.whitened, (old, added.shape[1])), added])
-        grown = FittedGP(self.prior, self.noise, _joined(self.observed, data), factor, whitened, self.recorded)
+        grown = FittedGP(self.prior, self.noise, joined(self.observed, data), factor, whitened, self.recorded)
         if "inverse_factor" in self.__dict__:  # what is known already grows too, instead of being computed anew
             grown.__dict__["inverse_factor"] = grow_inverse(self.inverse_factor, factor)
         return grown
@@ -211,14 +216,14 @@ class FittedGP(FittedSurrogate):
         mean_i = y_i - alpha_i / K^-1_ii and variance_i = 1 / K^-1_ii less the observation's own noise.
         """
         precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
-        mean = _as_columns(self.observed.y) - self.alpha / precision[:, None]
+        mean = as_columns(self.observed.y) - self.alpha / precision[:, None]
         own = self.noise if self.observed.noise is None else self.noise + self.observed.noise
         return Posterior(mean, np.maximum(1.0 / precision - own, 0.0))
 
 
-def _joined(old: Data, new: Data) -> Data:
+def joined(old: Data, new: Data) -> Data:
     """Observations one after the other; the old targets are repeated for each fantasy of the new."""
-    y_new, y_old = _as_columns(new.y), _as_columns(old.y)
+    y_new, y_old = as_columns(new.y), as_columns(old.y)
     y = np.concatenate([np.broadcast_to(y_old, (len(old), y_new.shape[1])), y_new])
     noise = None
     if old.noise is not None or new.noise is not None:
