@@ -114,7 +114,7 @@ class RowMeans:
         to_cells = posterior.fitted.solution.covariance_with_cell(row, column)
         to_cells[row, column] += posterior.noise[column]
         to_cells -= np.tensordot(here, self.to_cells, axes=1)
-        spread = np.sqrt(to_cells[row, column])
+        spread = np.sqrt(max(to_cells[row, column], posterior.noise[column]))
         everything = np.arange(len(self.measured))
         to_rows = self.covariance_with(np.array([row]), np.array([column]), everything)[0]
         known = self.known.copy()
@@ -172,8 +172,7 @@ class RowMeans:
 
         Otherwise the first cell of a task would look worthless: all of its news would be about the level.
         """
-        least = self.posterior.noise * 1e-9
-        variance = np.maximum(self.posterior.score_variance - np.square(self.to_cells).sum(0), least)
+        variance = np.maximum(self.posterior.score_variance - np.square(self.to_cells).sum(0), self.posterior.noise)
         fresh = np.flatnonzero(~self.known.any(axis=0))
         smallest = self.posterior.noise[fresh] + _LEAST_VARIANCE
         variance[:, fresh] = np.maximum(variance[:, fresh] - self.fitted.units.level, smallest)

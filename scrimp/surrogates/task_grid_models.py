@@ -95,7 +95,7 @@ class SharedCurve(GridModel):
                 log_parameter("shared_length", 0.4, 0.7, _LENGTHS),
                 log_parameter("own_scale", 0.5, 1.0),
                 log_parameter("own_length", 0.4, 0.7, _LENGTHS),
-                log_parameter("noise", 0.5, 1.0),
+                log_parameter("noise", 0.5, 1.0, (1e-3, 1e3)),
                 log_parameter("row_jitter", self.jitter, 0.7, (1e-3, 1.0)),
                 _deviations(task_count),
             )
@@ -139,7 +139,11 @@ class RowEffects(GridModel):
 
     def parameters(self, task_count: int) -> ParameterVector:
         return ParameterVector(
-            (log_parameter("shared_scale", 1.0, 1.0), log_parameter("noise", 0.5, 1.0), _deviations(task_count))
+            (
+                log_parameter("shared_scale", 1.0, 1.0),
+                log_parameter("noise", 0.5, 1.0, (1e-3, 1e3)),
+                _deviations(task_count),
+            )
         )
 
     def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[GridPrior, PriorPullback]:
@@ -165,7 +169,7 @@ class OwnCurves(GridModel):
             (
                 log_parameter("own_scale", 1.0, 1.0),
                 log_parameter("own_length", 0.4, 0.7, _LENGTHS),
-                log_parameter("noise", 0.5, 1.0),
+                log_parameter("noise", 0.5, 1.0, (1e-3, 1e3)),
                 _deviations(task_count),
             )
         )

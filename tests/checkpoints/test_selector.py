@@ -147,6 +147,18 @@ def test_new_checkpoints_may_arrive(full_table):
     assert Selector().recommend(grown, memory).checkpoint in full.checkpoints
 
 
+@pytest.mark.parametrize(("warp", "curve"), [("log", np.log), ("sqrt", np.sqrt)])
+def test_the_warp_that_explains_the_scores_is_used(warp, curve):
+    rng = np.random.default_rng(0)
+    steps = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, *range(1000, 40_000, 2000)])
+    shape = curve(steps + 0.02 * steps[-1]) if warp == "log" else curve(steps)
+    scores = 0.4 + 0.3 * np.sin(6.0 * (shape - shape[0]) / np.ptp(shape))[:, None] + 0.1 * rng.random(8)
+    table = ScoreTable.empty(steps.tolist(), [f"task{j}" for j in range(8)])
+    scores[rng.random(scores.shape) < 0.5] = np.nan
+    decision = Selector().decide(replace(table, scores=scores), [], rng)
+    assert decision.notes["fit"]["warp"] == warp
+
+
 def test_costs_are_counted(full_table, partial_table):
     table = partial_table(full_table(), 40)
     column = Selector().decide(table, [], np.random.default_rng(0)).cells[0][1]
