@@ -55,7 +55,7 @@ ONLY_IN = {
 """Third-party packages that belong to certain folders."""
 
 UNTESTED = {
-    "acquisition/acquisition",
+    "errors",
     "executors/executor",
     "policies/policy",
     "schedulers/scheduler",
@@ -260,13 +260,17 @@ def test_nothing_imports_the_root() -> None:
     )
 
 
-def test_errors_stand_alone() -> None:
+def test_modules_at_the_root_stand_alone() -> None:
     offenders = [
         place(path, node)
         for path, node, target in imports()
-        if module_name(path) in FREE and target.split(".")[0] == "scrimp"
+        if path.parent == PACKAGE and path.stem not in ("__init__", "__main__") and target.split(".")[0] == "scrimp"
     ]
-    report(offenders, "What is free to all imports nothing of the package:", "remove the import.")
+    report(
+        offenders,
+        "A module at the root, such as scrimp.errors, is free to all, so it imports nothing of the package:",
+        "remove the import, or move the module into the layer it belongs to.",
+    )
 
 
 def test_third_party_packages_stay_in_their_folders() -> None:
@@ -452,19 +456,17 @@ def test_tests_mirror_the_package() -> None:
     modules = [
         path.relative_to(PACKAGE).with_suffix("")
         for path in FILES
-        if path.stem != "__init__" and path.parent != PACKAGE and path.parent.name != "testing"
+        if not path.stem.startswith("__") and path.parent.name != "testing"
     ]
-    offenders = [
-        f"tests/{module.parent}/test_{module.name}.py is missing"
-        for module in modules
-        if module.as_posix() not in UNTESTED
-        and not (ROOT / "tests" / module.parent / f"test_{module.name}.py").exists()
-    ]
-    offenders += [f"UNTESTED lists {name}, which does not exist" for name in UNTESTED - {m.as_posix() for m in modules}]
+    tested = {m.as_posix() for m in modules if (ROOT / "tests" / m.parent / f"test_{m.name}.py").exists()}
+    names = {module.as_posix() for module in modules}
+    offenders = [f"{name} has no test of its own" for name in names - tested - UNTESTED]
+    offenders += [f"{name} is listed in UNTESTED, but it has a test" for name in tested & UNTESTED]
+    offenders += [f"{name} is listed in UNTESTED, but does not exist" for name in UNTESTED - names]
     report(
         offenders,
         "Tests mirror the package, one file per file:",
-        "write the test; only contracts without behaviour may be listed in UNTESTED.",
+        "write tests/folder/test_file.py; only contracts without behaviour may be listed in UNTESTED.",
     )
 
 
