@@ -2,6 +2,7 @@
 
 memory://                     private to this process, gone afterwards
 sqlite:///scrimp.db           a file, relative to the current folder; sqlite:////tmp/scrimp.db is absolute
+    postgresql://ann@db/hpo       a database; password, port and options as PostgreSQL writes them
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ __all__ = ["open_storage", "without_secrets"]
 
 
 def open_storage(url: str) -> Storage:
-    """The storage at ``url``; nothing is created before the first study is.
+    """The storage at ``url``; nothing is reached before it is used, and nothing created before the first study is.
 
     >>> open_storage("memory://").url
     'memory://'
@@ -30,7 +31,7 @@ def open_storage(url: str) -> Storage:
         near = get_close_matches(scheme.lower(), SCHEMES, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]}://?" if near else ""
         raise StorageError(f"storage {shown!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}")
-    return SCHEMES[scheme](rest, shown)
+    return SCHEMES[scheme](url, rest, shown)
 
 
 def without_secrets(url: str) -> str:
@@ -46,13 +47,13 @@ def without_secrets(url: str) -> str:
     return scheme + separator + user.partition(":")[0] + at + place.partition("?")[0]
 
 
-def _memory(rest: str, shown: str) -> Storage:
+def _memory(url: str, rest: str, shown: str) -> Storage:
     if rest:
         raise StorageError(f"storage {shown!r} names something; memory:// has no name, since nobody else can reach it")
     return MemoryStorage()
 
 
-def _sqlite(rest: str, shown: str) -> Storage:
+def _sqlite(url: str, rest: str, shown: str) -> Storage:
     path = rest.removeprefix("/")
     if path == rest or not path or path == ":memory:":
         raise StorageError(
@@ -62,4 +63,12 @@ def _sqlite(rest: str, shown: str) -> Storage:
     return SqliteStorage(path)
 
 
-SCHEMES: dict[str, Callable[[str, str], Storage]] = {"memory": _memory, "sqlite": _sqlite}
+def _postgres(url: str, rest: str, shown: str) -> Storage:
+    try:
+        from scrimp.storage.postgres import PostgresStorage
+    except ImportError as error:
+        raise StorageError(f"storage {shown!r} needs psycopg ({error}): pip install 'scrimp[postgres]'") from error
+    return PostgresStorage(url, shown)
+
+
+SCHEMES: dict[str, Callable[[str, str, str], Storage]] = {"memory": _memory, "sqlite": _sqlite, "postgresql": _postgres}

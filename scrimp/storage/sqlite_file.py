@@ -1,8 +1,7 @@
 """One SQLite file: the connection of this process, transactions, schema steps, and errors in words.
 
-Threads share one connection under a lock; writers would wait for each other anyway. No connection ever crosses a fork:
-SQLite's own record of its locks would be wrong in the child, and the database could be damaged. So connections are closed
-just before a fork and opened again when next used. Nothing is created by looking: only a new study makes a new file.
+Threads share one connection under a lock; writers would wait for each other anyway. Nothing is created by looking: only a
+new study makes a new file.
 
 The schema's version is the number of steps applied so far (`PRAGMA user_version`); an empty file is version 0, so creating a
 database and upgrading it are the same thing.
@@ -10,17 +9,15 @@ database and upgrading it are the same thing.
 
 import os
 import sqlite3
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from scrimp.errors import StorageError
 from scrimp.storage.file_system import check_local
+from scrimp.storage.forking import Connected
 
 __all__ = ["STEPS", "SqliteFile"]
 
@@ -55,25 +52,24 @@ STEPS = (
 """The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
 
 
-class SqliteFile:
+class SqliteFile(Connected):
     """The database at ``path``; ``patience`` is how long to wait for other writers, in seconds."""
 
     def __init__(self, path: Path, patience: float = 60.0, steps: Sequence[str] = STEPS) -> None:
+        super().__init__()
         self.path = path
         self._patience = patience
         self._steps = steps
-        self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._identity = (0, 0)
         self._passing = False  # an immutable connection serves one query: it would never see news
-        _files.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SqliteFile, (self.path, self._patience)
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The result of a query; nothing when there is no file yet."""
-        with self._lock, self._explained():
+        with self.lock, self._explained():
             if self._connection is None and not self.path.exists():
                 return []
             connection = self._connected(create=False)
@@ -82,7 +78,7 @@ class SqliteFile:
     @contextmanager
     def transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         """All or nothing, durable when the block ends; nobody else writes meanwhile."""
-        with self._lock, self._explained():
+        with self.lock, self._explained():
             connection = self._connected(create)
             self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
             try:
@@ -96,7 +92,7 @@ class SqliteFile:
 
     def close(self) -> None:
         """Close the connection; the next use opens another."""
-        with self._lock:
+        with self.lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -232,28 +228,3 @@ def _identity(path: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return 0, 0
     return status.st_dev, status.st_ino
-
-
-_files: "WeakSet[SqliteFile]" = WeakSet()
-_forking: list[SqliteFile] = []
-
-
-def _before_fork() -> None:
-    for file in list(_files):
-        file._lock.acquire()
-        _forking.append(file)
-        file.close()
-
-
-def _after_fork_in_parent() -> None:
-    while _forking:
-        _forking.pop()._lock.release()
-
-
-def _after_fork_in_child() -> None:
-    while _forking:
-        _forking.pop()._lock = threading.RLock()
-
-
-if sys.platform != "win32":
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

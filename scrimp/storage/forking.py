@@ -1,0 +1,55 @@
+"""No connection ever crosses a fork.
+
+A child that used its parent's connection would speak over the same socket, and SQLite's own record of its locks would be wrong
+there, which can damage the database. So connections are closed just before a fork, and opened again when next used.
+"""
+
+import os
+import sys
+import threading
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from weakref import WeakSet
+
+__all__ = ["Connected"]
+
+
+class Connected(ABC):
+    """Something with a connection that may be closed at any time; ``lock`` is held while it is in use."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        _all.add(self)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # half-built, or the interpreter is ending
+            self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+
+
+_all: "WeakSet[Connected]" = WeakSet()
+_held: list[Connected] = []
+
+
+def _before_fork() -> None:
+    for one in list(_all):
+        one.lock.acquire()
+        _held.append(one)
+        one.close()
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        _held.pop().lock = threading.RLock()  # its holder may be a thread that does not exist here
+
+
+if sys.platform != "win32":
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

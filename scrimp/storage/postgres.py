@@ -1,0 +1,202 @@
+"""Studies in a PostgreSQL database: for many machines. Needs the extra: ``pip install 'scrimp[postgres]'``.
+
+Each batch is one statement, so one transaction and one round trip. It first advances the study's length, which makes other
+writers of the study wait for its commit: positions have no gaps, and the order of the log is the order of commits. Every batch
+carries an id made by the client; when the connection is lost before the answer, the batch is sent again under the same id, and
+the database refuses the second copy if the first one had arrived. The server's clock dates the leases.
+
+    storage = PostgresStorage("postgresql://ann@db.example/hpo", "postgresql://ann@db.example/hpo")
+"""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import errors
+
+from scrimp.history.events import Event
+from scrimp.storage.event_json import decode
+from scrimp.storage.postgres_server import Connection, PostgresServer
+from scrimp.storage.refusals import (
+    check_name,
+    decision_taken,
+    deleted_study,
+    existing_study,
+    lines_of,
+    unknown_study,
+)
+from scrimp.storage.store import EventStore, Lease, Storage
+
+__all__ = ["PostgresStorage"]
+
+INSERT = """
+INSERT INTO scrimp_events (study, position, decision, batch, event)
+SELECT grown.id, grown.length - cardinality(%(lines)s::text[]) + place - 1,
+       CASE WHEN place = 1 THEN %(decision)s::bigint END, CASE WHEN place = 1 THEN %(batch)s::uuid END, line
+FROM grown, unnest(%(lines)s::text[]) WITH ORDINALITY AS batch (line, place)
+RETURNING study, position
+"""
+
+CREATE = f"""
+WITH grown AS (
+    INSERT INTO scrimp_studies (name, length) VALUES (%(name)s, cardinality(%(lines)s::text[])) RETURNING id, length
+) {INSERT}
+"""
+
+APPEND = f"""
+WITH grown AS (
+    UPDATE scrimp_studies SET length = length + cardinality(%(lines)s::text[]) WHERE id = %(study)s RETURNING id, length
+) {INSERT}
+"""
+
+READ = """
+SELECT event FROM scrimp_studies LEFT JOIN scrimp_events ON study = id AND position >= %s WHERE id = %s ORDER BY position
+"""
+
+LEASE = """
+INSERT INTO scrimp_leases AS held (study, trial, attempt, worker, host, pid, started, expires)
+VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))
+ON CONFLICT (study, trial) DO UPDATE SET (attempt, worker, host, pid, started, expires) =
+    (excluded.attempt, excluded.worker, excluded.host, excluded.pid, excluded.started, excluded.expires)
+WHERE excluded.attempt >= held.attempt
+"""
+
+LEASES = """
+SELECT trial, attempt, worker, host, pid, extract(epoch FROM expires - clock_timestamp())::float8, started
+FROM scrimp_studies LEFT JOIN scrimp_leases ON study = id WHERE id = %s ORDER BY trial
+"""
+
+
+class PostgresStorage(Storage):
+    """The studies in the database at ``url``, which is shown as ``shown``: without its password."""
+
+    def __init__(self, url: str, shown: str, patience: float = 60.0) -> None:
+        self._server = PostgresServer(url, shown, patience)
+
+    @property
+    def url(self) -> str:
+        return self._server.shown
+
+    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+        check_name(name)
+        batch = {"name": name, "lines": lines_of(events, first=True), "decision": None, "batch": uuid.uuid4()}
+
+        def insert(connection: Connection) -> int:
+            try:
+                ((study, _), *_rest) = connection.execute(CREATE, batch).fetchall()
+            except errors.UniqueViolation:
+                query = (
+                    "SELECT study FROM scrimp_events JOIN scrimp_studies ON study = id WHERE name = %s AND batch = %s"
+                )
+                ours = connection.execute(query, (name, batch["batch"])).fetchone()
+                if ours is None:
+                    raise existing_study(name, self.url) from None
+                (study,) = ours
+            return int(study)
+
+        study = self._server.run(insert, create=True)
+        assert study is not None
+        return _PostgresStore(self._server, name, study)
+
+    def open(self, name: str) -> EventStore:
+        return _PostgresStore(self._server, name, self._study(name))
+
+    def names(self) -> list[str]:
+        return [name for (name,) in _rows(self._server, "SELECT name FROM scrimp_studies ORDER BY id")]
+
+    def delete(self, name: str) -> None:
+        study = self._study(name)
+
+        def delete(connection: Connection) -> None:
+            with connection.transaction():
+                connection.execute(
+                    "DELETE FROM scrimp_studies WHERE id = %s", (study,)
+                )  # waits for batches on their way
+                connection.execute("DELETE FROM scrimp_events WHERE study = %s", (study,))
+
+        self._server.run(delete)
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _study(self, name: str) -> int:
+        found = _rows(self._server, "SELECT id FROM scrimp_studies WHERE name = %s", name)
+        if not found:
+            raise unknown_study(name, self.names(), self.url)
+        return int(found[0][0])
+
+
+class _PostgresStore(EventStore):
+    def __init__(self, server: PostgresServer, name: str, study: int) -> None:
+        self._server = server
+        self._name = name
+        self._study = study
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+        lines = lines_of(events, decision)
+        if not lines:
+            return self._length()
+        batch = {"study": self._study, "lines": lines, "decision": decision, "batch": uuid.uuid4()}
+        end = self._server.run(lambda connection: self._insert(connection, batch))
+        if end is None:
+            raise self._deleted()
+        return end
+
+    def _insert(self, connection: Connection, batch: dict[str, Any]) -> int | None:
+        """The new length; None when the study is gone."""
+        try:
+            stored = connection.execute(APPEND, batch).fetchall()
+            return max((int(position) + 1 for _, position in stored), default=None)
+        except errors.UniqueViolation:
+            query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
+            earlier = connection.execute(query, (self._study, batch["batch"])).fetchone()
+            if earlier is None:
+                raise decision_taken(self._name, batch["decision"]) from None
+            return int(earlier[0]) + len(batch["lines"])  # the first copy had arrived
+
+    def read(self, start: int = 0) -> list[Event]:
+        found = _rows(self._server, READ, start, self._study)
+        if not found:
+            raise self._deleted()
+        return decode((line for (line,) in found if line is not None), self._name, start)
+
+    def lease(self, lease: Lease) -> None:
+        values = (lease.trial, lease.attempt, lease.worker, lease.host, lease.pid, lease.started, lease.remaining)
+
+        def take(connection: Connection) -> bool:
+            try:
+                connection.execute(LEASE, (self._study, *values))
+            except errors.ForeignKeyViolation:
+                return False
+            return True
+
+        if not self._server.run(take):
+            raise self._deleted()
+
+    def release(self, trial: int, attempt: int) -> None:
+        query = "DELETE FROM scrimp_leases WHERE study = %s AND trial = %s AND attempt = %s"
+        self._server.run(lambda connection: connection.execute(query, (self._study, trial, attempt)))
+
+    def leases(self) -> list[Lease]:
+        found = _rows(self._server, LEASES, self._study)
+        if not found:
+            raise self._deleted()
+        return [Lease(*row) for row in found if row[0] is not None]
+
+    def _length(self) -> int:
+        found = _rows(self._server, "SELECT length FROM scrimp_studies WHERE id = %s", self._study)
+        if not found:
+            raise self._deleted()
+        return int(found[0][0])
+
+    def _deleted(self) -> Exception:
+        return deleted_study(self._name, self._server.shown)
+
+
+def _rows(server: PostgresServer, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """The result of a query; nothing when there are no tables yet."""
+    return server.run(lambda connection: connection.execute(query, parameters).fetchall()) or []

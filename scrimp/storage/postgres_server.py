@@ -1,0 +1,191 @@
+"""One PostgreSQL database: the connection of this process, schema steps, what to do when it is lost, and errors in words.
+
+A lost connection is opened again with growing pauses, and what was being done is done again: so everything done here must be
+harmless to repeat. Only a database that was reached before is waited for; a wrong URL is told at once.
+
+The schema's version is the number of steps applied so far (table ``scrimp_schema``); no table is version 0, so creating the
+tables and upgrading them are the same thing. Nothing is created by looking.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from scrimp.errors import StorageError
+from scrimp.storage.forking import Connected
+
+__all__ = ["STEPS", "PostgresServer"]
+
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+STEPS = (
+    """
+    CREATE TABLE scrimp_studies (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text NOT NULL CONSTRAINT scrimp_names UNIQUE,
+        length bigint NOT NULL
+    );
+    -- No foreign key: it would be checked for every event. A study is deleted first, and its events after it.
+    CREATE TABLE scrimp_events (
+        study bigint NOT NULL,
+        position bigint NOT NULL,
+        decision bigint,
+        batch uuid,
+        event text NOT NULL,
+        PRIMARY KEY (study, position)
+    );
+    CREATE UNIQUE INDEX scrimp_decisions ON scrimp_events (study, decision) WHERE decision IS NOT NULL;
+    CREATE UNIQUE INDEX scrimp_batches ON scrimp_events (study, batch) WHERE batch IS NOT NULL;
+    CREATE TABLE scrimp_leases (
+        study bigint NOT NULL REFERENCES scrimp_studies ON DELETE CASCADE,
+        trial bigint NOT NULL,
+        attempt bigint NOT NULL,
+        worker text NOT NULL,
+        host text NOT NULL,
+        pid bigint NOT NULL,
+        started bigint NOT NULL,
+        expires timestamptz NOT NULL,
+        PRIMARY KEY (study, trial)
+    );
+    """,
+)
+"""The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
+
+UPGRADE_LOCK = 0x7363726D  # an advisory lock: one process upgrades, the others wait
+
+DEFAULTS = {
+    "application_name": "scrimp",
+    "client_encoding": "utf8",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""Connection options where the URL has none: a server that vanished is noticed within about a minute."""
+
+LOST = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01")
+"""States after which trying again helps: connection trouble, shutdown, start, too many connections, deadlock."""
+
+
+class PostgresServer(Connected):
+    """The database at ``url``, shown as ``shown``; ``patience`` is how long a lost connection is tried again, in seconds."""
+
+    def __init__(self, url: str, shown: str, patience: float = 60.0, steps: Sequence[str] = STEPS) -> None:
+        super().__init__()
+        self.shown = shown
+        self._url = url
+        self._patience = patience
+        self._steps = steps
+        self._connection: Connection | None = None
+        self._reached = False
+        self._version = 0
+        self._options = self._parsed()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PostgresServer, (self._url, self.shown, self._patience)
+
+    def _parsed(self) -> dict[str, Any]:
+        place, _, options = self._url.partition("://")[2].partition("?")
+        secret = place.rpartition("@")[0]
+        if "@" in options or any(mark in secret for mark in "@/ "):  # would be taken for a host or a port, and shown
+            raise StorageError(
+                f"storage {self.shown!r} has a special character in its user, password or options; "
+                "write @ as %40, / as %2F, ? as %3F and a blank as %20"
+            )
+        try:
+            return {**DEFAULTS, **conninfo_to_dict(self._url)}
+        except psycopg.Error:  # its text may quote the password
+            raise StorageError(
+                f"storage {self.shown!r} is no PostgreSQL URL; write postgresql://user:password@host:5432/database"
+            ) from None
+
+    def run(self, action: Callable[[Connection], T], *, create: bool = False) -> T | None:
+        """What ``action`` returns, tried again on a new connection when one is lost; None when there are no tables yet."""
+        with self.lock:
+            deadline, pause = time.monotonic() + self._patience, 0.02
+            while True:
+                try:
+                    connection = self._connected(create)
+                    return action(connection) if self._version else None
+                except psycopg.Error as error:
+                    if not self._may_retry(error) or time.monotonic() > deadline:
+                        raise self._in_words(error) from None
+                    self.close()
+                except (KeyboardInterrupt, SystemExit):
+                    self.close()  # in the middle of an answer
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, 1.0)
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        with self.lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _may_retry(self, error: psycopg.Error) -> bool:
+        if self._connection is None or self._connection.closed:
+            return self._reached
+        return (error.sqlstate or "").startswith(LOST)
+
+    def _connected(self, create: bool) -> Connection:
+        if self._connection is None:
+            self._connection = psycopg.connect(**self._options, autocommit=True)
+            self._reached, self._version = True, 0
+        if not self._version:
+            self._version = self._found_version(self._connection)
+        if self._version > len(self._steps):
+            raise StorageError(
+                f"{self.shown} has schema version {self._version}, this scrimp knows {len(self._steps)}; upgrade scrimp"
+            )
+        if self._version < len(self._steps) and (create or self._version):
+            self._upgrade(self._connection)
+        return self._connection
+
+    def _found_version(self, connection: Connection) -> int:
+        (table,) = connection.execute("SELECT to_regclass('scrimp_schema')").fetchone() or (None,)
+        if table is None:
+            return 0
+        (version,) = connection.execute("SELECT max(version) FROM scrimp_schema").fetchone() or (0,)
+        return int(version)
+
+    def _upgrade(self, connection: Connection) -> None:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (UPGRADE_LOCK,))
+            version = self._found_version(connection)  # asked again: somebody may have been quicker
+            if version == 0:
+                connection.execute("CREATE TABLE scrimp_schema (version integer NOT NULL)")
+            for number, step in enumerate(self._steps[version:], start=version + 1):
+                connection.execute(step)
+                connection.execute("INSERT INTO scrimp_schema VALUES (%s)", (number,))
+        self._version = len(self._steps)
+
+    def _in_words(self, error: psycopg.Error) -> StorageError:
+        said = " ".join(str(error).split())
+        password = str(self._options.get("password") or "")
+        if password:
+            said = said.replace(password, "…")
+        if self._connection is None or self._connection.closed:
+            return StorageError(f"{self.shown} cannot be reached: {said}. Check that the server runs, and the URL")
+        if isinstance(error, errors.InsufficientPrivilege):
+            return StorageError(
+                f"{self.shown} may not be used by this user: {said}. Ask for the right to create tables"
+            )
+        if isinstance(error, errors.DiskFull):
+            return StorageError(
+                f"the disk of {self.shown} is full; this batch was not stored: free some space and go on"
+            )
+        if isinstance(error, errors.ReadOnlySqlTransaction):
+            return StorageError(f"{self.shown} cannot be written: it is a read-only server; use the primary one")
+        if isinstance(error, errors.UndefinedTable):
+            return StorageError(
+                f"the tables of scrimp are gone from {self.shown}; restore them, or restart this process"
+            )
+        return StorageError(f"{self.shown} cannot be used: {said}")
