@@ -73,9 +73,10 @@ class TablePosterior:
 
     @cached_property
     def likeliest(self) -> Index:
-        """The rows on which all cells are screened: as many of the best as keeps the work bounded, at least sixteen."""
-        count = max(_SCREEN // max(int((~self.table.seen).sum()), 1), 16)
-        return _closest(_behind(self.measured, self.apart), count)
+        """The rows on which all cells are screened: the contenders, or as many of the best as keeps the work bounded."""
+        behind = _behind(self.measured, self.apart)
+        bound = max(_SCREEN // max(int((~self.table.seen).sum()), 1), 16)
+        return _closest(behind, min(bound, _in_the_running(behind)))
 
     @cached_property
     def covariance_with_likeliest(self) -> Array:
@@ -156,7 +157,7 @@ class RowMeans:
     @cached_property
     def contenders(self) -> Index:
         """Rows that may still turn out best: less than five standard deviations behind, and at least eight of them."""
-        return _closest(self.behind, max(int((self.behind < _HOPELESS).sum()), _FEWEST))
+        return _closest(self.behind, _in_the_running(self.behind))
 
     @cached_property
     def covariance(self) -> Array:
@@ -215,6 +216,11 @@ def _behind(means: Array, apart: Array) -> Array:
     behind = (means[best] - means) / np.sqrt(np.maximum(apart, 1e-300))
     behind[best] = -1.0
     return np.asarray(behind)
+
+
+def _in_the_running(behind: Array) -> int:
+    """How many rows lie less than five standard deviations behind, at least eight."""
+    return max(int((behind < _HOPELESS).sum()), _FEWEST)
 
 
 def _closest(behind: Array, count: int) -> Index:

@@ -70,7 +70,8 @@ class Selector:
         if memory is not None and "fit" in memory:
             notes["fit"] = memory["fit"]
         means: RowMeans | None = None
-        while len(busy) < len(pending) + count:
+        total = len(pending) + count
+        while len(busy) < total:
             known = table.seen | _mask(table, busy)
             candidates = ~(known | table.failed)
             if table.shape[0] == 1 or not candidates.any():
@@ -85,7 +86,8 @@ class Selector:
                     means = self._means(table, busy, notes)
                 cell = self._chosen(means, known, candidates, rng, notes)
             busy.append(cell)
-            means = None if means is None else means.with_cell(cell)
+            if means is not None and len(busy) < total:
+                means = means.with_cell(cell)
         return CellDecision(tuple(busy[len(pending) :]), notes)
 
     def recommend(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> Recommendation:
