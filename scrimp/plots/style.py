@@ -24,12 +24,12 @@ def rgba(colour: str, alpha: float) -> str:
 def figure(figure: Any, title: str, alternative: str) -> Any:
     """Give a Plotly figure its title, its look, and a text that says what it shows."""
     figure.update_layout(
-        title={"text": title, "x": 0.02, "xanchor": "left"},
+        title={"text": title, "x": 0.02, "xanchor": "left", "y": 0.98, "yanchor": "top"},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": MUTED, "size": 13},
-        margin={"l": 70, "r": 24, "t": 64, "b": 56},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 1.0, "xanchor": "right"},
+        margin={"l": 70, "r": 24, "t": 88, "b": 56},
+        legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0.0, "xanchor": "left"},
         hoverlabel={"namelength": -1},
         meta={"alternative": alternative},
     )

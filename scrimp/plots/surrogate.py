@@ -11,9 +11,10 @@ import numpy as np
 from scrimp.errors import StudyError
 from scrimp.history.events import Noted, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure
-from scrimp.space.parameter import Categorical, Constant
+from scrimp.space.parameter import Constant, Float, Int
 from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.tuning.study import Study
 
@@ -87,24 +88,11 @@ def _drawn(
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
-    problem, model = history.problem, belief.models.fitted["loss"]
+    problem = history.problem
     values, _, rows = line
-    posterior = model.posterior(rows)
-    mean = posterior.mean[:, 0]
-    deviation = np.sqrt(np.zeros(len(mean)) if posterior.variance is None else posterior.variance)
-
-    def shown(losses: np.ndarray) -> np.ndarray:
-        return problem.sign * model.target_units(losses)
-
     picture = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.68, 0.32], vertical_spacing=0.06)
-    edge = {"x": values, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-    picture.add_trace(Scatter(y=shown(mean + 2 * deviation), showlegend=False, **edge), 1, 1)
-    picture.add_trace(
-        Scatter(y=shown(mean - 2 * deviation), fill="tonexty", fillcolor=BAND, name="two standard deviations", **edge),
-        1,
-        1,
-    )
-    picture.add_trace(Scatter(x=values, y=shown(mean), mode="lines", line={"color": LINE}, name="mean"), 1, 1)
+    for trace in _belief_traces(problem, belief, values, rows):
+        picture.add_trace(trace, 1, 1)
     seen = [trial for trial in history.trials if trial.value is not None and parameter in trial.config]
     places, heights = [trial.config[parameter] for trial in seen], [trial.value for trial in seen]
     marker = {"color": MUTED, "size": 9, "line": {"color": LINE, "width": 1}}
@@ -113,15 +101,31 @@ def _drawn(
     picture.add_trace(Scatter(x=values, y=scores, mode="lines", line={"color": ACCENT}, name="acquisition"), 2, 1)
     if chosen is not None and parameter in chosen.config:
         picture.add_vline(x=chosen.config[parameter], line={"color": ACCENT, "dash": "dot"})
-    spec: Any = history.problem.space[parameter]
-    scale = (
-        "log"
-        if not isinstance(spec, Categorical) and spec.__class__.__name__ in ("Float", "Int") and spec.log
-        else None
-    )
-    picture.update_xaxes(type=scale)
+    spec = problem.space[parameter]
+    picture.update_xaxes(type="log" if isinstance(spec, Float | Int) and spec.log else None)
     picture.update_xaxes(title_text=parameter, row=2, col=1)
     picture.update_yaxes(title_text=problem.metric, row=1, col=1)
     picture.update_yaxes(title_text="acquisition", row=2, col=1)
     title = f"Model of {problem.metric} along {parameter} after {len(seen)} observations"
     return figure(picture, title, f"{title}: mean with band, observed values, and the acquisition below.")
+
+
+def _belief_traces(problem: Problem, belief: Belief, values: list[Any], rows: np.ndarray) -> list[Any]:
+    """The mean and a band of two standard deviations, in the units and the direction of the metric."""
+    from plotly.graph_objects import Scatter
+
+    model = belief.models.fitted["loss"]
+    posterior = model.posterior(rows)
+    mean = posterior.mean[:, 0]
+    deviation = np.sqrt(np.zeros(len(mean)) if posterior.variance is None else posterior.variance)
+
+    def shown(losses: np.ndarray) -> np.ndarray:
+        return problem.sign * model.target_units(losses)
+
+    edge = {"x": values, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    band = {"fill": "tonexty", "fillcolor": BAND, "name": "two standard deviations"}
+    return [
+        Scatter(y=shown(mean + 2 * deviation), showlegend=False, **edge),
+        Scatter(y=shown(mean - 2 * deviation), **band, **edge),
+        Scatter(x=values, y=shown(mean), mode="lines", line={"color": LINE}, name="mean"),
+    ]
