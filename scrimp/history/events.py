@@ -17,6 +17,7 @@ import msgspec
 
 __all__ = [
     "BudgetGranted",
+    "CheckpointsRemoved",
     "Config",
     "Ended",
     "Enqueued",
@@ -122,6 +123,13 @@ class Lost(_Event, frozen=True, tag="lost"):
     message: str = ""
 
 
+class CheckpointsRemoved(_Event, frozen=True, tag="checkpoints_removed"):
+    """The checkpoints of a trial nobody will take up again were deleted, which freed ``size`` bytes."""
+
+    trial: int
+    size: int
+
+
 class Noted(_Event, frozen=True, tag="noted"):
     """Why decision ``decision`` was taken, seeing the first ``seen`` events: fitted parameters, reasons, degraded."""
 
@@ -140,5 +148,6 @@ Event = (
     | Reported
     | Ended
     | Lost
+    | CheckpointsRemoved
     | Noted
 )

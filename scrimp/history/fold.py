@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from scrimp.errors import StudyError
 from scrimp.history.events import (
     BudgetGranted,
+    CheckpointsRemoved,
     Config,
     Ended,
     Enqueued,
@@ -70,6 +71,7 @@ class State:
         self.notes: dict[str, Any] = {}
         self.degraded: list[tuple[int, str]] = []
         self.spent = 0.0
+        self.freed = 0
         self.best: tuple[float, int, float] | None = None
         self.time = 0.0
         self.derived: dict[Fold[Any], Any] = {}
@@ -98,6 +100,8 @@ class State:
                 self._changed(event)
             case SourceAttached():
                 self.sources.append(event)
+            case CheckpointsRemoved():
+                self.freed += event.size
         self.length += 1
         self.time = max(self.time, event.time)
         for fold, state in self.derived.items():
@@ -161,7 +165,9 @@ class State:
             case Lost():
                 trial = before
                 if before.status == "running" and event.attempt == before.attempt:
-                    trial = replace(before, status="stale", lost=event.attempt, message=event.message)
+                    trial = replace(
+                        before, status="stale", lost=event.attempt, losses=before.losses + 1, message=event.message
+                    )
         if trial is not before:
             self.trials[trial.id] = trial
             if trial.status != before.status:
@@ -188,7 +194,8 @@ class State:
         elif curve[-1].step >= before.granted and status == "running":
             status = "paused"
         last = curve[-1].loss
-        return replace(before, curve=curve, status=status, ended=ended, loss=last, value=self.problem.value(last))
+        value = self.problem.value(last)
+        return replace(before, curve=curve, status=status, ended=ended, loss=last, value=value, losses=0)
 
     def _consider_best(self, trial: int, point: Observation) -> None:
         assert self.problem is not None

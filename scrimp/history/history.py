@@ -151,6 +151,11 @@ class History:
         return self._current().spent
 
     @property
+    def freed(self) -> int:
+        """Bytes of checkpoints that were removed because no trial needs them any more."""
+        return self._current().freed
+
+    @property
     def time(self) -> float:
         """The time of the newest event."""
         return self._current().time

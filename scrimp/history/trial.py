@@ -29,6 +29,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     ``status`` is running, paused (its grant is used up), completed, stopped, failed or stale (its worker vanished).
     ``value`` is the last one reported at its highest budget, in the user's direction; ``loss`` the same, lower is better.
     ``lost`` is the newest attempt that vanished; reports of that attempt or an older one no longer count.
+    ``losses`` is how often that happened since its last report.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     granted: float = 0.0
     attempt: int = 0
     lost: int = 0
+    losses: int = 0
     worker: str = ""
     status: str = "paused"
     message: str = ""

@@ -17,10 +17,10 @@ from scrimp.storage.liveness import dead_leases, own_lease
 from scrimp.storage.store import EventStore
 from scrimp.tuning.decisions import decision_events, next_decision
 
-__all__ = ["MOST_ATTEMPTS", "Ledger"]
+__all__ = ["MOST_LOSSES", "Ledger"]
 
-MOST_ATTEMPTS = 3
-"""How often a trial whose worker vanishes is taken up again before it counts as failed."""
+MOST_LOSSES = 3
+"""How often in a row, without a report in between, a trial's worker may vanish before the trial counts as failed."""
 
 
 class Ledger:
@@ -98,8 +98,8 @@ class Ledger:
         self.store.release(trial.id, trial.attempt)
 
     def _loss(self, trial: Trial) -> Event:
-        if trial.attempt >= MOST_ATTEMPTS:
-            message = f"its worker vanished {trial.attempt} times"
+        if trial.losses + 1 >= MOST_LOSSES:
+            message = f"its worker vanished {trial.losses + 1} times without a report in between"
             return Ended(trial=trial.id, status="failed", message=message, attempt=trial.attempt, time=self.clock())
         message = f"worker {trial.worker} vanished"
         return Lost(trial=trial.id, attempt=trial.attempt, message=message, time=self.clock())

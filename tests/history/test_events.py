@@ -5,6 +5,7 @@ import pytest
 
 from scrimp.history.events import (
     BudgetGranted,
+    CheckpointsRemoved,
     Ended,
     Enqueued,
     Event,
@@ -45,6 +46,7 @@ FORMS = [
         '{"event":"ended","trial":0,"status":"failed","message":"no"}',
     ),
     (Lost(trial=0, attempt=2, message="gone"), '{"event":"lost","trial":0,"attempt":2,"message":"gone"}'),
+    (CheckpointsRemoved(trial=3, size=1024), '{"event":"checkpoints_removed","trial":3,"size":1024}'),
     (Noted(decision=2, seen=9, notes={"k": 1}), '{"event":"noted","decision":2,"seen":9,"notes":{"k":1}}'),
 ]
 

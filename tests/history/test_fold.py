@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from scrimp.errors import StudyError
 from scrimp.history.events import (
     BudgetGranted,
+    CheckpointsRemoved,
     Ended,
     Enqueued,
     Event,
@@ -233,3 +234,14 @@ def test_a_log_that_does_not_begin() -> None:
         History.of([])
     with pytest.raises(StudyError, match="does not begin with the creation"):
         History.of([Enqueued(config={})])
+
+
+def test_losses_are_counted_since_the_last_report() -> None:
+    lost = [granted(9), Lost(trial=0), granted(9, 2), Lost(trial=0, attempt=2)]
+    assert trial_after(*lost).losses == 2
+    assert trial_after(*lost, granted(9, 3), reported(1, attempt=3)).losses == 0
+
+
+def test_freed_bytes_add_up() -> None:
+    removed = [CheckpointsRemoved(trial=0, size=100), CheckpointsRemoved(trial=1, size=24)]
+    assert after(added(), added(1), *removed).freed == 124

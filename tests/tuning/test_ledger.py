@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.history.events import Enqueued, StudyCreated
+from scrimp.history.events import Enqueued, Reported, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Policy, Start, Wait
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore, Lease
-from scrimp.tuning.ledger import MOST_ATTEMPTS, Ledger
+from scrimp.tuning.ledger import MOST_LOSSES, Ledger
 
 
 class Halves(Policy):
@@ -85,15 +85,26 @@ def test_trials_of_vanished_workers_are_released_and_at_last_failed(store: Event
     ledger.hold(trial, 60.0)
     ledger.reclaim()
     assert ledger.history.trials[0].status == "running"  # this process lives
-    for attempt in range(1, MOST_ATTEMPTS + 1):
+    for attempt in range(1, MOST_LOSSES + 1):
         store.lease(Lease(0, attempt, "w", "elsewhere", 1, -1.0))
         ledger.reclaim()
-        expected = "stale" if attempt < MOST_ATTEMPTS else "failed"
+        expected = "stale" if attempt < MOST_LOSSES else "failed"
         assert ledger.history.trials[0].status == expected
         if expected == "stale":
             assert taken(ledger).attempt == attempt + 1
     assert "vanished 3 times" in ledger.history.trials[0].message
     assert store.leases() == []
+
+
+def test_a_trial_that_made_progress_is_taken_up_again_however_often_its_worker_vanishes(store: EventStore) -> None:
+    ledger = Ledger(store, clock)
+    taken(ledger)
+    for attempt in range(1, 2 * MOST_LOSSES):
+        ledger.append([Reported(trial=0, step=attempt / 100, metrics={"value": 0.5}, attempt=attempt)])
+        store.lease(Lease(0, attempt, "w", "elsewhere", 1, -1.0))
+        ledger.reclaim()
+        assert ledger.history.trials[0].status == "stale"
+        assert taken(ledger).attempt == attempt + 1
 
 
 def test_a_trial_can_be_handed_back(store: EventStore) -> None:
