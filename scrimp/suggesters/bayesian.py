@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context
+from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.constrained import Constrained
 from scrimp.acquisition.cost_aware import CostAware
 from scrimp.acquisition.maximize import Found, Search, maximize
@@ -30,7 +31,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.space.space import Space
 from scrimp.suggesters.first_design import first_configs
-from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales
+from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales, noise_level
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.surrogate import Array
 
@@ -44,7 +45,8 @@ class BayesianSuggester(Suggester):
     ``initial``: configurations before the model decides, None for one more than the parameters, at most 10.
     ``acquisition_settings``: of the acquisition, such as {"margin": 0.1} for EI and PI (in standard deviations of the targets)
     or {"kappa": 3.0} for UCB. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI / cost^exponent when
-    the study has a cost. The rest describes the model; see `ModelSettings`.
+    the study has a cost. ``patience``: trials without progress after which every second decision explores; 0 for never.
+    The rest describes the model; see `ModelSettings`.
     """
 
     acquisition: str = "log-ei"
@@ -58,6 +60,7 @@ class BayesianSuggester(Suggester):
     transform: str = "auto"
     mcmc: bool = False
     max_data: int = 1000
+    patience: int = 6
 
     def __post_init__(self) -> None:
         create_acquisition(self.acquisition, **self.acquisition_settings)
@@ -73,7 +76,7 @@ class BayesianSuggester(Suggester):
         """The best of the acquisition, one after the other when several are asked for."""
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
-        lacking = self._initial(encoding) - len(training.known) if len(training.y) else count
+        lacking = self._lacking(encoding, training) if len(training.y) else count
         first = first_configs(history, lacking, count, rng)
         if first:
             return Suggestion(tuple(first), {"reason": "first design"})
@@ -89,10 +92,14 @@ class BayesianSuggester(Suggester):
 
     @property
     def _model_settings(self) -> ModelSettings:
-        return ModelSettings(self.kernel, self.input_warping, self.transform, self.mcmc, self.max_data)
+        impute = self.acquisition == "thompson"  # a draw has no logarithm that feasibility could weigh
+        return ModelSettings(self.kernel, self.input_warping, self.transform, self.mcmc, self.max_data, impute)
 
-    def _initial(self, encoding: Encoding) -> int:
-        return min(encoding.dimension + 1, 10) if self.initial is None else self.initial
+    def _lacking(self, encoding: Encoding, training: Training) -> int:
+        """How many first configurations are still to come; failed ones are replaced, up to twice as many in all."""
+        wanted = min(encoding.dimension + 1, 10) if self.initial is None else self.initial
+        tried = len(training.known)
+        return min(wanted + int(training.failed.sum()), 2 * wanted) - tried
 
     def _best(  # the parts of one decision
         self,
@@ -103,7 +110,7 @@ class BayesianSuggester(Suggester):
         count: int,
         rng: np.random.Generator,
     ) -> Suggestion:
-        acquisition = self._acquisition(models)
+        acquisition = self._acquisition(models, _outcomes(training))
         configs: list[Config] = []
         notes: dict[str, Any] = dict(models.notes)
         pending = training.pending
@@ -118,8 +125,11 @@ class BayesianSuggester(Suggester):
             pending = np.vstack([pending, encoding.encode(decoded[:1])])
         return Suggestion(tuple(configs), notes)
 
-    def _acquisition(self, models: Models) -> Acquisition:
+    def _acquisition(self, models: Models, outcomes: Array) -> Acquisition:
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+        quiet = noise_level(models.fitted["loss"]) < NOISY  # under noise, standing still is no sign of being stuck
+        if self.patience and quiet and explores(outcomes, self.patience):
+            acquisition = LowerConfidenceBound(EXPLORING)
         if any(name.startswith("constraint:") for name in models.fitted):
             acquisition = Constrained(acquisition)
         if "cost" in models.fitted:
@@ -166,7 +176,7 @@ class BayesianSuggester(Suggester):
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
         models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-        score = self._bound(self._acquisition(models), models, training.pending, rng)
+        score = self._bound(self._acquisition(models, _outcomes(training)), models, training.pending, rng)
         return Belief(encoding, training, models, score)
 
 
@@ -178,6 +188,36 @@ class Belief:
     training: Training
     models: Models
     score: BoundAcquisition
+
+
+EXPLORING_EVERY = 2
+"""While nothing improves, one decision in so many looks elsewhere."""
+
+EXPLORING = 3.0
+"""The width, in standard deviations, of the confidence bound that decides when nothing has improved for a while."""
+
+
+NOISY = 0.01
+"""The noise variance, as a share of the variance of the losses, from which an objective counts as noisy."""
+
+
+def _outcomes(training: Training) -> Array:
+    """Losses in the order of trials, infinite where a trial failed."""
+    return np.where(training.failed, np.inf, training.y)
+
+
+def explores(losses: Array, patience: int) -> bool:
+    """Whether the next decision looks elsewhere: every second one, once ``patience`` trials in order brought no progress.
+
+    Expected improvement trusts its model: at the bottom of a local basin it can polish for ever. Progress is an improvement
+    by more than a hundredth of what the best loss has over the median one.
+    """
+    finite = losses[np.isfinite(losses)]
+    least = 0.01 * float(np.median(finite) - finite.min()) if len(finite) else 0.0
+    best, still = np.inf, 0
+    for loss in losses:
+        best, still = (loss, 0) if loss < best - least else (best, still + 1)
+    return still >= patience and (still - patience) % EXPLORING_EVERY == 0
 
 
 @lru_cache(maxsize=64)

@@ -5,6 +5,7 @@ below 40). In between, the recorded hyperparameters are restored on all data. Th
 study decides exactly as an uninterrupted one.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,33 +18,45 @@ from scrimp.encoding.training_data import Training
 from scrimp.errors import MethodError, ScrimpError
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
+from scrimp.gp.kernel import Scaled
+from scrimp.gp.priors import LogNormal, Parameter
 from scrimp.gp.process import MeanAndKernel
+from scrimp.gp.stationary import Matern32
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
+from scrimp.surrogates.chosen_transform import ChosenTransform
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
 from scrimp.surrogates.power_transform import YeoJohnson
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_transform import GaussianCopula, Standardise, TargetStep, Transformed, Winsorise
 
-__all__ = ["ModelSettings", "Models", "fit_models", "length_scales", "loss_model"]
+__all__ = ["FAILURE", "ModelSettings", "Models", "fit_models", "length_scales", "loss_model", "noise_level"]
+
+
+FAILURE = "failure"
+"""The constraint that a trial does not fail."""
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """``transform`` of the losses: auto (winsorise, then standardise), standardise, power or copula. ``mcmc`` averages over
-    posterior samples of the hyperparameters. Beyond ``max_data`` observations the best quarter and a random rest are used."""
+    """``transform`` of the losses: standardise, power, copula, or auto (the evidence decides between the first two; losses that
+    diverged are capped first). ``mcmc`` averages over
+    posterior samples of the hyperparameters. Beyond ``max_data`` observations the best quarter and a random rest are used.
+    Failed trials are infeasible, with a model of their own; ``impute_failures`` gives them the worst loss seen instead."""
 
     kernel: str = "matern52-ard"
     input_warping: bool = False
     transform: str = "auto"
     mcmc: bool = False
     max_data: int = 1000
+    impute_failures: bool = False
 
     def check(self) -> None:
         """Refuse names that do not exist."""
-        if self.transform not in _STEPS:
-            raise MethodError(f"transform is {self.transform!r}; choose one of {', '.join(_STEPS)}")
+        names = ("auto", *_STEPS)
+        if self.transform not in names:
+            raise MethodError(f"transform is {self.transform!r}; choose one of {', '.join(names)}")
         kernel_by_name(self.kernel, (Column(),))
 
 
@@ -61,8 +74,11 @@ class Models:
 def loss_model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
     """The model of the loss: transformed targets under an exact GP, sampled when asked for."""
     gp = _exact_gp(columns, settings)
-    inner: Surrogate = PosteriorEnsemble(gp) if settings.mcmc else gp
-    return Transformed(inner, _STEPS[settings.transform])
+    if settings.mcmc:
+        return Transformed(PosteriorEnsemble(gp), _STEPS.get(settings.transform, _STEPS["standardise"]))
+    if settings.transform == "auto":
+        return ChosenTransform(gp, {"standardise": (Standardise(),), "power": _POWER})
+    return Transformed(gp, _STEPS[settings.transform])
 
 
 def fit_models(
@@ -73,39 +89,62 @@ def fit_models(
     rng: np.random.Generator,
 ) -> Models:
     """Fit or restore every model this problem needs, on at most ``max_data`` observations."""
-    kept = _subset(training.y, settings.max_data, history.problem.seed)
-    x, losses = training.x[kept], training.y[kept]
-    noise = None if training.noise is None else training.noise[kept]
     recorded = history.note("fit") or {}
-    fits = {"loss": (loss_model(columns, settings), Data(x, losses, noise))}
-    plain = Transformed(_exact_gp(columns, settings), _STEPS["auto"])
-    limit = Transformed(_exact_gp(columns, settings), _VIOLATION_STEPS)
-    for name, violations in training.violations.items():
-        known = np.isfinite(violations)
-        if known.any():
-            fits[CONSTRAINT + name] = (limit, Data(training.x[known], violations[known]))
-    if training.log_cost is not None and np.isfinite(training.log_cost).any():
-        known = np.isfinite(training.log_cost)
-        fits["cost"] = (plain, Data(training.x[known], training.log_cost[known]))
+    rows = np.arange(len(training.y)) if settings.impute_failures else np.flatnonzero(~training.failed)
+    kept = rows[_subset(training.y[rows], settings.max_data, history.problem.seed)]
+    noise = None if training.noise is None else training.noise[kept]
+    fits = {"loss": (loss_model(columns, settings), Data(training.x[kept], training.y[kept], noise))}
+    fits |= _side_models(training, columns, settings)
     fitted, states = {}, {}
     for name, (model, data) in fits.items():
         fitted[name], states[name] = _fit_or_restore(model, data, recorded.get(name), rng)
-    feasible = None if training.feasible is None else training.feasible[kept]
+    feasible = None
+    if any(name.startswith(CONSTRAINT) for name in fits):
+        feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
     notes = {"fit": states} if states != recorded else {}
-    return Models(fitted, x, losses, feasible, notes)
+    return Models(fitted, training.x[kept], training.y[kept], feasible, notes)
+
+
+def _side_models(
+    training: Training, columns: Sequence[Column], settings: ModelSettings
+) -> dict[str, tuple[Surrogate, Data]]:
+    """Models beside the loss: of each constraint, of failure (violated by 1 where a trial failed), of the logarithm of cost."""
+    gp = _exact_gp(columns, settings)
+    limit = Transformed(gp, _VIOLATION_STEPS)
+    fits: dict[str, tuple[Surrogate, Data]] = {}
+    if training.failed.any() and not settings.impute_failures:
+        outcome = np.where(training.failed, 1.0, -1.0)
+        fits[CONSTRAINT + FAILURE] = (_failure_model(columns), Data(training.x, outcome))
+    for name, values in training.violations.items():
+        known = np.isfinite(values)
+        if known.any():
+            fits[CONSTRAINT + name] = (limit, Data(training.x[known], values[known]))
+    if training.log_cost is not None and np.isfinite(training.log_cost).any():
+        known = np.isfinite(training.log_cost)
+        fits["cost"] = (Transformed(gp, _STEPS["standardise"]), Data(training.x[known], training.log_cost[known]))
+    return fits
+
+
+def noise_level(model: FittedSurrogate) -> float:
+    """The learned noise variance in units of the transformed targets, whose variance is 1; 0 where the model does not say."""
+    found = _lookup(model.state, "noise")
+    return 0.0 if found is None else float(np.max(found))
 
 
 def length_scales(model: FittedSurrogate, dimension: int) -> Array:
     """How far the model sees along each column, for scaling a search; 0.5 where it does not say."""
     found = _lookup(model.state, "length_scale")
-    scales: Array = np.full(dimension, 0.5) if found is None else np.broadcast_to(np.asarray(found, dtype=float), dimension)
+    scales: Array = (
+        np.full(dimension, 0.5) if found is None else np.broadcast_to(np.asarray(found, dtype=float), dimension)
+    )
     return scales.clip(0.01, 2.0)
 
 
+_POWER = (Standardise(), YeoJohnson(), Standardise())
+
 _STEPS: Mapping[str, tuple[TargetStep, ...]] = {
-    "auto": (Winsorise(), Standardise()),
-    "standardise": (Standardise(),),
-    "power": (Winsorise(), YeoJohnson(), Standardise()),
+    "standardise": (Winsorise(), Standardise()),
+    "power": (Winsorise(), *_POWER),
     "copula": (GaussianCopula(),),
 }
 
@@ -116,6 +155,18 @@ _VIOLATION_STEPS = (Winsorise(), Standardise(centred=False))  # zero, the limit,
 def _exact_gp(columns: Sequence[Column], settings: ModelSettings) -> ExactGP:
     kernel = kernel_by_name(settings.kernel, columns)
     return ExactGP(MeanAndKernel(Warped(kernel, columns) if settings.input_warping else kernel))
+
+
+def _failure_model(columns: Sequence[Column]) -> ExactGP:
+    """A rough model of where trials fail, 1, and where not, -1.
+
+    Outcomes jump where losses do not, and a likelihood takes jumps for short length-scales: then nothing would be learned of
+    the places in between. So the densities hold length-scales near a third of the cube, and noise near a tenth.
+    """
+    scale = LogNormal(math.log(0.3) + 0.5 * math.log(len(columns)), 0.3)
+    length = Parameter("length_scale", scale, bounds=(0.05, 10.0), size=len(columns))
+    noise = Parameter("noise", LogNormal(math.log(0.1), 0.3), bounds=(0.02, 0.5))
+    return ExactGP(MeanAndKernel(Scaled(Matern32(columns, length_scale=length))), noise)
 
 
 def _fit_or_restore(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scrimp.history.events import Config
 from scrimp.history.history import History
-from scrimp.space.sobol import sobol_points
+from scrimp.sobol import sobol_points
 from scrimp.space.space import Pool
 from scrimp.suggesters.known import KNOWN, Known
 from scrimp.suggesters.random import draw_fresh

@@ -22,11 +22,15 @@ __all__ = ["Request", "Suggester", "Suggestion"]
 
 @dataclass(frozen=True)
 class Request:
-    """What the suggested configuration is for: the first budget it gets, its bracket, and the tag its trial will carry."""
+    """What the suggested configuration is for: the first budget it gets, its bracket, and the tag its trial will carry.
+
+    ``levels``: the budgets at which trials are compared, the full budget last; none without a scheduler that compares.
+    """
 
     budget: float
     bracket: int = 0
     tag: Mapping[str, Any] = field(default_factory=dict)
+    levels: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
