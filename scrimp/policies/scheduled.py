@@ -28,7 +28,7 @@ class Scheduled(Policy):
         wanted = self.scheduler.next_request(history, rng)
         if not isinstance(wanted, Sample):
             return Decision(wanted)
-        request = Request(wanted.budget, wanted.bracket, wanted.tag)
+        request = Request(wanted.budget, wanted.bracket, wanted.tag, self.scheduler.levels(history.problem))
         suggestion = self.suggester.suggest(history, request, 1, rng)
         if not suggestion.configs:
             return Decision(wait_or_finish(history, "every configuration of the space was tried"), suggestion.notes)

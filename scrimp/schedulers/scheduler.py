@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.history.history import History
+from scrimp.history.problem import Problem
 
 __all__ = ["Finish", "Request", "Resume", "Sample", "Scheduler", "Verdict", "Wait"]
 
@@ -64,6 +65,10 @@ class Verdict(Enum):
 
 class Scheduler(ABC):
     """Decides how much."""
+
+    def levels(self, problem: Problem) -> tuple[float, ...]:
+        """The budgets at which trials are compared, the full budget last: what a model of budgets looks at."""
+        return (problem.full_budget,)
 
     @abstractmethod
     def next_request(self, history: History, rng: np.random.Generator) -> Request:

@@ -20,7 +20,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.schedulers.brackets import BracketTable, Shape
 from scrimp.schedulers.ending import wait_or_finish
-from scrimp.schedulers.rungs import halving_levels, synchronous_sizes
+from scrimp.schedulers.rungs import Levels, halving_levels, synchronous_sizes
 from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verdict
 
 __all__ = ["SynchronousHalving"]
@@ -39,9 +39,13 @@ class SynchronousHalving(Scheduler):
         if not self.reduction > 1:
             raise MethodError(f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three go on")
 
+    def levels(self, problem: Problem) -> Levels:
+        """The rungs and the full budget."""
+        return halving_levels(problem.budget, self.reduction)
+
     def shapes(self, problem: Problem) -> tuple[Shape, ...]:
         """The rungs of each bracket as (size, level)."""
-        return synchronous_sizes(halving_levels(problem.budget, self.reduction), self.reduction)[: self.brackets]
+        return synchronous_sizes(self.levels(problem), self.reduction)[: self.brackets]
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """The oldest bracket that has work, else a new one."""

@@ -100,7 +100,7 @@ class IndependentGPs(Surrogate):
 
 def nearest_level(levels: Array, x: Array) -> NDArray[np.intp]:
     """The index of the level nearest to the last column of each row."""
-    return np.abs(x[:, -1:] - levels).argmin(axis=1)
+    return np.asarray(np.abs(x[:, -1:] - levels).argmin(axis=1), dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,7 +165,8 @@ class Standardise(TargetStep):
     def learn(self, y: Array) -> LearnedStep:
         centre = float(y.mean()) if self.centred else 0.0
         least = self.floor * max(1.0, abs(centre))
-        spread = float(y.std())
+        size = max(float(np.abs(y).max()), 1e-300)
+        spread = size * float((y / size).std())  # squares of huge values would overflow
         return _Linear(centre, spread if spread > least else 1.0)
 
     def recall(self, state: Mapping[str, Any]) -> LearnedStep:

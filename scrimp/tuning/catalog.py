@@ -69,6 +69,8 @@ _ASHA = "scrimp.schedulers.asynchronous:AsynchronousHalving"
 _SYNCHRONOUS = "scrimp.schedulers.synchronous:SynchronousHalving"
 _MEDIAN = "scrimp.schedulers.median:MedianStopping"
 _BOHB = {"random_fraction": 1 / 3}
+_MOBSTER = "scrimp.suggesters.multi_fidelity:MultiFidelitySuggester"
+_INDEPENDENT = {"model": "gp_independent"}
 
 _METHODS: dict[str, Entry] = {
     "random": Entry(_RANDOM),
@@ -88,6 +90,9 @@ _METHODS: dict[str, Entry] = {
     "sync-bohb": Entry(_DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True),
     "dehb": Entry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
     "median": Entry(_RANDOM, _MEDIAN, needs_budget=True),
+    "mobster-joint": Entry(_MOBSTER, _ASHA, needs_budget=True),
+    "mobster-indep": Entry(_MOBSTER, _ASHA, presets=_INDEPENDENT, needs_budget=True),
+    "sync-mobster": Entry(_MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True),
 }
 
 

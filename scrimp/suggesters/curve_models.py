@@ -1,0 +1,160 @@
+"""Models of f(x, r) for one decision: which model, when it is fitted anew, on how much data.
+
+    gp_multitask      one GP over (x, share of the budget) with a resource kernel
+    gp_independent    one GP per rung with a shared kernel
+
+The refit rule is that of the published systems: every time while there are fewer than ``refit_from`` observations, then every
+``refit_every``-th time. In between, the recorded hyperparameters are restored on the data of the moment. The record is a note
+in the log, so a resumed study decides exactly as an uninterrupted one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training, training_data
+from scrimp.errors import MethodError, ScrimpError
+from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior
+from scrimp.gp.catalog import kernel_by_name
+from scrimp.gp.columns import Column
+from scrimp.gp.kernel import Scaled
+from scrimp.history.history import History
+from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
+from scrimp.surrogates.at_budget import with_share
+from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.independent_gps import IndependentGPs
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
+from scrimp.surrogates.target_transform import Standardise, Transformed, Winsorise
+
+__all__ = ["ADDITIVE", "MODELS", "CurveSettings", "Curves", "curve_model", "fit_curves"]
+
+ADDITIVE = ("gp_expdecay", "gp_issm")
+MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
+
+
+@dataclass(frozen=True)
+class CurveSettings:
+    """What the model is and how often it is fitted; see the module. ``max_data`` None means no limit."""
+
+    model: str = "gp_multitask"
+    resource_kernel: str = "exp-decay-sum"
+    kernel: str = "matern52-ard"
+    separate_noise: bool = False
+    data: str = "rungs"
+    max_data: int | None = 500
+    refit_from: int = 150
+    refit_every: int = 1
+    dense: bool = False
+
+    def check(self) -> None:
+        """Refuse what does not exist and what does not go together."""
+        for name, known in (("model", MODELS), ("resource_kernel", RESOURCE_KERNELS), ("data", DATA)):
+            if getattr(self, name) not in known:
+                raise MethodError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")
+        kernel_by_name(self.kernel, (Column(),))
+        if self.model in ADDITIVE and self.data != "all":
+            raise MethodError(
+                f"model {self.model!r} follows whole curves and cannot learn from data={self.data!r}; "
+                "set data='all', or use model='gp_multitask'"
+            )
+        if self.model == "gp_independent" and self.data != "rungs":
+            raise MethodError(
+                f"model 'gp_independent' has one process per rung and no place for data={self.data!r}; "
+                "set data='rungs', or use model='gp_multitask'"
+            )
+        least = {"max_data": 10, "refit_from": 0, "refit_every": 1}
+        for name, low in least.items():
+            number = getattr(self, name)
+            if number is not None and number < low:
+                raise MethodError(f"{name} is {number}; it must be at least {low}")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A fitted model of (x, share), the rows it rests on, and what to note about it."""
+
+    surrogate: Surrogate
+    fitted: FittedSurrogate
+    training: Training
+    kept: NDArray[np.intp]
+    full: float
+    notes: Mapping[str, Any]
+
+    @property
+    def share(self) -> Array:
+        """The shares of the full budget of the kept rows (n,)."""
+        return self.training.budget[self.kept] / self.full
+
+    @property
+    def x(self) -> Array:
+        """Their configurations (n, d)."""
+        return self.training.x[self.kept]
+
+    @property
+    def configs(self) -> Array:
+        """Each configuration among them once (k, d); the rows of a trial follow each other."""
+        trial = self.training.trial[self.kept]
+        return self.x[np.flatnonzero(np.diff(trial, prepend=-1))]
+
+    @property
+    def pending(self) -> Array:
+        """Evaluations under way, as (x, share) (p, d + 1)."""
+        return with_share(self.training.pending, self.training.pending_budget / self.full)
+
+
+def curve_model(settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...]) -> Surrogate:
+    """The model over (x, share of the full budget); ``levels`` are the rungs, the full budget last."""
+    full = levels[-1]
+    if settings.model == "gp_multitask":
+        prior = budget_prior(settings.resource_kernel, columns, settings.kernel, folds=full)
+        return Transformed(ExactGP(prior), (Winsorise(), Standardise()))
+    kernel = kernel_by_name(settings.kernel, columns)
+    unscaled = kernel.inner if isinstance(kernel, Scaled) else kernel
+    shares = tuple(level / full for level in levels)
+    independent = IndependentGPs(unscaled, shares, settings.separate_noise)
+    return Transformed(independent, (Winsorise(), Standardise()))
+
+
+def fit_curves(
+    history: History, encoding: Encoding, levels: tuple[float, ...], settings: CurveSettings, rng: np.random.Generator
+) -> Curves:
+    """Fit or restore the model on what has been seen so far; `NumericalError` where that fails."""
+    training = training_data(history, encoding, rule_for(settings.data, levels))
+    kept = _kept(training, settings, rng)
+    full = levels[-1]
+    x = with_share(training.x[kept], training.budget[kept] / full)
+    data = Data(x, training.y[kept], None if training.noise is None else training.noise[kept])
+    model = curve_model(settings, encoding.columns, levels)
+    recorded = (history.note("fit") or {}).get(settings.model)
+    fitted, record = _fit_or_restore(model, data, recorded, settings, rng)
+    return Curves(model, fitted, training, kept, full, {"fit": {settings.model: record}})
+
+
+def _kept(training: Training, settings: CurveSettings, rng: np.random.Generator) -> NDArray[np.intp]:
+    if settings.max_data is None:
+        return np.arange(len(training.y))
+    first = np.arange(len(training.y))
+    if settings.dense:
+        first = without_dense_steps(training.trial, training.budget, settings.max_data)
+    return first[thinned(training.trial[first], training.budget[first], settings.max_data, rng)]
+
+
+def _fit_or_restore(
+    model: Surrogate,
+    data: Data,
+    recorded: Mapping[str, Any] | None,
+    settings: CurveSettings,
+    rng: np.random.Generator,
+) -> tuple[FittedSurrogate, Mapping[str, Any]]:
+    """A fit when one is due, the recorded hyperparameters otherwise; ``since`` counts the decisions without one."""
+    if recorded is not None and len(data) >= settings.refit_from and recorded["since"] + 1 < settings.refit_every:
+        try:
+            return model.restore(data, recorded["state"]), {**recorded, "since": recorded["since"] + 1}
+        except ScrimpError:
+            recorded = None  # the space or the method changed since: fit anew
+    fitted = model.fit(data, rng, None if recorded is None else recorded["state"])
+    return fitted, {"since": 0, "state": fitted.state}

@@ -1,0 +1,142 @@
+"""The parts of a decision that all model-based multi-fidelity methods share, whatever they maximise.
+
+    first_suggestion     the start design, and what to do while nothing is known
+    search_configs       integrate over running evaluations, maximise, take the best, and again with it under evaluation
+    degrading            joint model, independent models, single-fidelity model: the next one down when one fails numerically
+
+A method says how to bind its acquisition to a model of (x, share):
+
+    Plan(bind=lambda model, context: LogExpectedImprovement().bind({"loss": AtBudget(model, 1.0)}, context), ...)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
+from scrimp.acquisition.pending import fantasise
+from scrimp.encoding.encoding import Encoding
+from scrimp.errors import NumericalError
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.suggesters.bayesian import BayesianSuggester
+from scrimp.suggesters.curve_models import Curves, CurveSettings
+from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.model_fitting import length_scales
+from scrimp.suggesters.suggester import Request, Suggestion
+from scrimp.surrogates.at_budget import AtBudget, with_share
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+
+__all__ = ["Plan", "believed", "degrading", "first_suggestion", "search_configs"]
+
+Bind = Callable[[FittedSurrogate, Context], BoundAcquisition]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one decision scores configurations.
+
+    ``share``: the budget at which beliefs are shown and good configurations are looked around. ``first``: the share at which
+    the new trial reports first. ``notes``: what the method has to say.
+    """
+
+    bind: Bind
+    share: float
+    first: float
+    fantasies: int
+    notes: Mapping[str, Any]
+
+
+def first_suggestion(history: History, initial: int, count: int, rng: np.random.Generator) -> Suggestion | None:
+    """The start design while it lasts or nothing was reported; None once a model can decide."""
+    known = any(point.loss is not None for trial in history.trials for point in trial.curve)
+    if known and len(history.trials) >= initial:
+        return None
+    first = first_configs(history, count, count, rng)
+    return Suggestion(
+        tuple(first), {"reason": "first design" if first else "every configuration of the space was tried"}
+    )
+
+
+def degrading(
+    settings: CurveSettings,
+    decide: Callable[[CurveSettings], Suggestion],
+    history: History,
+    request: Request,
+    count: int,
+    rng: np.random.Generator,
+) -> Suggestion:
+    """``decide`` with the model of ``settings``, else with one GP per rung, else a single-fidelity GP; failures are noted."""
+    ladder = [settings]
+    if settings.model != "gp_independent":
+        ladder.append(replace(settings, model="gp_independent", data="rungs"))
+    failures: list[str] = []
+    for step in ladder:
+        try:
+            suggestion = decide(step)
+        except NumericalError as error:
+            failures.append(f"{step.model} failed ({error})")
+            continue
+        return _noted(suggestion, failures, step.model)
+    return _noted(BayesianSuggester().suggest(history, request, count, rng), failures, "a single-fidelity model")
+
+
+def _noted(suggestion: Suggestion, failures: list[str], used: str) -> Suggestion:
+    if not failures:
+        return suggestion
+    own = suggestion.notes.get("degraded")
+    text = "; ".join([*failures, f"{used} instead" if own is None else str(own)])
+    return Suggestion(suggestion.configs, {**suggestion.notes, "degraded": text})
+
+
+def search_configs(curves: Curves, encoding: Encoding, plan: Plan, count: int, rng: np.random.Generator) -> Suggestion:
+    """``count`` configurations, each with those before it under evaluation."""
+    evaluated = curves.configs
+    pending = curves.pending
+    configs: list[Config] = []
+    notes: dict[str, Any] = {**curves.notes, **plan.notes}
+    for _ in range(count):
+        model = fantasise(curves.fitted, pending, plan.fantasies, rng)
+        context = Context(evaluated, pending[:, :-1] if len(pending) else None)
+        found = _maximized(plan.bind(model, context), curves, encoding, pending[:, :-1], plan, rng)
+        if not len(found.x):
+            break
+        decoded = encoding.decode(found.x[:5])
+        if not configs:
+            notes |= believed(AtBudget(curves.fitted, plan.share), found, decoded)
+        configs.append(decoded[0])
+        pending = np.vstack([pending, with_share(encoding.encode(decoded[:1]), plan.first)])
+    return Suggestion(tuple(configs), notes)
+
+
+def _maximized(
+    score: BoundAcquisition, curves: Curves, encoding: Encoding, pending: Array, plan: Plan, rng: np.random.Generator
+) -> Found:
+    training = curves.training
+    means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
+    search = Search(
+        anchors=curves.configs[np.argsort(means, kind="stable")[:5]],
+        excluded=None if training.repeatable else np.vstack([training.known, pending]),
+        scales=length_scales(curves.fitted, encoding.dimension),
+        settings=MaximizeSettings(starts=4),
+    )
+    return maximize(score, encoding.domain, rng, search)
+
+
+def believed(model: FittedSurrogate, found: Found, decoded: list[Config]) -> dict[str, Any]:
+    """What the model believed of the chosen point, and what competed with it."""
+    posterior = model.posterior(found.x[:1])
+    assert posterior.variance is not None
+    mean, deviation = posterior.mean[:1, 0], float(np.sqrt(posterior.variance[0]))
+    low, middle, high = (float(model.target_units(mean + k * deviation)[0]) for k in (-2, 0, 2))
+    competitors = [
+        {"config": config, "score": float(score)} for config, score in zip(decoded, found.scores, strict=False)
+    ]
+    return {
+        "believed": {"loss": middle, "low": low, "high": high},
+        "acquisition": float(found.scores[0]),
+        "competitors": competitors[1:],
+    }

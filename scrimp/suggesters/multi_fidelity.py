@@ -1,0 +1,115 @@
+"""MOBSTER: Bayesian optimization for schedulers that compare trials at several budgets.
+
+1. A few first configurations, spread evenly.
+2. Fit a model of f(x, r) to the observations at all rungs.
+3. Integrate over running evaluations by joint samples at the rung that each will reach next.
+4. Maximise expected improvement at one budget r_acq. By the rule of BOHB that is the largest rung with at least
+   ``r_acq_points`` observations (the smallest rung seen when there is none); "first" is the rung at which the new trial
+   will be compared first, "final" the full budget.
+
+A model that fails numerically gives way to the next simpler one (joint, independent, single-fidelity), and the decision says so.
+
+    Scheduled(AsynchronousHalving(), MultiFidelitySuggester())                              # mobster-joint
+    Scheduled(AsynchronousHalving(), MultiFidelitySuggester(model="gp_independent"))        # mobster-indep
+
+Klein, Tiao, Lienart, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neural Architecture Search, 2020.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.improvement import LogExpectedImprovement
+from scrimp.errors import MethodError
+from scrimp.history.history import History
+from scrimp.suggesters.bayesian import encoding_of
+from scrimp.suggesters.curve_models import CurveSettings, fit_curves
+from scrimp.suggesters.curve_search import Plan, degrading, first_suggestion, search_configs
+from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.surrogates.at_budget import AtBudget
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+
+__all__ = ["MultiFidelitySuggester", "acquisition_level"]
+
+R_ACQ = ("bohb", "first", "final")
+
+
+@dataclass(frozen=True)
+class MultiFidelitySuggester(Suggester):
+    """Expected improvement at r_acq under a model of budgets.
+
+    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``, ``refit_from`` and ``refit_every``
+    describe the model; see `CurveSettings`. ``initial``: configurations before it decides. ``fantasies``: joint samples over
+    running trials.
+    """
+
+    model: str = "gp_multitask"
+    resource_kernel: str = "exp-decay-sum"
+    kernel: str = "matern52-ard"
+    separate_noise: bool = False
+    data: str = "rungs"
+    max_data: int | None = 500
+    refit_from: int = 150
+    refit_every: int = 1
+    initial: int = 6
+    r_acq: str = "bohb"
+    r_acq_points: int = 3
+    fantasies: int = 20
+
+    def __post_init__(self) -> None:
+        self.settings.check()
+        if self.r_acq not in R_ACQ:
+            raise MethodError(f"r_acq is {self.r_acq!r}; it must be one of {', '.join(R_ACQ)}")
+        for name in ("initial", "r_acq_points", "fantasies"):
+            if getattr(self, name) < 1:
+                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    @property
+    def settings(self) -> CurveSettings:
+        """What the model is and how often it is fitted."""
+        return CurveSettings(
+            self.model,
+            self.resource_kernel,
+            self.kernel,
+            self.separate_noise,
+            self.data,
+            self.max_data,
+            self.refit_from,
+            self.refit_every,
+        )
+
+    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+        """The best of the acquisition, one after the other when several are asked for."""
+        levels = request.levels or (history.problem.full_budget,)
+        first = first_suggestion(history, self.initial, count, rng)
+        if first is not None:
+            return first
+
+        def decide(settings: CurveSettings) -> Suggestion:
+            encoding = encoding_of(history.problem.space)
+            curves = fit_curves(history, encoding, levels, settings, rng)
+            plan = self._plan(curves.share * levels[-1], levels, levels[min(request.bracket, len(levels) - 1)])
+            return search_configs(curves, encoding, plan, count, rng)
+
+        return degrading(self.settings, decide, history, request, count, rng)
+
+    def _plan(self, budgets: Array, levels: tuple[float, ...], first: float) -> Plan:
+        level = {"first": first, "final": levels[-1]}.get(self.r_acq) or acquisition_level(budgets, self.r_acq_points)
+        share = level / levels[-1]
+
+        def bind(model: FittedSurrogate, context: Context) -> BoundAcquisition:
+            return LogExpectedImprovement().bind({"loss": AtBudget(model, share)}, context)
+
+        return Plan(bind, share, first / levels[-1], self.fantasies, {"r_acq": level})
+
+
+def acquisition_level(budgets: Array, points: int) -> float:
+    """The largest budget with at least ``points`` observations, else the smallest there is (the rule of BOHB).
+
+    >>> acquisition_level(np.array([1.0, 1.0, 1.0, 3.0]), 3)
+    1.0
+    """
+    levels, counts = np.unique(budgets, return_counts=True)
+    enough = levels[counts >= points]
+    return float(enough[-1] if len(enough) else levels[0])

@@ -1,0 +1,111 @@
+"""Models of budgets: what is refused, when they are fitted anew, what they rest on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scrimp.errors import MethodError
+from scrimp.gp.columns import Column
+from scrimp.history.events import Noted, Reported
+from scrimp.history.problem import Budget, Problem
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+from scrimp.suggesters.bayesian import encoding_of
+from scrimp.suggesters.curve_models import MODELS, CurveSettings, curve_model, fit_curves
+from scrimp.testing.suggesters import begin, pend
+
+SPACE = Space(x=Float(0, 1), y=Float(0, 1))
+LEVELS = (1.0, 3.0, 9.0)
+
+
+def history_of(count, running=1):
+    """Trial k paused at level 1, 3 or 9; ``running`` more trials have no report yet."""
+    history = begin(Problem(SPACE, budget=Budget("epoch", 1, 9)))
+    configs = SPACE.sample(count + running, np.random.default_rng(0))
+    for number, config in enumerate(configs):
+        level = LEVELS[(number % 9 == 0) + (number % 3 == 0)]
+        history = pend(history, config, budget=level)
+        steps = range(1, int(level) + 1) if number < count else ()
+        history = history.with_events(
+            [Reported(trial=number, step=k, metrics={"value": config["x"] + 1.0 / k}) for k in steps]
+        )
+    return history
+
+
+def fit(history, settings, seed=0):
+    return fit_curves(history, encoding_of(SPACE), LEVELS, settings, np.random.default_rng(seed))
+
+
+def learn(history, curves):
+    """The history in which the notes of a decision were written down."""
+    return history.with_events([Noted(decision=history.decisions, seen=history.length, notes=dict(curves.notes))])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "gp"}, "must be one of gp_multitask"),
+        ({"resource_kernel": "decay"}, "exp-decay-sum"),
+        ({"data": "some"}, "rungs_and_last"),
+        ({"kernel": "matern"}, "matern52-ard"),
+        ({"model": "gp_expdecay"}, "set data='all'"),
+        ({"model": "gp_issm", "data": "rungs_and_last"}, "set data='all'"),
+        ({"model": "gp_independent", "data": "all"}, "set data='rungs'"),
+        ({"max_data": 3}, "at least 10"),
+        ({"refit_every": 0}, "at least 1"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings, words):
+    with pytest.raises(MethodError, match=words):
+        CurveSettings(**settings).check()
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("data", ["rungs", "rungs_and_last", "all"])
+def test_every_model_learns_that_x_matters(model, data):
+    settings = CurveSettings(model, data=data)
+    if model == "gp_independent" and data != "rungs" or model.startswith(("gp_exp", "gp_issm")) and data != "all":
+        pytest.skip("refused")
+    curves = fit(history_of(18), settings)
+    low, high = curves.fitted.mean(np.array([[0.1, 0.5, 1 / 9], [0.9, 0.5, 1 / 9]]))[:, 0]
+    assert low < high - 0.5
+    assert curves.pending.shape == (1, 3) and len(curves.configs) == 18
+    assert len(curves.kept) == len(curves.fitted.data) == len(curves.share)
+
+
+def test_fits_follow_the_schedule():
+    history = history_of(18)
+    settings = CurveSettings(refit_from=10, refit_every=3)
+    states = []
+    for _ in range(7):
+        curves = fit(history, settings)
+        history = learn(history, curves)
+        states.append(curves.notes["fit"]["gp_multitask"]["since"])
+    assert states == [0, 1, 2, 0, 1, 2, 0]
+    assert fit(history, replace(settings, refit_from=100)).notes["fit"]["gp_multitask"]["since"] == 0
+
+
+def test_a_restored_model_is_the_fitted_one_and_other_records_are_set_aside():
+    history = history_of(18)
+    settings = CurveSettings(refit_from=10, refit_every=9)
+    first = fit(history, settings)
+    history = learn(history, first)
+    again = fit(history, settings, seed=1)
+    x = np.array([[0.3, 0.3, 1.0]])
+    np.testing.assert_allclose(again.fitted.mean(x), first.fitted.mean(x), rtol=1e-9)
+    other = fit(history, replace(settings, resource_kernel="matern52"))
+    assert other.notes["fit"]["gp_multitask"]["since"] == 0
+
+
+def test_the_data_are_limited():
+    curves = fit(history_of(30), CurveSettings(max_data=20))
+    assert len(curves.fitted.data) == 20
+    assert len(fit(history_of(30), CurveSettings(data="all", max_data=25, dense=True)).kept) == 25
+    assert len(fit(history_of(30), CurveSettings(max_data=None)).kept) == 30 + 10 + 4
+
+
+def test_a_kernel_without_a_scale_gets_one_per_level():
+    model = curve_model(CurveSettings("gp_independent"), (Column(), Column()), LEVELS)
+    sizes = {parameter.name: parameter.size for parameter in model.inner.vector.parameters}
+    assert sizes == {"mean": 3, "level_scale": 3, "length_scale": 2, "noise": 1}

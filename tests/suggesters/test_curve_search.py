@@ -1,0 +1,41 @@
+"""The parts that multi-fidelity methods share; the methods' own tests exercise them together."""
+
+import numpy as np
+
+from scrimp.errors import NumericalError
+from scrimp.history.problem import Problem
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+from scrimp.suggesters.curve_models import CurveSettings
+from scrimp.suggesters.curve_search import degrading, first_suggestion
+from scrimp.suggesters.suggester import Request, Suggestion
+from scrimp.testing.suggesters import begin, pend, tell
+
+SPACE = Space(x=Float(0, 1))
+
+
+def test_the_start_design_lasts_until_enough_is_known():
+    history = begin(Problem(SPACE))
+    rng = np.random.default_rng(0)
+    assert len(first_suggestion(history, 3, 2, rng).configs) == 2
+    for x in (0.1, 0.2, 0.3):
+        history = pend(history, {"x": x})
+    assert first_suggestion(history, 3, 1, rng).notes == {"reason": "first design"}  # nothing was reported yet
+    history = tell(history, {"x": 0.4}, 1.0)
+    assert first_suggestion(history, 3, 1, rng) is None
+    assert len(first_suggestion(history, 5, 4, rng).configs) == 4  # never fewer than asked for
+
+
+def test_the_ladder():
+    history = tell(begin(Problem(SPACE)), {"x": 0.4}, 1.0)
+    tried = []
+
+    def decide(settings):
+        tried.append((settings.model, settings.data))
+        if len(tried) < 2:
+            raise NumericalError("no")
+        return Suggestion(({"x": 0.5},), {"a": 1})
+
+    found = degrading(CurveSettings("gp_issm", data="all"), decide, history, Request(1.0), 1, np.random.default_rng(0))
+    assert tried == [("gp_issm", "all"), ("gp_independent", "rungs")]
+    assert found.notes == {"a": 1, "degraded": "gp_issm failed (no); gp_independent instead"}
