@@ -29,24 +29,24 @@ from scrimp.storage.store import EventStore, Lease, Storage
 
 __all__ = ["PostgresStorage"]
 
+# The batch travels as one text, a line per event: arrays of texts are slow to prepare on the client.
 INSERT = """
 INSERT INTO scrimp_events (study, position, decision, batch, event)
-SELECT grown.id, grown.length - cardinality(%(lines)s::text[]) + place - 1,
+SELECT grown.id, grown.length - %(count)s::bigint + place - 1,
        CASE WHEN place = 1 THEN %(decision)s::bigint END, CASE WHEN place = 1 THEN %(batch)s::uuid END, line
-FROM grown, unnest(%(lines)s::text[]) WITH ORDINALITY AS batch (line, place)
-RETURNING study, position
+FROM grown, unnest(string_to_array(%(lines)s::text, chr(10))) WITH ORDINALITY AS batch (line, place)
+RETURNING study
 """
 
 CREATE = f"""
-WITH grown AS (
-    INSERT INTO scrimp_studies (name, length) VALUES (%(name)s, cardinality(%(lines)s::text[])) RETURNING id, length
-) {INSERT}
+WITH grown AS (INSERT INTO scrimp_studies (name, length) VALUES (%(name)s, %(count)s) RETURNING id, length) {INSERT}
 """
 
 APPEND = f"""
 WITH grown AS (
-    UPDATE scrimp_studies SET length = length + cardinality(%(lines)s::text[]) WHERE id = %(study)s RETURNING id, length
-) {INSERT}
+    UPDATE scrimp_studies SET length = length + %(count)s WHERE id = %(study)s RETURNING id, length
+), stored AS ({INSERT})
+SELECT length FROM grown
 """
 
 READ = """
@@ -79,11 +79,11 @@ class PostgresStorage(Storage):
 
     def create(self, name: str, events: Sequence[Event]) -> EventStore:
         check_name(name)
-        batch = {"name": name, "lines": lines_of(events, first=True), "decision": None, "batch": uuid.uuid4()}
+        batch = {"name": name, **_batch(lines_of(events, first=True), None)}
 
         def insert(connection: Connection) -> int:
             try:
-                ((study, _), *_rest) = connection.execute(CREATE, batch).fetchall()
+                (study,) = connection.execute(CREATE, batch).fetchall()[0]
             except errors.UniqueViolation:
                 query = (
                     "SELECT study FROM scrimp_events JOIN scrimp_studies ON study = id WHERE name = %s AND batch = %s"
@@ -140,7 +140,7 @@ class _PostgresStore(EventStore):
         lines = lines_of(events, decision)
         if not lines:
             return self._length()
-        batch = {"study": self._study, "lines": lines, "decision": decision, "batch": uuid.uuid4()}
+        batch = {"study": self._study, **_batch(lines, decision)}
         end = self._server.run(lambda connection: self._insert(connection, batch))
         if end is None:
             raise self._deleted()
@@ -149,14 +149,14 @@ class _PostgresStore(EventStore):
     def _insert(self, connection: Connection, batch: dict[str, Any]) -> int | None:
         """The new length; None when the study is gone."""
         try:
-            stored = connection.execute(APPEND, batch).fetchall()
-            return max((int(position) + 1 for _, position in stored), default=None)
+            grown = connection.execute(APPEND, batch).fetchone()
+            return None if grown is None else int(grown[0])
         except errors.UniqueViolation:
             query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
             earlier = connection.execute(query, (self._study, batch["batch"])).fetchone()
             if earlier is None:
                 raise decision_taken(self._name, batch["decision"]) from None
-            return int(earlier[0]) + len(batch["lines"])  # the first copy had arrived
+            return int(earlier[0]) + int(batch["count"])  # the first copy had arrived
 
     def read(self, start: int = 0) -> list[Event]:
         found = _rows(self._server, READ, start, self._study)
@@ -195,6 +195,11 @@ class _PostgresStore(EventStore):
 
     def _deleted(self) -> Exception:
         return deleted_study(self._name, self._server.shown)
+
+
+def _batch(lines: list[str], decision: int | None) -> dict[str, Any]:
+    """What a statement needs to store ``lines``, with an id that makes storing them twice impossible."""
+    return {"lines": "\n".join(lines), "count": len(lines), "decision": decision, "batch": str(uuid.uuid4())}
 
 
 def _rows(server: PostgresServer, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
