@@ -11,8 +11,8 @@
 | stride | none | whole checkpoints, evenly spaced | none |
 | last | none | none | none: the last checkpoint is the answer |
 
-Steps are warped by the square root or the logarithm, whichever explains the scores best; ei-icm counts checkpoints. After the
-quarter start every third cell opens a task, until all have one.
+Curves run over the square root of the step, in ei-icm over the place in the run. After the quarter start every third cell
+opens a task, until all have one.
 """
 
 from collections.abc import Callable
@@ -81,7 +81,7 @@ class SelectionMethod:
     model: GridModel | None
     start: Start
     choice: Choice | None
-    warps: tuple[str, ...] = ("sqrt", "log")  # of the steps; the one that explains the scores best is used
+    warp: str = "sqrt"
     opens: int = 0  # every so many cells one must open a task; 0 never
     blind: bool = False  # the choice does not look at the model
 
@@ -100,7 +100,7 @@ METHODS = {
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
         SelectionMethod("random", SharedCurve(), nothing_first, choose_random, blind=True),
         SelectionMethod("independent", OwnCurves(), two_per_task, choose_improvement),
-        SelectionMethod("ei-icm", Coregional(), two_per_task, choose_improvement, warps=("rank",)),
+        SelectionMethod("ei-icm", Coregional(), two_per_task, choose_improvement, warp="rank"),
         SelectionMethod("stride", None, nothing_first, None),
         SelectionMethod("last", None, nothing_first, None),
     )
@@ -117,13 +117,8 @@ def find_method(name: str) -> SelectionMethod:
 
 
 def positions(table: ScoreTable, warp: str) -> Array:
-    """Where the rows lie for the model: "sqrt" of the step, "log" of the step plus 2 % of the last, or "rank" in the run.
-
-    Long runs from scratch change by the logarithm of the step, fine-tuning rather by its square root.
-    """
+    """Where the rows lie for the model: at the square root of the step ("sqrt"), or at their place in the run ("rank")."""
     steps = np.arange(table.shape[0], dtype=np.float64) if table.steps is None else table.steps
     if warp == "rank":
         return np.asarray(np.argsort(np.argsort(steps, kind="stable")), dtype=np.float64)
-    if warp == "log":
-        return np.asarray(np.log(steps + 0.02 * max(float(steps.max()), 1e-300)))
     return np.asarray(np.sqrt(steps))

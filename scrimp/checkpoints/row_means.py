@@ -31,6 +31,7 @@ __all__ = ["RowMeans", "TablePosterior"]
 _HOPELESS = 5.0  # standard deviations behind the best mean at which a row is left out
 _FEWEST = 8
 _SCREEN = 150_000  # covariances looked at in screening
+_ROUNDING = 1e-4  # variance, in model units, below which repeated downdates would magnify rounding errors
 _LEAST_VARIANCE = 0.05  # of a task's first cell, in model units, once its level is set aside
 
 
@@ -115,7 +116,7 @@ class RowMeans:
         to_cells = posterior.fitted.solution.covariance_with_cell(row, column)
         to_cells[row, column] += posterior.noise[column]
         to_cells -= np.tensordot(here, self.to_cells, axes=1)
-        spread = np.sqrt(max(to_cells[row, column], posterior.noise[column]))
+        spread = np.sqrt(max(to_cells[row, column], posterior.noise[column], _ROUNDING))
         everything = np.arange(len(self.measured))
         to_rows = self.covariance_with(np.array([row]), np.array([column]), everything)[0]
         known = self.known.copy()

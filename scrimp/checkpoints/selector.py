@@ -10,7 +10,7 @@ of an earlier decision) is what makes a decision reproducible from a log; withou
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -104,19 +104,11 @@ class Selector:
         self, table: ScoreTable, model: GridModel, memory: Mapping[str, Any] | None, growth: float
     ) -> FittedTaskGrid:
         """The grid's posterior: refitted if there are at least ``growth`` times the cells of the recorded fit, and more."""
+        data = self._data(table)
         state = None if memory is None else memory.get("fit")
-        cells = int(table.seen.sum())
-        if state is not None and (cells < growth * state["cells"] or cells == state["cells"]):
-            restored = TaskGrid(model).restore(self._data(table, state["warp"]), state)
-            return replace(restored, state=state)
-        best: FittedTaskGrid | None = None
-        for warp in self.method.warps:
-            fitted = TaskGrid(model).fit(self._data(table, warp), state)
-            state = {**fitted.state, "warp": warp}  # a good start for the next
-            if best is None or fitted.misfit < best.misfit:
-                best = replace(fitted, state=state)
-        assert best is not None
-        return best
+        if state is not None and (len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]):
+            return TaskGrid(model).restore(data, state)
+        return TaskGrid(model).fit(data, state)
 
     def _means(self, table: ScoreTable, busy: Sequence[Cell], notes: dict[str, Any]) -> RowMeans:
         """The row means with cells under evaluation; the fit is written to ``notes``."""
@@ -156,12 +148,12 @@ class Selector:
                 return None
         return next((cell for cell in design if candidates[cell]), None)
 
-    def _data(self, table: ScoreTable, warp: str) -> GridData:
+    def _data(self, table: ScoreTable) -> GridData:
         rows, columns = np.nonzero(table.seen)
         noise = None
         if self.settings.stderr:
             noise = np.nan_to_num(np.square(table.errors[rows, columns]), nan=0.0)
-        place = positions(table, warp)
+        place = positions(table, self.method.warp)
         return GridData(place, rows, columns, table.scores[rows, columns], table.scales, noise)
 
 

@@ -84,7 +84,6 @@ class FittedTaskGrid:
     values: Array  # (p,) hyperparameters
     smooth_covariance: Array | None
     state: Mapping[str, Any]
-    misfit: float  # -log p(scores, hyperparameters), to compare fits of the same cells at other positions
 
     def mean(self, *, smooth: bool = False) -> Array:
         """E f (K, J); without the jitter of single rows when ``smooth``."""
@@ -164,19 +163,16 @@ class TaskGrid:
     def _fitted(self, data: GridData, values: Array, units: Units, cells_at_fit: int) -> FittedTaskGrid:
         positions = _unit_interval(data.positions)
         task_count = len(data.scales)
-        vector = self.model.parameters(task_count)
         prior, _ = self.model.prior(values, positions, task_count, units.level)
         state = {
             "cells": cells_at_fit,
             "offset": units.offset,
             "unit": units.unit,
             "level": units.level,
-            "parameters": vector.to_json(values),
+            "parameters": self.model.parameters(task_count).to_json(values),
         }
         smooth = self.model.smooth(values, positions)
-        solution = solve_grid(prior, _cells(data, units))
-        misfit = solution.negative_log_likelihood - vector.log_density(values)
-        return FittedTaskGrid(solution, units, data.scales, values, smooth, state, misfit)
+        return FittedTaskGrid(solve_grid(prior, _cells(data, units)), units, data.scales, values, smooth, state)
 
 
 def _step_sizes(vector: ParameterVector, cells: GridCells) -> Array:

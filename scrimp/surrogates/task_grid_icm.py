@@ -39,7 +39,7 @@ class Coregional(GridModel):
             for curve in range(min(self.rank, task_count))
         ]
         length = log_parameter("length", 0.4, 0.7, (0.03, 4.0))
-        return ParameterVector((length, log_parameter("noise", 0.5, 1.0, (1e-3, 1e3)), *loadings))
+        return ParameterVector((length, log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)), *loadings))
 
     def start(self, task_count: int) -> Array:
         """Equal loadings on the first curve and small waves on the others: collinear columns of L would stay collinear."""

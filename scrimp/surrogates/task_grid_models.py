@@ -95,7 +95,7 @@ class SharedCurve(GridModel):
                 log_parameter("shared_length", 0.4, 0.7, _LENGTHS),
                 log_parameter("own_scale", 0.5, 1.0),
                 log_parameter("own_length", 0.4, 0.7, _LENGTHS),
-                log_parameter("noise", 0.5, 1.0, (1e-3, 1e3)),
+                log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
                 log_parameter("row_jitter", self.jitter, 0.7, (1e-3, 1.0)),
                 _deviations(task_count),
             )
@@ -141,7 +141,7 @@ class RowEffects(GridModel):
         return ParameterVector(
             (
                 log_parameter("shared_scale", 1.0, 1.0),
-                log_parameter("noise", 0.5, 1.0, (1e-3, 1e3)),
+                log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
                 _deviations(task_count),
             )
         )
@@ -169,7 +169,7 @@ class OwnCurves(GridModel):
             (
                 log_parameter("own_scale", 1.0, 1.0),
                 log_parameter("own_length", 0.4, 0.7, _LENGTHS),
-                log_parameter("noise", 0.5, 1.0, (1e-3, 1e3)),
+                log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
                 _deviations(task_count),
             )
         )
