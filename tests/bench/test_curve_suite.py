@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.bench.curve_suite import SHARES, CurveSettings, curve_cells, regret_at, run_curves
+from scrimp.bench.curve_suite import SHARES, CurveSettings, curve_cells, own_seed, regret_at, run_curves
 from scrimp.errors import TableError
 
 
@@ -24,6 +24,12 @@ def test_cells_of_a_surrogate(data):
     path = data / "surrogates" / "lcbench_yahpo.npz"
     cells = curve_cells(path, ["asha"], ["all"], 1, CurveSettings(unit_cost=True))
     assert len(cells) == 17 and cells[0].table == "lcbench_yahpo:unit-cost"
+
+
+def test_every_task_has_draws_of_its_own(write_table):
+    cells = curve_cells(write_table(), ["asha", "random"], ["all"], 2)
+    seeds = {(cell.task, cell.seed): own_seed(cell) for cell in cells}
+    assert len(set(seeds.values())) == 4  # methods share them, tasks and seeds do not
 
 
 def test_regret_is_read_off_at_shares():
