@@ -1,0 +1,127 @@
+"""Which reports of a study a curve model learns from, in the order in which they came.
+
+*Levels* grow by doubling: minimum, twice, four times, ..., full budget. The first report at or beyond a level that its trial
+had not reached gives a row, at the step it was made; so does the last report of a run that ended. A failed run, or one whose
+value is not finite, gives a row with an infinite loss at the level it did not reach, and is dead. A report that violates a
+constraint teaches as an infinite loss too, but its trial lives on.
+
+Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision that names how many rows
+it saw can be repeated.
+
+    rows = history.derive(CurveTable())
+    rows.trial, rows.step, rows.loss                       # lists of the same length
+"""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from scrimp.history.events import Ended, Event, Reported, StudyChanged
+from scrimp.history.fold import Fold
+from scrimp.history.problem import Budget, Problem
+from scrimp.history.trial import Observation, Trial
+from scrimp.schedulers.rungs import Levels
+
+__all__ = ["CurveTable", "RowList", "doubling_levels"]
+
+NEARLY_FULL = 0.85
+"""A level beyond this share of the full budget is replaced by the full budget."""
+
+
+def doubling_levels(budget: Budget | None) -> Levels:
+    """Minimum, 2 x minimum, 4 x minimum, ... and the full budget, which replaces a level close below it.
+
+    >>> doubling_levels(Budget("epoch", 1, 50))
+    (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 50.0)
+    """
+    if budget is None:
+        return (1.0,)
+    level, full = float(budget.minimum), float(budget.maximum)
+    levels = []
+    while level <= NEARLY_FULL * full:
+        levels.append(level)
+        level *= 2.0
+    return (*levels, full)
+
+
+class RowList:
+    """Rows so far, and how many trials ran at once at most. Read it, do not change it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.levels = doubling_levels(problem.budget)
+        self.trial: list[int] = []
+        self.step: list[float] = []
+        self.loss: list[float] = []
+        self.last: dict[int, float] = {}  # the step of the newest row of each trial
+        self.dead: set[int] = set()
+        self.cost = 0.0
+        self.running: set[int] = set()
+        self.workers = 1
+
+    def reported(self, trial: Trial) -> None:
+        """Take the newest report of a trial in."""
+        point = trial.curve[-1]
+        if point.loss is None:
+            self.died(trial)
+        elif self._reached(point.step) > self._reached(self.last.get(trial.id, -1.0)):
+            self._add(trial.id, point)
+
+    def ended(self, trial: Trial) -> None:
+        """Take the end of a trial in."""
+        last = trial.last
+        if trial.status == "failed":
+            self.died(trial)
+        elif last is not None and last.loss is not None and last.step > self.last.get(trial.id, -1.0):
+            self._add(trial.id, last)
+
+    def died(self, trial: Trial) -> None:
+        """An infinite loss at the next level; once."""
+        if trial.id not in self.dead:
+            self.dead.add(trial.id)
+            finite = max((point.step for point in trial.curve if point.loss is not None), default=0.0)
+            step = self.levels[min(self._reached(finite), len(self.levels) - 1)]
+            if step > self.last.get(trial.id, -1.0):
+                self._append(trial.id, step, math.inf)
+
+    def _add(self, trial: int, point: Observation) -> None:
+        violation = self.problem.violation(point.metrics) if self.problem.constraints else None
+        bad = bool(self.problem.constraints) and (violation is None or violation > 0)
+        assert point.loss is not None
+        self._append(trial, point.step, math.inf if bad else point.loss)
+
+    def _append(self, trial: int, step: float, loss: float) -> None:
+        self.last[trial] = step
+        self.trial.append(trial)
+        self.step.append(step)
+        self.loss.append(loss)
+
+    def _reached(self, step: float) -> int:
+        """How many levels lie at or below ``step``."""
+        return bisect_right(self.levels, step * (1.0 + 1e-9))
+
+
+@dataclass(frozen=True)
+class CurveTable(Fold[RowList]):
+    """How to keep `RowList`."""
+
+    def begin(self, problem: Problem) -> RowList:
+        """Nothing was seen."""
+        return RowList(problem)
+
+    def step(self, state: RowList, event: Event, before: Trial | None, trial: Trial | None) -> None:
+        """Take one event in."""
+        if isinstance(event, StudyChanged) and event.problem is not None:
+            state.problem = Problem.from_json(event.problem)
+            state.levels = doubling_levels(state.problem.budget)
+        if trial is None or before is None or trial is before:
+            return
+        if isinstance(event, Reported):
+            if trial.curve[-1].step == event.step:  # a late report of a lower step is no news
+                state.reported(trial)
+            state.cost += event.cost or 0.0
+        elif isinstance(event, Ended):
+            state.ended(trial)
+        if trial.status != before.status:
+            (state.running.add if trial.status == "running" else state.running.discard)(trial.id)
+            state.workers = max(state.workers, len(state.running))

@@ -1,0 +1,280 @@
+"""What a freeze-thaw decision believes: the curve model on the rows of a study, fitted when it is time, grown in between.
+
+What cannot be computed again from the log is noted there: the hyperparameters, and how many rows and trials were known when they
+were fitted and when the pool of new configurations was drawn. Everything else follows from these, so the factor and
+the columns of the candidates are kept only to save time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.acquisition.domain import contains_rows
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import encoded_trials
+from scrimp.gp.features import Features
+from scrimp.history.events import Event, StudyChanged
+from scrimp.history.fold import Fold
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Trial
+from scrimp.policies.curve_rows import RowList
+from scrimp.policies.freeze_thaw_candidates import ANCHORS, Newcomers, draw_newcomers
+from scrimp.surrogates.curve_factor import CandidateColumns, CurveFactor
+from scrimp.surrogates.curve_gp import SHARED, CurveRows, fit_curves
+from scrimp.surrogates.curve_target import CurveTarget
+
+__all__ = ["NOTE", "Belief", "believe"]
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+NOTE = "freeze_thaw"
+GROWTH = 0.25  # refit when the rows have grown by this share
+REDRAW = 10  # decisions after which the pool of new configurations is drawn again
+FITTED = 150  # rows a fit looks at
+FULL, TRIMMED = 300, 240  # beyond FULL rows at a fit, only TRIMMED are kept
+LEAST_SPAN = np.log(10.0)
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """u(t) = log(t / minimum) / log(maximum / minimum): 0 at the first level, 1 at the end."""
+
+    first: float
+    last: float
+    span: float
+
+    @staticmethod
+    def of(problem: Problem) -> "TimeAxis":
+        """For a problem's budget; short ones are not stretched beyond a factor of 10."""
+        if problem.budget is None:
+            return TimeAxis(1.0, 1.0, float(LEAST_SPAN))
+        ratio = problem.budget.maximum / problem.budget.minimum
+        span = max(float(np.log(ratio)), float(LEAST_SPAN))
+        return TimeAxis(float(problem.budget.minimum), float(problem.budget.maximum), span)
+
+    @property
+    def end(self) -> float:
+        """u of the full budget."""
+        return float(self(np.array(self.last)))
+
+    def __call__(self, steps: Array) -> Array:
+        """Of steps of any shape."""
+        return np.asarray(np.log(np.maximum(steps, 1e-9) / self.first) / self.span)
+
+
+@dataclass(frozen=True)
+class StudyCurves:
+    """The rows of a study as arrays, with the configurations they belong to; a row of an unusable trial is never used."""
+
+    trial: Places  # (n,)
+    step: Array  # (n,)
+    loss: Array  # (n,)
+    usable: NDArray[np.bool_]  # (trials,)
+    x: Array  # (trials, d)
+    features: Array  # (trials, f)
+    map: Features
+    clock: TimeAxis
+
+    @staticmethod
+    def of(history: History, rows: RowList, encoding: Encoding) -> "StudyCurves":
+        """All rows so far."""
+        x, usable = encoded_trials(history, encoding)
+        x = np.where(usable[:, None], x, 0.5)
+        map_ = Features(encoding.columns)
+        trial, clock = np.array(rows.trial, dtype=np.intp), TimeAxis.of(history.problem)
+        return StudyCurves(trial, np.array(rows.step), np.array(rows.loss), usable, x, map_(x), map_, clock)
+
+    @property
+    def owner(self) -> Places:
+        """Which column each feature belongs to."""
+        return np.asarray(self.map.owner, dtype=np.intp)
+
+    def targets(self, order: Places) -> Array:
+        """Transformed losses of these rows."""
+        return CurveTarget.learn(self.loss[order]).forward(self.loss[order])
+
+    def trimmed(self, count: int) -> Places:
+        """Which of the first ``count`` rows a fit keeps: beyond `FULL` of the worst trials only the last row, then none."""
+        places = np.flatnonzero(self.usable[self.trial[:count]])
+        if len(places) <= FULL:
+            return places
+        best: dict[int, float] = {}
+        newest: dict[int, int] = {}
+        for place in places.tolist():
+            trial = int(self.trial[place])
+            best[trial] = min(best.get(trial, np.inf), float(self.loss[place]))
+            newest[trial] = place
+        worst = sorted(best, key=lambda trial: (-best[trial], trial))
+        keep = np.zeros(count, dtype=bool)
+        keep[places] = True
+        for trial in worst:
+            if keep.sum() > TRIMMED:
+                own = self.trial[:count] == trial
+                own[newest[trial]] = False
+                keep[own] = False
+        for trial in worst:
+            if keep.sum() > TRIMMED:
+                keep[newest[trial]] = False
+        return np.flatnonzero(keep)
+
+    def add_to(self, factor: CurveFactor, order: Places) -> None:
+        """Append these rows to a factor."""
+        who = self.trial[order]
+        factor.append(self.features[who], who, self.clock(self.step[order]))
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The model of one decision: the rows it learned from (``order`` among all ``curves``), their targets z, and the factor,
+    which ends with the pending ones."""
+
+    curves: StudyCurves
+    order: Places  # (n,)
+    factor: CurveFactor
+    whitened: Array  # (n,)
+    target: CurveTarget
+    z: Array  # (n,)
+    newcomers: Newcomers
+    columns: CandidateColumns
+    record: Mapping[str, Any]
+
+    def of_trials(self, trials: Places, steps: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the curves of trials (m,) after steps (m,)."""
+        scaled = self.factor.scaled(self.curves.features[trials])
+        return self.factor.marginals(self.factor.columns(scaled, trials, self.curves.clock(steps)), self.whitened)
+
+    def of_newcomers(self, step: float) -> tuple[Array, Array]:
+        """Mean and standard deviation of all newcomers after one number of steps."""
+        columns = self.columns.at(float(self.curves.clock(np.array(step))), len(self.order))
+        return self.factor.marginals(columns, self.whitened)
+
+    def unknown(self) -> Places:
+        """The newcomers that have not become trials since they were drawn."""
+        since = self.curves.x[self.record["pool"]["trials"] :]
+        return np.flatnonzero(~contains_rows(self.newcomers.x, since))
+
+
+class _Kept:
+    """The newest factor and pool, and what they are made of."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        self.fit: tuple[tuple[float, ...], int] | None = None
+        self.factor: CurveFactor | None = None
+        self.order: Places = np.zeros(0, dtype=np.intp)
+        self.seen = 0
+        self.pool: tuple[tuple[int, int, int], Newcomers, CandidateColumns] | None = None
+
+
+@dataclass(frozen=True)
+class _Cache(Fold[_Kept]):
+    def begin(self, problem: Problem) -> _Kept:
+        del problem
+        return _Kept()
+
+    def step(self, state: _Kept, event: Event, before: Trial | None, trial: Trial | None) -> None:
+        if isinstance(event, StudyChanged) and event.problem is not None:
+            state.clear()
+
+
+def believe(
+    history: History, rows: RowList, encoding: Encoding, pending: Sequence[tuple[int, float]], rng: np.random.Generator
+) -> Belief:
+    """The model at this moment, with ``pending`` evaluations (trial, step) as if they had come out as expected."""
+    curves = StudyCurves.of(history, rows, encoding)
+    record = _record(history, curves, rng)
+    kept = history.derive(_Cache())
+    factor, order = _sync(kept, record, curves)
+    newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
+    target = CurveTarget.learn(curves.loss[order])
+    z = target.forward(curves.loss[order])
+    whitened = factor.whiten(z - factor.parameters.mean)
+    who = np.array([trial for trial, _ in pending if curves.usable[trial]], dtype=np.intp)
+    when = np.array([step for trial, step in pending if curves.usable[trial]], dtype=float)
+    factor.append(curves.features[who], who, curves.clock(when))
+    return Belief(curves, order, factor, whitened, target, z, newcomers, columns, record)
+
+
+def _record(history: History, curves: StudyCurves, rng: np.random.Generator) -> dict[str, Any]:
+    """The newest record while it holds, with a pool of its time; a new fit otherwise."""
+    count, trials = len(curves.trial), len(history.trials)
+    pool = {"decision": history.decisions, "rows": count, "trials": trials}
+    record = history.note(NOTE)
+    size = len(curves.map.columns) + SHARED
+    known = isinstance(record, Mapping) and len(record["theta"]) == size and record["rows"] <= count
+    if known and count - record["rows"] < max(1.0, GROWTH * record["rows"]):
+        if history.decisions - record["pool"]["decision"] < REDRAW:
+            return dict(record)
+        return {**record, "pool": pool}
+    order = curves.trimmed(count)
+    z = curves.targets(order)
+    chosen = _subset(curves.trial[order], z, rng)
+    some = order[chosen]
+    rows = CurveRows(curves.features, curves.owner, curves.trial[some], curves.clock(curves.step[some]))
+    theta = fit_curves(rows, z[chosen], np.array(record["theta"]) if known else None)
+    return {"theta": np.round(theta, 8).tolist(), "rows": count, "pool": pool}
+
+
+def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:
+    """At most `FITTED` rows: the best third of the allowance by best value, the rest at random; whole trials."""
+    if len(trial) <= FITTED:
+        return np.arange(len(trial))
+    trials, inverse, sizes = np.unique(trial, return_inverse=True, return_counts=True)
+    best = np.full(len(trials), np.inf)
+    np.minimum.at(best, inverse, z)
+    chosen = np.zeros(len(trials), dtype=bool)
+    taken = 0
+    for limit, order in ((FITTED // 3, np.argsort(best, kind="stable")), (FITTED, rng.permutation(len(trials)))):
+        for place in order:
+            if not chosen[place] and taken + sizes[place] <= limit:
+                chosen[place] = True
+                taken += int(sizes[place])
+    return np.flatnonzero(chosen[inverse])
+
+
+def _sync(kept: _Kept, record: Mapping[str, Any], curves: StudyCurves) -> tuple[CurveFactor, Places]:
+    """The factor of all rows and which rows these are: grown from the kept one, or built again."""
+    fit = (tuple(record["theta"]), record["rows"])
+    if kept.fit != fit or kept.seen > len(curves.trial) or kept.factor is None:
+        kept.clear()
+        kept.fit, kept.seen = fit, record["rows"]
+        kept.factor = CurveFactor(np.array(record["theta"]), curves.owner)
+        kept.order = curves.trimmed(record["rows"])
+        curves.add_to(kept.factor, kept.order)
+    kept.factor.cut(len(kept.order))  # pending rows of the last decision
+    rest = np.arange(kept.seen, len(curves.trial))
+    new = rest[curves.usable[curves.trial[rest]]]
+    curves.add_to(kept.factor, new)
+    kept.order, kept.seen = np.concatenate([kept.order, new]), len(curves.trial)
+    return kept.factor, kept.order
+
+
+def _sync_pool(
+    kept: _Kept, record: Mapping[str, Any], curves: StudyCurves, encoding: Encoding, seed: int
+) -> tuple[Newcomers, CandidateColumns]:
+    """The pool of the record, drawn again unless it is the kept one."""
+    drawn = record["pool"]
+    pool, factor = (drawn["decision"], drawn["rows"], drawn["trials"]), kept.factor
+    assert factor is not None
+    if kept.pool is not None and kept.pool[0] == pool:
+        return kept.pool[1:]
+    order = kept.order[kept.order < drawn["rows"]]
+    weights = factor.weights(curves.targets(order))
+    end = np.array([curves.clock.end])
+
+    def predicted(rows: Array) -> Array:
+        return np.asarray(weights @ factor.cross(factor.scaled(curves.map(rows)), None, end)[: len(weights)])
+
+    ranked = curves.trial[order][np.argsort(curves.loss[order], kind="stable")]
+    best = curves.x[list(dict.fromkeys(ranked.tolist()))[:ANCHORS]]
+    newcomers = draw_newcomers(encoding, curves.x[: drawn["trials"]], best, predicted, (seed, drawn["decision"]))
+    kept.pool = pool, newcomers, CandidateColumns(factor, curves.map(newcomers.x))
+    return kept.pool[1:]

@@ -1,0 +1,55 @@
+"""How much of a study's budget is left, and what may still be granted.
+
+The total is the study's ``budget``; given ``n_trials`` alone, what successive halving would spend on as many configurations:
+n_trials x minimum budget x number of rungs. A time limit counts through what a unit of budget has cost so far. Without any
+limit the study is taken to be as long as `USUAL_FULLS` full trainings.
+
+    outlook = Outlook.of(history, rows)
+    outlook.share, outlook.each                            # spent so far; what each worker can still spend
+"""
+
+import math
+from dataclasses import dataclass
+
+from scrimp.history.history import History
+from scrimp.policies.curve_rows import RowList
+from scrimp.schedulers.ending import may_add
+from scrimp.schedulers.rungs import halving_levels
+
+__all__ = ["Outlook"]
+
+USUAL_FULLS = 20.0
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """``share`` of the total that is spent; ``each``: budget left per worker, infinite when unlimited.
+
+    ``resume``: the largest slice that leaves enough to start all configurations that are still to come; ``add``: whether
+    another configuration may join.
+    """
+
+    share: float
+    each: float
+    resume: float
+    add: bool
+
+    @staticmethod
+    def of(history: History, rows: RowList) -> "Outlook":
+        """At the present moment."""
+        totals, budget, full = history.totals, history.problem.budget, history.problem.full_budget
+        first = full if budget is None else float(budget.minimum)
+        committed = sum(max(trial.granted - trial.budget, 0.0) for trial in history.with_status("running"))
+        total, lacking = totals.get("budget"), 0
+        if total is None and totals.get("n_trials") is not None:
+            total = totals["n_trials"] * first * len(halving_levels(budget))
+            lacking = max(totals["n_trials"] - len(history.trials), 0)
+        left = math.inf if total is None else max(total - history.spent - committed, 0.0)
+        share = history.spent / (USUAL_FULLS * full if total is None else total)
+        seconds = totals.get("timeout")
+        if seconds is not None:
+            passed = history.time - history.created.time
+            by_clock = max(seconds - passed, 0.0) * rows.workers
+            left = min(left, by_clock * history.spent / rows.cost if rows.cost > 0 else math.inf)
+            share = passed / seconds if total is None else max(share, passed / seconds)
+        return Outlook(share, left / rows.workers, left - lacking * first, may_add(history))

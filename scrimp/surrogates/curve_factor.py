@@ -1,0 +1,141 @@
+"""The posterior of a curve process that grows one observation at a time, with exact structured algebra.
+
+Kept are the factor L of K + s^2 I and, per time asked for, the whitened columns W = L^-1 k(rows, candidates). A new observation
+appends a row to L and a row to each W in use; nothing is computed twice. With z~ = L^-1 (z - m),
+
+    mean = m + W^T z~,        variance = k - column sums of W^2.
+
+*Pending* evaluations are rows at the end whose entry of z~ is zero: their outcome is taken to be what the model expects
+(Ginsbourger, Le Riche, Carraro, Kriging is well-suited to parallelize optimization, 2010, the kriging believer). They narrow
+the variance, leave every mean as it is, and are cut off again.
+
+    factor = CurveFactor(theta, owner)
+    factor.append(features, configs, times)               # observations
+    with_pending = factor.append(...); factor.cut(observed)
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from scrimp.errors import NumericalError
+from scrimp.surrogates.curve_gp import CurveParameters, matern52, squared_distances
+
+__all__ = ["CandidateColumns", "CurveFactor"]
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+LEAST_VARIANCE = 1e-10
+
+
+class CurveFactor:
+    """Rows in the order in which they came: features (n, f), configuration numbers (n,) and times (n,)."""
+
+    def __init__(self, theta: Array, owner: Places) -> None:
+        self.parameters = CurveParameters.of(theta)
+        self._lengths = self.parameters.lengths[owner]
+        self.size = 0
+        self._scaled: Array = np.zeros((0, len(owner)))
+        self._configs: Places = np.zeros(0, dtype=np.intp)
+        self._times: Array = np.zeros(0)
+        self.lower: Array = np.zeros((0, 0), order="F")
+
+    def scaled(self, features: Array) -> Array:
+        """Features in units of the length scales."""
+        return features / self._lengths
+
+    def append(self, features: Array, configs: Places, times: Array) -> None:
+        """Rows (k, f), (k,), (k,), one after the other: the same rows give the same factor however they are batched."""
+        self._reserve(self.size + len(times))
+        for scaled, config, time in zip(self.scaled(features), configs, times, strict=True):
+            n = self.size
+            cross = self.cross(scaled[None], np.array([config]), np.array([time]))[:, 0]
+            self._scaled[n], self._configs[n], self._times[n] = scaled, config, time
+            row = blas.dtrsv(self.lower[:n, :n], cross, lower=1) if n else cross
+            left = self.parameters.variance + self.parameters.noise_variance - float(row @ row)
+            if not left > 0.0:
+                raise NumericalError(
+                    f"observation {n} of the curve model is determined by the others ({left:.3g} of variance left); "
+                    "its noise is too small for the data"
+                )
+            self.lower[n, :n], self.lower[n, n] = row, np.sqrt(left)
+            self.size += 1
+
+    def cut(self, size: int) -> None:
+        """Forget all rows but the first ``size``."""
+        self.size = size
+
+    def cross(self, scaled: Array, configs: Places | None, times: Array, first: int = 0) -> Array:
+        """k (n - first, m) between the rows from ``first`` on and m points: scaled features, numbers, times (m,).
+
+        Without numbers the points were never observed, and may share one time (1,).
+        """
+        p, here = self.parameters, slice(first, self.size)
+        across = matern52(squared_distances(self._scaled[here], scaled))
+        apart = (self._times[here, None] - times) ** 2
+        covariance: Array = across * (p.level + p.shape * matern52(apart / p.shape_time**2))
+        if configs is not None:
+            row, point = np.nonzero(self._configs[here, None] == configs)
+            covariance[row, point] += p.own * matern52(apart[row, point] / p.own_time**2)
+        return covariance
+
+    def whiten(self, residual: Array) -> Array:
+        """L^-1 r for r (n,) over the first n rows."""
+        n = len(residual)
+        return np.asarray(blas.dtrsv(self.lower[:n, :n], residual, lower=1)) if n else residual
+
+    def weights(self, targets: Array) -> Array:
+        """K^-1 (z - m) for targets z (n,) of the first n rows: the mean elsewhere is m + k^T weights."""
+        n = len(targets)
+        half = self.whiten(targets - self.parameters.mean)
+        return np.asarray(blas.dtrsv(self.lower[:n, :n], half, lower=1, trans=1)) if n else half
+
+    def columns(self, scaled: Array, configs: Places, times: Array) -> Array:
+        """W (n, m) of m points."""
+        cross = np.asfortranarray(self.cross(scaled, configs, times))
+        return np.asarray(blas.dtrsm(1.0, self.lower[: self.size, : self.size], cross, lower=1, overwrite_b=1))
+
+    def marginals(self, columns: Array, whitened: Array) -> tuple[Array, Array]:
+        """Mean (m,) and standard deviation (m,) of the noise-free curve, from W (n, m) and z~ (k,), k <= n."""
+        mean = self.parameters.mean + whitened @ columns[: len(whitened)]
+        left = self.parameters.variance - np.einsum("ij,ij->j", columns, columns)
+        return mean, np.sqrt(np.maximum(left, LEAST_VARIANCE))
+
+    def _reserve(self, size: int) -> None:
+        room = len(self.lower)
+        if size <= room:
+            return
+        room = max(size, 2 * room, 64)
+        more = room - len(self.lower)
+        self.lower = np.asfortranarray(np.pad(self.lower, (0, more)))
+        self._scaled = np.pad(self._scaled, ((0, more), (0, 0)))
+        self._configs = np.pad(self._configs, (0, more))
+        self._times = np.pad(self._times, (0, more))
+
+
+class CandidateColumns:
+    """Candidates that were never observed, features (m, f), with their whitened columns kept per time."""
+
+    def __init__(self, factor: CurveFactor, features: Array) -> None:
+        self._factor = factor
+        self._scaled = factor.scaled(features)
+        self._kept: dict[float, Array] = {}
+
+    def at(self, time: float, observed: int) -> Array:
+        """W (n, m) at one time; the first ``observed`` rows are kept for the next time, rows beyond them are pending."""
+        kept = self._kept.get(time, np.zeros((0, len(self._scaled))))
+        whole = self._grown(kept, time)
+        self._kept[time] = whole[:observed]
+        return whole
+
+    def _grown(self, kept: Array, time: float) -> Array:
+        first, last = len(kept), self._factor.size
+        if first == last:
+            return kept
+        lower = self._factor.lower
+        cross = self._factor.cross(self._scaled, None, np.array([time]), first)
+        if first:
+            cross -= lower[first:last, :first] @ kept
+        below = blas.dtrsm(1.0, lower[first:last, first:last], cross, lower=1)
+        return np.vstack([kept, below])

@@ -1,0 +1,69 @@
+"""Losses along learning curves as targets of a Gaussian process: clipped above, stretched near the best, standardised.
+
+With lo the lowest loss, q its 0.7 quantile and cap = min(max, q + (q - lo)),
+
+    z = log(min(y, cap) - lo + shift (cap - lo)),      then to mean 0 and standard deviation 1.
+
+The upper part of the losses, where runs diverge by thirty orders of magnitude, says "bad" and nothing else; near the best
+every digit counts. A loss that is not finite (a failed run) counts as cap. The transform depends on all losses at once, and
+is learned anew for every decision: the factor of a covariance does not depend on it.
+
+    target = CurveTarget.learn(losses)
+    z = target.forward(losses)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CurveTarget"]
+
+Array = NDArray[np.float64]
+
+QUANTILE = 0.7
+SHIFT = 0.05
+
+
+@dataclass(frozen=True)
+class CurveTarget:
+    """The transform of one set of losses."""
+
+    low: float
+    cap: float
+    mean: float
+    scale: float
+
+    @staticmethod
+    def learn(losses: Array) -> "CurveTarget":
+        """From losses (n,), of which at least one is finite.
+
+        >>> target = CurveTarget.learn(np.array([1.0, 2.0, 3.0, np.inf]))
+        >>> target.low, target.cap
+        (1.0, 3.0)
+        """
+        finite = losses[np.isfinite(losses)]
+        low = float(finite.min())
+        middle = float(np.quantile(finite, QUANTILE))
+        cap = min(float(finite.max()), middle + (middle - low))
+        if not cap > low:  # all equal, or half of them equal to the best
+            cap = max(float(finite.max()), low + max(abs(low), 1.0) * 1e-9)
+        raw = _stretched(losses, low, cap)
+        scale = float(raw.std())
+        return CurveTarget(low, cap, float(raw.mean()), scale if scale > 1e-9 else 1.0)
+
+    def forward(self, losses: Array) -> Array:
+        """Targets; losses below the lowest learned one count as that."""
+        return (_stretched(losses, self.low, self.cap) - self.mean) / self.scale
+
+    def backward(self, targets: Array) -> Array:
+        """Losses again; what lies outside the learned range goes to its ends."""
+        range_ = self.cap - self.low
+        raw = np.exp(np.clip(targets * self.scale + self.mean, np.log(SHIFT * range_), np.log((1.0 + SHIFT) * range_)))
+        return raw + self.low - SHIFT * range_
+
+
+def _stretched(losses: Array, low: float, cap: float) -> Array:
+    inside = np.clip(np.where(np.isfinite(losses), losses, cap), low, cap)
+    stretched: Array = np.log(inside - low + SHIFT * (cap - low))
+    return stretched
