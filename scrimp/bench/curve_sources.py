@@ -9,6 +9,7 @@ is (0) and the median over configurations of the best along their run (1); runs 
 """
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -152,7 +153,7 @@ def network_curves(network: Network, task: str, unit_cost: bool = False, folder:
     else:
         scale = source.scale()
         if kept is not None:
-            draft = kept.with_suffix(".part")
+            draft = kept.with_suffix(f".{os.getpid()}")
             draft.write_text(json.dumps(asdict(scale)), encoding="utf-8")
-            draft.replace(kept)  # two processes may write it, never half of it
+            draft.replace(kept)  # several processes may write it, never half of it
     return CurveTask(network.space, Budget("epoch", 1, len(EPOCHS)), source, scale)
