@@ -22,13 +22,6 @@ class TestJoint(SuggesterBattery):
         return MultiFidelitySuggester()
 
 
-class TestMobster(PolicyBattery):
-    def policy(self):
-        return Scheduled(
-            AsynchronousHalving(brackets=2), MultiFidelitySuggester(fantasies=4, refit_from=6, refit_every=4)
-        )
-
-
 @pytest.mark.parametrize("model", ["gp_multitask", "gp_independent"])
 @pytest.mark.parametrize(
     "scheduler", [AsynchronousHalving(brackets=None), AsynchronousHalving("stopping"), SynchronousHalving(None)]
