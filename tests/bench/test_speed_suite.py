@@ -15,7 +15,7 @@ def test_the_model_is_timed_with_and_without_refits() -> None:
     assert isinstance(record["acquisition"], float)
     assert (
         record["decisions"] == REPEATS + 1
-    )  # a fit on 51 observations is due again after 2 more: one ask lies between
+    )  # a fit on 49 observations is due again after 2 more: one ask lies between
 
 
 def test_methods_without_a_model_have_no_refits() -> None:
