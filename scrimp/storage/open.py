@@ -2,6 +2,7 @@
 
 memory://                     private to this process, gone afterwards
 sqlite:///scrimp.db           a file, relative to the current folder; sqlite:////tmp/scrimp.db is absolute
+    journal:///studies            a folder on a network file system, for clusters without a database server
     postgresql://ann@db/hpo       a database; password, port and options as PostgreSQL writes them
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 from scrimp.errors import StorageError
+from scrimp.storage.journal import JournalStorage
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
@@ -63,6 +65,13 @@ def _sqlite(url: str, rest: str, shown: str) -> Storage:
     return SqliteStorage(path)
 
 
+def _journal(url: str, rest: str, shown: str) -> Storage:
+    path = rest.removeprefix("/")
+    if path == rest or not path:
+        raise StorageError(f"storage {shown!r} names no folder; write journal:///studies or journal:////shared/studies")
+    return JournalStorage(path)
+
+
 def _postgres(url: str, rest: str, shown: str) -> Storage:
     try:
         from scrimp.storage.postgres import PostgresStorage
@@ -71,4 +80,9 @@ def _postgres(url: str, rest: str, shown: str) -> Storage:
     return PostgresStorage(url, shown)
 
 
-SCHEMES: dict[str, Callable[[str, str, str], Storage]] = {"memory": _memory, "sqlite": _sqlite, "postgresql": _postgres}
+SCHEMES: dict[str, Callable[[str, str, str], Storage]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "postgresql": _postgres,
+    "journal": _journal,
+}

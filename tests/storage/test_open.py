@@ -62,7 +62,7 @@ def test_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("memory://name", "memory:// has no name"),
         ("sqllite:///x.db", r"valid ones are .*; did you mean sqlite://\?"),
         ("Memory://", "did you mean memory://"),
-        ("redis://host", "scheme 'redis'; the valid ones are memory, sqlite, postgresql"),
+        ("redis://host", "scheme 'redis'; the valid ones are memory, sqlite, postgresql, journal"),
         ("://x", "scheme ''"),
     ],
 )

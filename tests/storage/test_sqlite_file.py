@@ -366,17 +366,17 @@ for batch in range(100000):
 
 
 def test_killed_writers_leave_a_consistent_log(storage: SqliteStorage, path: Path) -> None:
+    storage._file._patience = 60.0
     store = storage.create("digits", [first_event("digits")])
+    commands = [[sys.executable, "-c", WRITER, str(path), str(writer)] for writer in range(3)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
     acknowledged = []
-    for writer in range(6):
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(writer)], stdout=subprocess.PIPE, text=True
-        )
+    for writer, process in enumerate(processes):
         assert process.stdout is not None
-        for _ in range(5 + 3 * writer):
+        for _ in range(5 + 5 * writer):
             process.stdout.readline()
         process.send_signal(signal.SIGKILL)
-        acknowledged.append(5 + 3 * writer + len(process.stdout.readlines()))
+        acknowledged.append(5 + 5 * writer + len(process.stdout.readlines()))
         process.stdout.close()
         process.wait()
         assert store.append([report(99, writer + 1)]) > 1  # nobody is blocked by what the dead one held

@@ -1,0 +1,226 @@
+"""Studies in a folder that many machines mount, for clusters without a database server.
+
+Where SQLite gets damaged, on NFS, Lustre and their like, this is safe: it needs no locks, only atomic hard links (`journal_log`
+tells how). The file server's clock dates the leases. It costs two flushes per batch and a name in the folder for each.
+
+    storage = JournalStorage("/shared/ann/studies")
+
+    studies/scrimp-journal        the format's version
+            names/<digest>        {"number": 0, "name": "digits", "study": "5f0c…"}
+            5f0c…/                the study's log
+            5f0c…/leases/3-1      who runs attempt 1 of trial 3; its date is the renewal
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+import msgspec
+
+from scrimp.errors import StorageError
+from scrimp.history.events import Event
+from scrimp.storage.event_json import decode
+from scrimp.storage.journal_log import JournalLog, explained
+from scrimp.storage.refusals import check_name, deleted_study, existing_study, lines_of, unknown_study
+from scrimp.storage.store import EventStore, Lease, Storage
+
+__all__ = ["JournalStorage"]
+
+VERSION = 1
+MARK = "scrimp-journal"
+
+
+class JournalStorage(Storage):
+    """The studies in ``folder``, which the first study creates."""
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self._folder = Path(folder).expanduser().absolute()
+        self._logs: WeakSet[JournalLog] = WeakSet()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JournalStorage, (self._folder,)
+
+    @property
+    def url(self) -> str:
+        return f"journal:///{self._folder}"
+
+    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+        check_name(name)
+        lines = lines_of(events, first=True)
+        study = uuid.uuid4().hex
+        with explained(self._folder):
+            self._prepare()
+            (self._folder / study / "leases").mkdir(parents=True)
+            log = self._log(name, study)
+            log.append(lines, None)
+            number = 1 + max((record["number"] for record in self._records()), default=-1)
+            try:
+                _publish(self._name_file(name), {"number": number, "name": name, "study": study})
+            except FileExistsError:
+                log.close()
+                shutil.rmtree(self._folder / study, ignore_errors=True)
+                raise existing_study(name, self.url) from None
+        return _JournalStore(log)
+
+    def open(self, name: str) -> EventStore:
+        return _JournalStore(self._log(name, self._study(name)))
+
+    def names(self) -> list[str]:
+        with explained(self._folder):
+            self._check()
+            return [record["name"] for record in sorted(self._records(), key=lambda record: record["number"])]
+
+    def delete(self, name: str) -> None:
+        study = self._study(name)
+        with explained(self._folder):
+            self._name_file(name).unlink(missing_ok=True)
+            gone = self._folder / f"deleted-{study}"
+            os.replace(self._folder / study, gone)  # at once, so that nobody sees half of it
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def close(self) -> None:
+        for log in list(self._logs):
+            log.close()
+
+    def _log(self, name: str, study: str) -> JournalLog:
+        log = JournalLog(self._folder / study, name, self.url)
+        self._logs.add(log)
+        return log
+
+    def _study(self, name: str) -> str:
+        with explained(self._folder):
+            self._check()
+            try:
+                record = msgspec.json.decode(self._name_file(name).read_bytes())
+            except FileNotFoundError:
+                raise unknown_study(name, self.names(), self.url) from None
+        return str(record["study"])
+
+    def _name_file(self, name: str) -> Path:
+        return self._folder / "names" / sha256(name.encode(errors="replace")).hexdigest()
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        with suppress(FileNotFoundError):
+            for path in (self._folder / "names").iterdir():
+                if not path.name.startswith("new-"):
+                    yield msgspec.json.decode(path.read_bytes())
+
+    def _prepare(self) -> None:
+        """Recognise the folder, or make it ours."""
+        if not self._folder.parent.is_dir():
+            raise StorageError(f"{self._folder.parent} is not a folder; create it, or choose another place")
+        self._folder.mkdir(exist_ok=True)
+        self._check()
+        (self._folder / "names").mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            _publish(self._folder / MARK, VERSION)
+
+    def _check(self) -> None:
+        """`StorageError` when the folder is something else; one that is empty or missing may become ours."""
+        try:
+            version = int((self._folder / MARK).read_text())
+        except FileNotFoundError:
+            others = [path.name for path in self._folder.iterdir()] if self._folder.exists() else []
+            if not {MARK, "names"} & set(others) and others:
+                raise StorageError(f"{self._folder} holds other files; choose a new or an empty folder") from None
+            return
+        if version > VERSION:
+            raise StorageError(
+                f"{self._folder} has format {version}, this scrimp knows {VERSION}; upgrade scrimp to use it"
+            )
+
+
+class _JournalStore(EventStore):
+    def __init__(self, log: JournalLog) -> None:
+        self._log = log
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._log.folder, self._log.name, self._log.url)
+
+    @property
+    def name(self) -> str:
+        return self._log.name
+
+    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+        return self._log.append(lines_of(events, decision), decision)
+
+    def read(self, start: int = 0) -> list[Event]:
+        with self._log.lock:
+            self._log.refresh()
+            return decode(self._log.lines[start:], self.name, start)
+
+    def lease(self, lease: Lease) -> None:
+        with self._files() as folder:
+            held = self._newest(folder).get(lease.trial, 0)
+            if held > lease.attempt:
+                return
+            fresh = folder / f"new-{uuid.uuid4().hex}"
+            fresh.write_bytes(msgspec.json.encode(asdict(lease)))
+            os.replace(fresh, folder / f"{lease.trial}-{lease.attempt}")
+            if held < lease.attempt:
+                (folder / f"{lease.trial}-{held}").unlink(missing_ok=True)
+
+    def release(self, trial: int, attempt: int) -> None:
+        with suppress(FileNotFoundError), explained(self._log.folder):
+            (self._log.folder / "leases" / f"{trial}-{attempt}").unlink(missing_ok=True)
+
+    def leases(self) -> list[Lease]:
+        with self._files() as folder:
+            clock = folder / "clock"
+            clock.touch()
+            now = clock.stat().st_mtime  # the server's time
+            found = (_read_lease(folder / f"{trial}-{attempt}", now) for trial, attempt in self._newest(folder).items())
+            return sorted((lease for lease in found if lease is not None), key=lambda lease: lease.trial)
+
+    @contextmanager
+    def _files(self) -> Iterator[Path]:
+        """The folder of the leases, which is there as long as the study is."""
+        folder = self._log.folder / "leases"
+        with explained(folder):
+            try:
+                with suppress(OSError):
+                    os.utime(folder)  # makes a network file system look at the folder afresh
+                yield folder
+            except FileNotFoundError:
+                raise deleted_study(self.name, self._log.url) from None
+
+    def _newest(self, folder: Path) -> dict[int, int]:
+        """Trials to the newest attempt that holds a lease."""
+        newest: dict[int, int] = {}
+        for entry in os.listdir(folder):
+            trial, dash, attempt = entry.partition("-")
+            if dash and trial.isdigit():
+                newest[int(trial)] = max(int(attempt), newest.get(int(trial), 0))
+        return newest
+
+
+def _reopened(folder: Path, name: str, url: str) -> EventStore:
+    return _JournalStore(JournalLog(folder, name, url))
+
+
+def _read_lease(path: Path, now: float) -> Lease | None:
+    """The lease in a file; its date is asked of the open file, since dates by name may be remembered ones."""
+    try:
+        with path.open("rb") as file:
+            lease = msgspec.json.decode(file.read(), type=Lease)
+            return replace(lease, remaining=lease.remaining + os.fstat(file.fileno()).st_mtime - now)
+    except FileNotFoundError:
+        return None  # released just now
+
+
+def _publish(path: Path, record: Any) -> None:
+    """Create a file with its content in one step; FileExistsError when it is there."""
+    fresh = path.with_name(f"new-{uuid.uuid4().hex}")
+    fresh.write_bytes(msgspec.json.encode(record))
+    try:
+        os.link(fresh, path)
+    finally:
+        fresh.unlink()

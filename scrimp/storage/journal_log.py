@@ -1,0 +1,226 @@
+"""The log of one study in a folder of a network file system: one append-only file per writer, merged on read, no locks.
+
+A writer appends its batch to its own file and flushes it, under the number of the place in the log that is free next. Then it
+claims that place: it gives its file a second name, ``00000042`` for place 42, by a hard link. Making a name is atomic on every
+network file system, and only one writer can; whoever is second reads on and tries the next place. So the names say in which
+order the batches stand, and which file holds each. A batch without a claim was never acknowledged and is skipped, so a writer
+may be killed at any moment. No file is ever changed, locked or removed, and a stale view only means that a claim fails.
+
+    writer-5f0c….log      42 7 2            place 42, decision 7, 2 events
+                          {"event":"noted",...}
+                          {"event":"trial_added",...}
+    00000042              the same file under its second name
+"""
+
+import errno
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from scrimp.errors import ScrimpError, StorageError
+from scrimp.storage.forking import Connected
+from scrimp.storage.refusals import decision_taken, deleted_study
+
+__all__ = ["JournalLog", "explained"]
+
+PATIENCE = 5.0
+"""Seconds to wait for bytes that are on the server but not yet seen here."""
+
+
+@dataclass
+class _Writer:
+    """What was read of one file: up to ``offset``; batches whose place was not reached yet."""
+
+    path: Path
+    offset: int = 0
+    batches: dict[int, tuple[int | None, list[bytes]]] = field(default_factory=dict)
+
+
+class JournalLog(Connected):
+    """The log in ``folder``; it belongs to the study ``name`` of the storage ``url``."""
+
+    def __init__(self, folder: Path, name: str, url: str) -> None:
+        super().__init__()
+        self.folder = folder
+        self.name = name
+        self.url = url
+        self.lines: list[bytes] = []
+        self._decisions: set[int] = set()
+        self._place = 0
+        self._writers: dict[int, _Writer] = {}
+        self._own: BinaryIO | None = None
+
+    def close(self) -> None:
+        """End this writer's file; the next batch begins another."""
+        with self.lock:
+            if self._own is not None:
+                with suppress(OSError):
+                    self._own.close()
+                self._own = None
+
+    def refresh(self) -> int:
+        """Read what others appended; the length."""
+        with self.lock, self._explained():
+            with suppress(OSError):
+                os.utime(self.folder)  # makes a network file system look at the folder afresh
+            places = self._all_places() if self._place == 0 else {}
+            while (inode := places.get(self._place) or _inode(self._named(self._place))) is not None:
+                self._take(*self._batch(inode))
+            if not self.folder.is_dir():
+                raise deleted_study(self.name, self.url)
+            return len(self.lines)
+
+    def append(self, lines: list[str], decision: int | None) -> int:
+        """Store a batch; the length up to its end."""
+        batch = [line.encode() for line in lines]
+        with self.lock:
+            while True:
+                length = self.refresh()
+                if not batch:
+                    return length
+                if decision is not None and decision in self._decisions:
+                    raise decision_taken(self.name, decision)
+                with self._explained():
+                    if self._claimed(batch, decision):
+                        self._take(decision, batch)
+                        return len(self.lines)
+
+    def _take(self, decision: int | None, batch: list[bytes]) -> None:
+        """The next place of the log."""
+        self.lines.extend(batch)
+        if decision is not None:
+            self._decisions.add(decision)
+        self._place += 1
+
+    def _claimed(self, batch: list[bytes], decision: int | None) -> bool:
+        """Whether the batch got the next place; False when somebody else has it."""
+        try:
+            own = self._opened()
+            header = b"%d %s %d" % (self._place, b"-" if decision is None else b"%d" % decision, len(batch))
+            own.write(b"\n".join((header, *batch, b"")))
+            own.flush()
+            os.fsync(own.fileno())
+            place = self._named(self._place)
+            try:
+                os.link(own.name, place)
+            except FileExistsError:
+                # Ours after all when the answer to a first try was lost on the way.
+                if _inode(place) != os.fstat(own.fileno()).st_ino:
+                    return False
+            _flush_folder(self.folder)
+        except OSError as error:
+            self.close()  # whatever is half written stays behind, in a file that is never used again
+            if error.errno == errno.EMLINK:
+                return False  # as many names as a file may have: go on with another file
+            raise
+        return True
+
+    def _opened(self) -> BinaryIO:
+        if self._own is None:
+            self._own = (self.folder / f"writer-{uuid.uuid4().hex}.log").open("xb")
+        return self._own
+
+    def _named(self, place: int) -> Path:
+        return self.folder / f"{place:08d}"
+
+    def _all_places(self) -> dict[int, int]:
+        """Places to inodes: one look at the folder tells which file holds each batch."""
+        with os.scandir(self.folder) as entries:
+            return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
+
+    def _batch(self, inode: int) -> tuple[int | None, list[bytes]]:
+        """Decision and lines of the next place, which the file with this inode holds."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            writer = self._writers.get(inode)
+            if writer is None:
+                self._find_writers()
+            else:
+                self._read_on(writer)
+                if self._place in writer.batches:
+                    return writer.batches.pop(self._place)
+            if time.monotonic() > deadline:
+                raise StorageError(
+                    f"batch {self._place} of study {self.name!r} is missing from its file in {self.folder}; it is damaged: "
+                    "restore a backup"
+                )
+            if writer is not None:
+                time.sleep(0.05)  # claimed, so on the server; soon seen here too
+
+    def _find_writers(self) -> None:
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("writer-"):
+                    self._writers.setdefault(entry.inode(), _Writer(Path(entry.path)))
+
+    def _read_on(self, writer: _Writer) -> None:
+        """Read the whole batches that are new in a file; opening it again shows what others flushed."""
+        with writer.path.open("rb") as file:
+            file.seek(writer.offset)
+            data = file.read()
+        rows = data.split(b"\n")
+        rows.pop()  # what follows the last line's end: nothing, or a line that is not whole yet
+        row = 0
+        while row < len(rows):
+            place, decision, count = rows[row].split()
+            end = row + 1 + int(count)
+            if end > len(rows):
+                break
+            if int(place) >= self._place:  # earlier ones lost their claim
+                writer.batches[int(place)] = (None if decision == b"-" else int(decision), rows[row + 1 : end])
+            writer.offset += sum(map(len, rows[row:end])) + end - row
+            row = end
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        with explained(self.folder):
+            try:
+                yield
+            except FileNotFoundError:
+                if self.folder.is_dir():
+                    raise
+                raise deleted_study(self.name, self.url) from None
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """What went wrong with files in ``folder``, in words."""
+    try:
+        yield
+    except ScrimpError:
+        raise
+    except ValueError as error:
+        raise StorageError(f"a file in {folder} is damaged ({error}); restore a backup") from error
+    except OSError as error:
+        raise StorageError(_in_words(error, folder)) from error
+
+
+def _in_words(error: OSError, folder: Path) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk of {folder} is full; this batch was not stored: free some space and go on"
+    if error.errno in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV):
+        return f"{folder} is on a file system without hard links ({error}); use a PostgreSQL server"
+    if error.errno in (errno.EACCES, errno.EROFS):
+        return f"{folder} cannot be written; check the permissions of the folder and what is in it"
+    return f"{folder} cannot be used: {error}"
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a new name durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,234 @@
+"""The merged log: claims decide the order, whatever a killed or unlucky writer leaves behind is skipped."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrimp.errors import Conflict, StorageError, StudyError
+from scrimp.storage import journal_log
+from scrimp.storage.journal import JournalStorage
+from scrimp.storage.journal_log import JournalLog
+from scrimp.testing.storages import first_event, report
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def log(folder: Path) -> JournalLog:
+    return JournalLog(folder, "digits", "journal:///x")
+
+
+def whole(folder: Path) -> list[bytes]:
+    fresh = log(folder)
+    fresh.refresh()
+    return fresh.lines
+
+
+def test_two_writers_take_turns(folder: Path) -> None:
+    one, two = log(folder), log(folder)
+    assert [one.append(["a", "b"], None), two.append(["c"], 0), one.append(["d"], 1)] == [2, 3, 4]
+    two.refresh()
+    assert one.lines == two.lines == whole(folder) == [b"a", b"b", b"c", b"d"]
+    assert sorted(path.name for path in folder.iterdir() if path.name.isdigit()) == ["00000000", "00000001", "00000002"]
+    assert sum(path.name.startswith("writer-") for path in folder.iterdir()) == 2
+
+
+def test_what_the_files_look_like(folder: Path) -> None:
+    one = log(folder)
+    one.append(["a", "b"], 7)
+    one.append(["c"], None)
+    assert (folder / "00000001").read_bytes() == b"0 7 2\na\nb\n1 - 1\nc\n"
+    assert os.stat(folder / "00000000").st_ino == os.stat(folder / "00000001").st_ino
+
+
+def test_a_reader_makes_no_file(folder: Path) -> None:
+    log(folder).append(["a"], None)
+    before = sorted(folder.iterdir())
+    assert whole(folder) == [b"a"] and sorted(folder.iterdir()) == before
+
+
+def overtaken(monkeypatch: pytest.MonkeyPatch, quick: JournalLog, decision: int) -> None:
+    """Let ``quick`` take the place between the next writer's look and its claim."""
+    link = os.link
+
+    def delayed(source: Any, target: Any) -> None:
+        monkeypatch.setattr(os, "link", link)
+        quick.append(["quick"], decision)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", delayed)
+
+
+def test_a_lost_claim_moves_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = log(folder), log(folder)
+    overtaken(monkeypatch, two, 4)
+    assert one.append(["slow"], 5) == 2
+    assert two.append(["next"], None) == 3
+    assert whole(folder) == [*one.lines, b"next"] == [b"quick", b"slow", b"next"]
+
+
+def test_a_lost_claim_for_the_same_decision_is_a_conflict(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = log(folder), log(folder)
+    overtaken(monkeypatch, two, 4)
+    with pytest.raises(Conflict):
+        one.append(["slow"], 4)
+    assert whole(folder) == [b"quick"]
+    assert one.append(["next"], 5) == 2 and whole(folder) == [b"quick", b"next"]
+
+
+def test_a_lost_answer_to_a_claim_is_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server made the name, but the client heard only of its second try."""
+    link = os.link
+
+    def repeated(source: Any, target: Any) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", repeated)
+    one = log(folder)
+    assert [one.append(["a"], 0), one.append(["b"], 1)] == [1, 2]
+    assert whole(folder) == [b"a", b"b"]
+
+
+def test_a_failing_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = log(folder)
+    one.append(["a"], 0)
+    fsync = os.fsync
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="is full; this batch was not stored"):
+        one.append(["lost"], 1)
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert one.append(["b"], 1) == 2 and whole(folder) == [b"a", b"b"]
+
+
+def test_no_hard_links(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Any, target: Any) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageError, match=r"without hard links.*use a PostgreSQL server"):
+        log(folder).append(["a"], None)
+
+
+def test_as_many_names_as_a_file_may_have(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def limited(source: Any, target: Any) -> None:
+        if os.stat(source).st_nlink > 3:
+            raise OSError(errno.EMLINK, "Too many links")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", limited)
+    one = log(folder)
+    assert [one.append([str(number)], number) for number in range(10)] == list(range(1, 11))
+    assert whole(folder) == [str(number).encode() for number in range(10)]
+    assert sum(path.name.startswith("writer-") for path in folder.iterdir()) == 4
+
+
+@pytest.mark.parametrize("tail", [b"2", b"2 - 2\nhalf", b"2 - 2\nhalf\n", b"2 - 1\nwhole\n"])
+def test_what_was_never_claimed_is_skipped(folder: Path, tail: bytes) -> None:
+    one = log(folder)
+    one.append(["a"], None)
+    one.append(["b"], None)
+    one.close()
+    writer = next(path for path in folder.iterdir() if path.name.startswith("writer-"))
+    with writer.open("ab") as file:
+        file.write(tail)
+    two = log(folder)
+    assert two.append(["c"], None) == 3
+    assert whole(folder) == [b"a", b"b", b"c"]
+
+
+def test_bytes_that_arrive_late_are_waited_for(folder: Path) -> None:
+    one = log(folder)
+    one.append(["a"], None)
+    writer = next(path for path in folder.iterdir() if path.name.startswith("writer-"))
+    content = writer.read_bytes()
+    os.truncate(writer, 3)
+
+    def arrive() -> None:
+        with writer.open("r+b") as file:
+            file.write(content)
+
+    timer = threading.Timer(0.2, arrive)
+    timer.start()
+    assert whole(folder) == [b"a"]
+    timer.join()
+
+
+def test_a_truncated_file_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_log, "PATIENCE", 0.1)
+    log(folder).append(["a"], None)
+    os.truncate(folder / "00000000", 3)
+    with pytest.raises(StorageError, match="batch 0 of study 'digits' is missing from its file"):
+        whole(folder)
+
+
+def test_a_corrupted_file_is_named(folder: Path) -> None:
+    log(folder).append(["a"], None)
+    (folder / "00000000").write_bytes(os.urandom(50).replace(b"\n", b"x") + b"\n")
+    with pytest.raises(StorageError, match="is damaged"):
+        whole(folder)
+
+
+def test_a_deleted_folder(folder: Path) -> None:
+    inner = folder / "study"
+    inner.mkdir()
+    one = log(inner)
+    one.append(["a"], None)
+    inner.rename(folder / "gone")
+    for use in (one.refresh, lambda: one.append(["b"], None), lambda: one.append([], None)):
+        with pytest.raises(StudyError, match="was deleted"):
+            use()
+
+
+WRITER = """
+import sys
+from scrimp.storage.journal import JournalStorage
+from scrimp.history.events import Reported
+store = JournalStorage(sys.argv[1]).open("digits")
+writer = int(sys.argv[2])
+for batch in range(100000):
+    store.append([Reported(trial=writer, step=float(3 * batch + k), metrics={"pad": 1.0}) for k in (1, 2, 3)])
+    print(batch, flush=True)
+"""
+
+
+def test_killed_writers_leave_a_consistent_log(tmp_path: Path) -> None:
+    storage = JournalStorage(tmp_path)
+    store = storage.create("digits", [first_event("digits")])
+    processes = []
+    for writer in range(3):
+        command = [sys.executable, "-c", WRITER, str(tmp_path), str(writer)]
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    acknowledged = []
+    for writer, process in enumerate(processes):
+        assert process.stdout is not None
+        for _ in range(5 + 5 * writer):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        acknowledged.append(5 + 5 * writer + len(process.stdout.readlines()))
+        process.stdout.close()
+        process.wait()
+        assert store.append([report(99, writer + 1)]) > 1
+    events = storage.open("digits").read(1)
+    assert events == store.read(1)
+    for writer, count in enumerate(acknowledged):
+        steps = [event.step for event in events if event.trial == writer]  # type: ignore[union-attr]
+        batches, rest = divmod(len(steps), 3)
+        assert rest == 0 and count <= batches <= count + 1
+        assert steps == [float(number) for number in range(1, 3 * batches + 1)]
+    storage.close()
