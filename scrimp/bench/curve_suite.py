@@ -33,7 +33,17 @@ from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.stopping import Seconds
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
-__all__ = ["SHARES", "CurveSettings", "curve_cells", "play_curves", "run_curves"]
+__all__ = [
+    "SHARES",
+    "CurveSettings",
+    "Timed",
+    "curve_cells",
+    "improvements",
+    "own_seed",
+    "play_curves",
+    "regret_at",
+    "run_curves",
+]
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 """Where regret is read off, as shares of the budget."""

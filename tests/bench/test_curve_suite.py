@@ -1,12 +1,29 @@
 """Methods on training runs: the clock, the shares, and ASHA as the reference system plays it."""
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from scrimp.bench.curve_suite import SHARES, CurveSettings, curve_cells, own_seed, regret_at, run_curves
+from scrimp.bench.curve_sources import table_curves
+from scrimp.bench.curve_suite import (
+    SHARES,
+    CurveSettings,
+    Timed,
+    curve_cells,
+    improvements,
+    own_seed,
+    play_curves,
+    regret_at,
+    run_curves,
+)
+from scrimp.bench.tables import read_table
 from scrimp.errors import TableError
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.suggesters.suggester import Suggester, Suggestion
 
 
 def test_cells_of_a_table(write_table):
@@ -48,6 +65,39 @@ def test_every_scheduler_plays_a_whole_study(data: Path, method: str):
     assert record["decisions"] >= record["trials"] > 0 and record["decision_seconds"] > 0
     again = run_curves(cell)
     assert again["trace"] == record["trace"]
+
+
+@dataclass(frozen=True)
+class Rows(Suggester):
+    """The rows of a pool in a fixed order."""
+
+    order: tuple
+
+    def suggest(self, history, request, count, rng):
+        return Suggestion((history.problem.space.configs[self.order[len(history.trials)]],))
+
+
+@pytest.mark.parametrize(
+    ("task", "seed", "expected"),
+    [
+        (0, 0, [0.62272, 0.34536, 0.0, 0.0, 0.0]),
+        (3, 0, [0.648023, 0.648023, 0.488688, 0.431532, 0.12821]),
+        (12, 0, [0.857389, 0.810598, 0.294258, 0.028999, 0.028999]),
+        (9, 1, [0.102162, 0.102162, 0.062494, 0.0, 0.0]),
+        (6, 2, [0.090205, 0.044832, 0.044832, 0.029882, 0.029882]),
+        (15, 2, [0.160673, 0.160673, 0.160673, 0.160673, 0.10176]),
+    ],
+)
+def test_asha_plays_as_the_reference_system_does(data: Path, task: int, seed: int, expected: list[float]):
+    """The regret that the ASHA of Syne Tune 0.13.0 (type promotion) reaches when it is given the same rows in the same order."""
+    path = data / "curves" / "lcbench.npz"
+    cell = curve_cells(path, ["asha"], [read_table(path).tasks[task]], 1)[0]
+    runs = table_curves(read_table(path), cell.task)
+    policy = Timed("asha", runs, 0)
+    order = np.random.default_rng(seed).permutation(2000)
+    policy._policy = Scheduled(AsynchronousHalving(), Rows(tuple(order.tolist())))
+    trace = improvements(play_curves(runs, policy, cell), runs, 250.0)
+    assert [regret_at(trace, share) for share in SHARES] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_run_of_a_thousand_epochs_is_cheap(data: Path):
