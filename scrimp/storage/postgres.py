@@ -8,15 +8,17 @@ the database refuses the second copy if the first one had arrived. The server's 
     storage = PostgresStorage("postgresql://ann@db.example/hpo", "postgresql://ann@db.example/hpo")
 """
 
+import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from psycopg import errors
 
 from scrimp.history.events import Event
 from scrimp.storage.event_json import decode
-from scrimp.storage.postgres_server import Connection, PostgresServer
+from scrimp.storage.postgres_server import LOCKS, Connection, PostgresServer
 from scrimp.storage.refusals import (
     check_name,
     decision_taken,
@@ -65,6 +67,12 @@ LEASES = """
 SELECT trial, attempt, worker, host, pid, extract(epoch FROM expires - clock_timestamp())::float8, started
 FROM scrimp_studies LEFT JOIN scrimp_leases ON study = id WHERE id = %s ORDER BY trial
 """
+
+
+TURN = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s, %s)"
+END_OF_TURN = "SELECT pg_advisory_unlock(%s, %s)"
+LONGEST_TURN = "5s"
+"""How long others wait for a turn to end before they decide without one."""
 
 
 class PostgresStorage(Storage):
@@ -131,6 +139,11 @@ class _PostgresStore(EventStore):
         self._server = server
         self._name = name
         self._study = study
+        self._turn = (LOCKS, study % 2**31)  # an advisory lock of the server, free again when its holder is gone
+        self._thread_turn = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _PostgresStore, (self._server, self._name, self._study)
 
     @property
     def name(self) -> str:
@@ -163,6 +176,23 @@ class _PostgresStore(EventStore):
         if not found:
             raise self._deleted()
         return decode((line for (line,) in found if line is not None), self._name, start)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        def take(connection: Connection) -> bool:
+            try:
+                connection.execute(TURN, (LONGEST_TURN, *self._turn))
+            except errors.LockNotAvailable:
+                return False
+            return True
+
+        with self._thread_turn:
+            taken = self._server.run(take)
+            try:
+                yield
+            finally:
+                if taken:
+                    self._server.run(lambda connection: connection.execute(END_OF_TURN, self._turn))
 
     def lease(self, lease: Lease) -> None:
         values = (lease.trial, lease.attempt, lease.worker, lease.host, lease.pid, lease.started, lease.remaining)

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from scrimp.errors import StorageError
 from scrimp.storage.forking import Connected
 
-__all__ = ["STEPS", "PostgresServer"]
+__all__ = ["LOCKS", "STEPS", "PostgresServer"]
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -56,7 +56,7 @@ STEPS = (
 )
 """The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
 
-UPGRADE_LOCK = 0x7363726D  # an advisory lock: one process upgrades, the others wait
+LOCKS = 0x7363726D  # "scrm": the kind of advisory locks that are ours; number 0 is for upgrades, the others for studies
 
 DEFAULTS = {
     "application_name": "scrimp",
@@ -158,7 +158,7 @@ class PostgresServer(Connected):
 
     def _upgrade(self, connection: Connection) -> None:
         with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (UPGRADE_LOCK,))
+            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCKS,))
             version = self._found_version(connection)  # asked again: somebody may have been quicker
             if version == 0:
                 connection.execute("CREATE TABLE scrimp_schema (version integer NOT NULL)")

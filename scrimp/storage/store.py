@@ -13,7 +13,8 @@ in the log. The store's own clock decides whether a lease has run out; clocks of
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +54,15 @@ class EventStore(ABC):
     @abstractmethod
     def read(self, start: int = 0) -> list[Event]:
         """The events from position ``start`` on."""
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for a turn to decide: read, decide and append within it. Where many decide at once it saves their work.
+
+        It is a courtesy, not a lock: others may decide without one, and `Conflict` still tells who was first. A turn that
+        lasts too long is no longer waited for. Stores that few processes share need none.
+        """
+        yield
 
     @abstractmethod
     def lease(self, lease: Lease) -> None:

@@ -280,6 +280,31 @@ class StorageContract:
         assert sum(made) == 1
         assert storage.open("same").read(1) == [Enqueued(config={"by": made.index(True)})]
 
+    def test_threads_take_turns(self, store: EventStore) -> None:
+        def take(taker: int) -> list[int]:
+            won = []
+            for _ in range(5):
+                with store.turn():
+                    number = sum(isinstance(event, Noted) for event in store.read())
+                    try:
+                        store.append([Noted(decision=number, seen=0, notes={"by": taker})], decision=number)
+                        won.append(number)
+                    except Conflict:  # turns are a courtesy
+                        pass
+            return won
+
+        with ThreadPoolExecutor(3) as pool:
+            won = [number for numbers in pool.map(take, range(3)) for number in numbers]
+        assert sorted(won) == list(range(len(won))) and len(store.read()) == 1 + len(won)
+
+    def test_a_turn_may_end_without_a_decision(self, store: EventStore) -> None:
+        with pytest.raises(KeyError), store.turn():
+            raise KeyError("the policy failed")
+        with store.turn():
+            pass
+        with store.turn():
+            assert store.append([report(0)], decision=0) == 2
+
     def test_close_twice(self, storage: Storage) -> None:
         storage.close()
         storage.close()

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
-from scrimp.history.events import Reported
+from scrimp.history.events import Noted, Reported
+from scrimp.storage import postgres
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import PostgresStorage
 from scrimp.storage.store import Storage
@@ -246,6 +247,62 @@ def test_patience_ends(shaky_url: str, network: Network) -> None:
     (network.folder / ".s.PGSQL.5432").unlink()
     with pytest.raises(StorageError, match="postgresql://shown cannot be reached"):
         storage.names()
+
+
+def test_turns_leave_no_conflict(url: str, storage: Storage) -> None:
+    """Three processes' worth of deciders, each with its own connection: every decision succeeds at once."""
+    storage.create("digits", [first_event("digits")])
+    others = [open_storage(url) for _ in range(3)]
+
+    def take(other: Storage) -> int:
+        store, conflicts = other.open("digits"), 0
+        for _ in range(15):
+            with store.turn():
+                number = sum(isinstance(event, Noted) for event in store.read())
+                try:
+                    store.append([Noted(decision=number, seen=0)], decision=number)
+                except Conflict:
+                    conflicts += 1
+        return conflicts
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(take, others)) == [0, 0, 0]
+    assert len(storage.open("digits").read()) == 46
+    for other in others:
+        other.close()
+
+
+def test_a_turn_that_lasts_too_long_is_not_waited_for(
+    url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "LONGEST_TURN", "50ms")
+    store = storage.create("digits", [first_event("digits")])
+    other = open_storage(url)
+    with store.turn():
+        with other.open("digits").turn():
+            assert other.open("digits").append([report(0)], decision=0) == 2
+        with pytest.raises(Conflict):
+            store.append([report(1)], decision=0)
+    other.close()
+
+
+def test_a_turn_ends_with_its_holder(url: str, storage: Storage) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    other = open_storage(url)
+    with other.open("digits").turn():
+        other.close()  # as if the process had died
+        with store.turn():
+            assert store.append([report(0)], decision=0) == 2
+    other.close()
+
+
+def test_a_turn_survives_a_lost_line(shaky: Storage, network: Network) -> None:
+    store = shaky.create("digits", [first_event("digits")])
+    with store.turn():
+        network.answers = 0
+        assert store.append([report(0)], decision=0) == 2
+    with store.turn():
+        assert store.append([report(1)], decision=1) == 3
 
 
 def test_length_is_where_the_batch_ended(url: str, storage: Storage) -> None:
