@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli import show
+from scrimp.cli import replay, show
 from scrimp.cli.bench import bench_app
 from scrimp.errors import ScrimpError, StorageError
 
@@ -29,6 +29,7 @@ def _options(debug: Annotated[bool, typer.Option(help="Show the traceback of an 
 app.command("studies")(show.studies_command)
 app.command("show")(show.show_command)
 app.command("best")(show.best_command)
+app.command("replay")(replay.replay_command)
 app.add_typer(bench_app, name="bench", help="Compare methods on functions and tables.")
 
 

@@ -14,6 +14,7 @@ from scrimp.tuning.study import Study
 __all__ = [
     "JsonOption",
     "StorageOption",
+    "StudyArgument",
     "best_command",
     "best_record",
     "show_command",

@@ -91,5 +91,5 @@ def test_distinct_names_have_distinct_folders(tmp_path: Path) -> None:
 
 
 def test_a_bad_space_is_a_space_error() -> None:
-    with pytest.raises(SpaceError, match="low is 1.0"):
+    with pytest.raises(SpaceError, match=r"low is 1\.0"):
         scrimp.Space(lr=scrimp.Float(1.0, 0.1))

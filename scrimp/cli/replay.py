@@ -1,0 +1,36 @@
+"""``scrimp replay``: recompute every recorded decision from the log."""
+
+import json
+
+import typer
+
+from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
+from scrimp.tuning.replay import other_versions, replay
+from scrimp.tuning.studies import DEFAULT_URL, load_study
+
+__all__ = ["replay_command"]
+
+
+def replay_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
+    """Recompute every decision of a study and say whether each one is the same; exit code 1 when one differs.
+
+    Example: scrimp replay digits --json
+    """
+    events = load_study(study, storage=storage).history.events
+    versions = other_versions(events)
+    outcomes = list(replay(events))
+    different = [outcome for outcome in outcomes if not outcome.same]
+    if as_json:
+        differences = [
+            {"decision": item.decision, "recorded": item.recorded, "difference": item.difference} for item in different
+        ]
+        record = {"decisions": len(outcomes), "same": len(outcomes) - len(different), "differences": differences}
+        typer.echo(json.dumps(record | {"versions": versions}))
+    else:
+        for note in versions:
+            typer.echo(f"note: {note}; small differences may come from that")
+        for item in different:
+            typer.echo(f"decision {item.decision} differs: {item.recorded}; {item.difference}")
+        typer.echo(f"{len(outcomes) - len(different)} of {len(outcomes)} decisions are the same")
+    if different:
+        raise typer.Exit(1)
