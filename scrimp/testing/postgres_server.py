@@ -19,6 +19,12 @@ __all__ = ["PrivateServer", "available"]
 
 USER = "postgres"
 
+WATCH = """
+while kill -0 "$1" 2>/dev/null; do sleep 2; done
+kill -QUIT "$(head -n 1 "$2/data/postmaster.pid")"; sleep 1; rm -rf "$2"
+"""
+"""Ends a server whose test run was killed: it would stay for ever."""
+
 
 def _program(name: str) -> str | None:
     """Where ``name`` is; Debian keeps it off the path."""
@@ -46,6 +52,8 @@ class PrivateServer:
         if os.geteuid() == 0:
             shutil.chown(self.folder, USER, USER)
         self._run("initdb", "--auth=trust", f"--username={USER}", "--encoding=UTF8", "--no-sync")
+        watch = ["sh", "-c", WATCH, "watch", str(os.getpid()), str(self.folder)]
+        self._watch = subprocess.Popen(watch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.start()
 
     def __enter__(self) -> "PrivateServer":
@@ -54,6 +62,8 @@ class PrivateServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._watch.kill()
+        self._watch.wait()
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 

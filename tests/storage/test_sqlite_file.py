@@ -16,6 +16,7 @@ import pytest
 
 from scrimp.errors import StorageError, StudyError
 from scrimp.history.events import Event, Reported
+from scrimp.storage.journal import JournalStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.sqlite_file import STEPS, SqliteFile
 from scrimp.testing.storages import first_event, report
@@ -325,6 +326,32 @@ def test_disk_full(storage: SqliteStorage) -> None:
     assert len(stored) % 100 == 1 and len(stored) > 100
     connection.execute("PRAGMA max_page_count = 100000")
     assert store.append([report(0)], decision=len(stored) // 100) == len(stored) + 1
+
+
+@pytest.mark.parametrize("kind", [SqliteStorage, JournalStorage])
+def test_a_disk_that_is_really_full(tmp_path: Path, kind: type[SqliteStorage] | type[JournalStorage]) -> None:
+    """On a disk of 600 kB: what was acknowledged is there, what was refused is not, and room lets it go on."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a small disk")
+    ballast = disk / "ballast"
+    storage = kind(disk / "studies")
+    try:
+        ballast.write_bytes(bytes(100_000))
+        store = storage.create("digits", [first_event("digits")])
+        stored = 0
+        with pytest.raises(StorageError, match="full"):
+            for _ in range(10_000):
+                store.append([report(stored)] * 50, decision=stored)
+                stored += 1
+        assert stored > 2 and len(store.read()) == 1 + 50 * stored
+        ballast.unlink()
+        assert store.append([report(stored)], decision=stored) == 2 + 50 * stored
+    finally:
+        storage.close()
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_locked_for_long(storage: SqliteStorage, path: Path) -> None:
