@@ -63,18 +63,23 @@ class Ledger:
     def take(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
         """Take the next decision: the trial to run with its new grant, or why there is none."""
         while True:
-            history = self.refresh()
-            decision = next_decision(policy, history)
-            action = decision.action
-            if isinstance(action, Wait | Finish):
-                return action
-            assert isinstance(action, Start | Resume)
-            number = len(history.trials) if isinstance(action, Start) else action.trial
+            self.refresh()
             try:
-                self.append(decision_events(history, decision, worker, self.clock()), history.decisions)
+                with self.store.turn():  # a courtesy among many deciders; the numbered append still decides
+                    return self._decided(policy, worker)
             except Conflict:
                 continue  # somebody else decided first: read on and decide again
-            return self._history.trials[number]
+
+    def _decided(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
+        history = self.refresh()
+        decision = next_decision(policy, history)
+        action = decision.action
+        if isinstance(action, Wait | Finish):
+            return action
+        assert isinstance(action, Start | Resume)
+        number = len(history.trials) if isinstance(action, Start) else action.trial
+        self.append(decision_events(history, decision, worker, self.clock()), history.decisions)
+        return self._history.trials[number]
 
     def hold(self, trial: Trial, seconds: float) -> None:
         """Take or renew this process's lease of a running trial."""
