@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from scrimp import errors
+from scrimp.executors.command_line import Command
 from scrimp.executors.run_context import RunContext
 from scrimp.history.problem import AtLeast, AtMost, Budget
 from scrimp.history.trial import Trial
@@ -28,6 +29,7 @@ __all__ = [
     "AtMost",
     "Budget",
     "Categorical",
+    "Command",
     "Constant",
     "Float",
     "Int",

@@ -34,7 +34,7 @@ LAYERS: list[set[str]] = [
 ARRAYS = {"gp", "surrogates", "acquisition"}  # know no trials
 TRIALS = {"space", "history", "storage"}  # know no arrays
 
-FREE = {"scrimp.errors", "scrimp.sobol"}
+FREE = {"scrimp.errors", "scrimp.script", "scrimp.sobol"}
 """Modules at the root that every layer may import, because they import nothing of the package."""
 
 LAZY = {("cli", "dashboard")}

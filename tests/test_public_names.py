@@ -10,6 +10,7 @@ PUBLIC = [
     "AtMost",
     "Budget",
     "Categorical",
+    "Command",
     "Constant",
     "Float",
     "Int",

@@ -13,7 +13,16 @@ import os
 import shutil
 from pathlib import Path
 
-__all__ = ["CheckpointFolder"]
+__all__ = ["CheckpointFolder", "step_text"]
+
+
+def step_text(step: float) -> str:
+    """A step in full, whole numbers without a point: what folders and variables say.
+
+    >>> step_text(9.0), step_text(12345678.0), step_text(0.5)
+    ('9', '12345678', '0.5')
+    """
+    return str(int(step)) if float(step).is_integer() else repr(float(step))
 
 
 class CheckpointFolder:
@@ -49,19 +58,26 @@ class CheckpointFolder:
         return step
 
     def commit(self, step: float) -> None:
-        """Keep what ``work`` holds as the state after ``step``; nothing to do when nothing was saved since the last commit."""
+        """Keep what ``work`` holds as the state after ``step``; nothing to do when nothing was saved since the last commit.
+
+        Earlier states stay until `prune`: the report that goes with this one is not durable yet.
+        """
         listing = _listing(self.work)
         if listing == self._saved:
             return
-        target, unfinished = self.root / f"step-{step:g}", self.root / f"unfinished-{self.work.name}"
+        target, unfinished = self.root / f"step-{step_text(step)}", self.root / f"unfinished-{self.work.name}"
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.copytree(self.work, unfinished)
         shutil.rmtree(target, ignore_errors=True)
         os.replace(unfinished, target)
-        for other, path in self._steps():
-            if other != step:
-                shutil.rmtree(path, ignore_errors=True)
         self._saved = listing
+
+    def prune(self, step: float) -> None:
+        """Now that the report of ``step`` is durable, the states before it are needed no more."""
+        if (self.root / f"step-{step_text(step)}").is_dir():
+            for other, path in self._steps():
+                if other != step:
+                    shutil.rmtree(path, ignore_errors=True)
 
     def size(self) -> int:
         """Bytes on disk."""

@@ -75,6 +75,11 @@ class RunContext:
         return self._assignment.end
 
     @property
+    def step(self) -> float:
+        """The highest step reported, or the one this attempt went on from."""
+        return self._step
+
+    @property
     def resumed(self) -> bool:
         """Whether ``checkpoint_dir`` holds a state to go on from."""
         return self._folder is not None and self._folder.holds_state
@@ -107,6 +112,8 @@ class RunContext:
         """Tell metrics of the current step; True to go on, False to end here. Durable when it returns."""
         named = dict(metrics) if value is None else {**as_metrics(value, self._metric), **metrics}
         numbers = as_metrics(named, self._metric)
+        if stderr is not None and (isinstance(stderr, bool) or not isinstance(stderr, int | float) or not stderr >= 0):
+            raise ReportError(f"stderr is {stderr!r}; it must be a number of at least 0")
         at = self._place(step)
         if not self._goes_on:
             return False
@@ -126,6 +133,8 @@ class RunContext:
         self._since, self._step, self.reported = now, max(self._step, at), True
         events = report_events(report, self._metric)
         self._goes_on = self._emit(events) and len(events) == 1
+        if self._folder is not None:
+            self._folder.prune(at)  # not before: a kill in between must leave the state of the report before
         return self.goes_on
 
     def _place(self, step: float | None) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.errors import ObjectiveError, StudyError
+from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Executor
 from scrimp.executors.in_process import InProcess
 from scrimp.history.history import History
@@ -26,7 +27,7 @@ __all__ = ["Run", "run"]
 class Run:
     """What a user asked ``optimize`` for, besides totals."""
 
-    objective: Callable[[Any], Any]
+    objective: Callable[[Any], Any] | Command
     workers: int = 1
     gpus_per_worker: int = 0
     timeout: float | None = None
@@ -35,8 +36,12 @@ class Run:
 
     def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
         """Refuse what cannot be, before anything is recorded."""
-        if not callable(self.objective):
-            raise ObjectiveError(f"the objective is {self.objective!r}; it must be a function of a trial")
+        if isinstance(self.objective, Command):
+            self.objective.check(history.problem.space)
+        elif not callable(self.objective):
+            raise ObjectiveError(
+                f"the objective is {self.objective!r}; it must be a function of a trial, or a scrimp.Command"
+            )
         _count("n_trials", n_trials, optional=True)
         _count("workers", self.workers)
         _count("gpus_per_worker", self.gpus_per_worker, least=0)
@@ -47,7 +52,7 @@ class Run:
         endless = n_trials is None and budget is None and self.timeout is None and self.until is None
         if endless and not math.isfinite(history.problem.space.size):
             raise StudyError("this would never end; give n_trials, budget, timeout or until")
-        if self.time_limit is not None and self.workers == 1:
+        if self.time_limit is not None and self.workers == 1 and not isinstance(self.objective, Command):
             raise StudyError("time_limit needs worker processes that can be ended; use workers=2 or more")
 
     @property
@@ -59,7 +64,17 @@ class Run:
         return seconds if self.until is None else self.until | seconds
 
     def executor(self, problem: Problem) -> Executor:
-        """In this process for one worker, in worker processes for more."""
+        """A script per trial for a command; a function runs in this process for one worker, in worker processes for more."""
+        if isinstance(self.objective, Command):
+            from scrimp.executors.command import CommandExecutor
+
+            return CommandExecutor(
+                self.objective,
+                problem.metric,
+                problem.cost,
+                environments=_devices(self.workers, self.gpus_per_worker),
+                time_limit=self.time_limit,
+            )
         if self.workers == 1 and self.gpus_per_worker == 0:
             return InProcess(self.objective, problem.metric, problem.cost)
         from scrimp.executors.processes import Processes

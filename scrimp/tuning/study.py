@@ -13,6 +13,7 @@ from typing import Any
 
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
+from scrimp.executors.command_line import Command
 from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.reports import as_metrics, report_events
@@ -174,7 +175,7 @@ class Study:
 
     def optimize(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
         self,
-        objective: Callable[[Any], Any],
+        objective: Callable[[Any], Any] | Command,
         n_trials: int | None = None,
         *,
         workers: int = 1,

@@ -37,9 +37,35 @@ def test_only_the_newest_commit_is_kept_and_size_is_freed(tmp_path: Path) -> Non
     for step in (1.0, 2.0, 10.0):
         save(folder, "x" * int(step))
         folder.commit(step)
+        folder.prune(step)
     assert sorted(path.name for path in (tmp_path / "t").iterdir()) == ["step-10", "work-1"]
     assert folder.remove() == 20
     assert not (tmp_path / "t").exists() and folder.remove() == 0
+
+
+def test_the_state_before_stays_until_the_report_is_durable(tmp_path: Path) -> None:
+    """A kill after the commit and before the report is in the log: the trial goes on from the report before."""
+    folder = CheckpointFolder(tmp_path / "t")
+    folder.prepare(0.0)
+    for step in (1.0, 2.0):
+        save(folder, f"state {step:g}")
+        folder.commit(step)
+    later = CheckpointFolder(tmp_path / "t", 2)
+    assert later.prepare(1.0) == 1.0 and (later.work / "model").read_text() == "state 1"
+    save(later, "state 2 again")
+    later.commit(2.0)
+    later.prune(2.0)
+    assert sorted(path.name for path in (tmp_path / "t").iterdir()) == ["step-2", "work-2"]
+    assert (tmp_path / "t" / "step-2" / "model").read_text() == "state 2 again"
+
+
+def test_large_and_broken_steps_keep_their_names(tmp_path: Path) -> None:
+    for step in (12345678.0, 0.1 + 0.2):
+        folder = CheckpointFolder(tmp_path / str(step))
+        folder.prepare(0.0)
+        save(folder, "x")
+        folder.commit(step)
+        assert CheckpointFolder(tmp_path / str(step), 2).prepare(step) == step
 
 
 def test_a_state_beyond_what_was_counted_is_not_used(tmp_path: Path) -> None:

@@ -1,0 +1,120 @@
+"""Any script as a trial: one process tree per trial, reports read from its output, checkpoints kept with each report.
+
+A thread of its own supervises each script (`supervisor.py`), so that copying a large checkpoint or ending a stubborn
+process holds up nobody else; ``wait`` hands their news on and answers. A `guard` ends all scripts should this process vanish.
+
+    CommandExecutor(Command("python train.py --lr {lr}"), "val_error", environments=[{}, {}])
+"""
+
+import contextlib
+import os
+import queue
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from scrimp.executors import guard
+from scrimp.executors.clock import Clock, wall_clock
+from scrimp.executors.command_line import Command
+from scrimp.executors.executor import Assignment, Deliver, Executor
+from scrimp.executors.supervisor import News, Rules, Supervisor
+
+__all__ = ["CommandExecutor"]
+
+
+class CommandExecutor(Executor):
+    """Runs ``command`` in as many slots as there are ``environments``, extra variables for each of them.
+
+    ``time_limit`` is seconds per grant; ``grace`` is how long a script may take to end by itself, and again after SIGTERM.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        metric: str,
+        cost: str | None = None,
+        *,
+        environments: Sequence[Mapping[str, str]],
+        time_limit: float | None = None,
+        grace: float = 5.0,
+    ) -> None:
+        self._rules = Rules(command, metric, cost, time_limit, grace)
+        self._environments = list(environments)
+        self._slots: list[Supervisor | None] = [None] * len(self._environments)
+        self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self._folder = Path(tempfile.mkdtemp(prefix="scrimp-"))
+        self._name = secrets.token_hex(8)
+        self._launched = 0
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    @property
+    def slots(self) -> int:
+        """One per environment."""
+        return len(self._environments)
+
+    @property
+    def busy(self) -> int:
+        """Scripts that have not ended yet, those on their way out included."""
+        return sum(supervisor is not None for supervisor in self._slots)
+
+    @property
+    def clock(self) -> Clock:
+        """The machine's clock."""
+        return wall_clock
+
+    def start(self, assignment: Assignment) -> None:
+        """Start the script in a free slot."""
+        if self._guard is None:
+            command = [sys.executable, "-I", "-S", guard.__file__]
+            self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        slot = self._slots.index(None)
+        mark = f"{self._name}-{self._launched}"
+        self._launched += 1
+        supervisor = Supervisor(
+            assignment, self._rules, {**self._environments[slot], guard.MARK: mark}, self._folder / mark, self._news
+        )
+        self._slots[slot] = supervisor
+        supervisor.start(self._tell_guard)
+
+    def stop(self, trial: int) -> None:
+        """End the script of a trial; one that has used up its grant may end by itself."""
+        for supervisor in self._slots:
+            if supervisor is not None and supervisor.assignment.trial == trial:
+                supervisor.stop()
+
+    def wait(self, deliver: Deliver) -> None:
+        """Deliver reports and ends; a script that waits for the answer to its report goes on once it is durable."""
+        try:
+            news = self._news.get(timeout=0.2)
+        except queue.Empty:
+            return
+        if news.ended:
+            self._slots[self._slots.index(news.supervisor)] = None
+        if news.events:
+            deliver(news.events)
+        news.supervisor.delivered()
+
+    def close(self) -> None:
+        """End all scripts and what they started."""
+        running = [supervisor for supervisor in self._slots if supervisor is not None]
+        for supervisor in running:
+            supervisor.close()
+        for supervisor in running:
+            supervisor.join()
+        self._slots = [None] * len(self._environments)
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            with contextlib.suppress(OSError):
+                self._guard.stdin.close()
+            self._guard.wait()
+            self._guard = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _tell_guard(self, sign: str, group: int, mark: str) -> None:
+        assert self._guard is not None and self._guard.stdin is not None
+        with contextlib.suppress(OSError):
+            os.write(self._guard.stdin.fileno(), f"{sign} {group} {mark}\n".encode())

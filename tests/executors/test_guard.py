@@ -1,0 +1,60 @@
+"""Process trees are found by group and by mark, and end when the guard's pipe does."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from scrimp.executors import guard
+
+
+@pytest.fixture
+def tree() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A process with a child in a session of its own, both marked."""
+    mark = secrets.token_hex(8)
+    code = (
+        "import subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '600'], start_new_session=True); print(child.pid, flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code]
+    environment = {**os.environ, guard.MARK: mark}
+    with subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process, mark
+        guard.end_tree(process.pid, mark)
+
+
+def test_the_whole_tree_is_found_and_ended(tree: tuple[subprocess.Popen[bytes], str]) -> None:
+    process, mark = tree
+    assert process.pid in guard.marked(mark) and len(guard.marked(mark)) == 2
+    assert guard.marked("nobody") == []
+    guard.end_tree(process.pid, mark)
+    assert process.wait(10) == -signal.SIGKILL and guard.marked(mark) == []
+
+
+def test_signals_reach_all_of_it(tree: tuple[subprocess.Popen[bytes], str]) -> None:
+    process, mark = tree
+    guard.signal_tree(process.pid, mark, signal.SIGTERM)
+    assert process.wait(10) == -signal.SIGTERM
+    deadline = time.monotonic() + 10
+    while guard.marked(mark) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert guard.marked(mark) == []
+
+
+@pytest.mark.parametrize("ended_before", [False, True])
+def test_the_guard_ends_what_is_still_listed(tree: tuple[subprocess.Popen[bytes], str], ended_before: bool) -> None:
+    process, mark = tree
+    lines = f"+ {process.pid} {mark}\n" + (f"- {process.pid} {mark}\n" if ended_before else "")
+    subprocess.run([sys.executable, "-I", "-S", guard.__file__], input=lines.encode(), check=True, timeout=30)
+    assert bool(guard.marked(mark)) == ended_before
+
+
+def test_a_tree_that_is_gone_is_no_error() -> None:
+    guard.end_tree(2**22 - 1, "nobody")
