@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,8 @@ __all__ = [
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Rows = list[tuple[float, Observation]]
+Seen = tuple[Trial, float, Observation | None]
+"""A row: its trial, its budget, and the report; no report means a failure."""
 
 
 @dataclass(frozen=True)
@@ -139,22 +142,45 @@ def training_data(history: History, encoding: Encoding, rule: BudgetRule | None 
     """What models of this study learn from, under ``rule``: `LastReport` unless told otherwise."""
     rule = LastReport() if rule is None else rule
     rows, usable = encoded_trials(history, encoding)
-    seen: list[tuple[Trial, float, Observation | None]] = []  # no observation: a failure
+    kept = history.derive(_TrialRows(rule))
+    seen: list[Seen] = []
     pending: list[tuple[int, float]] = []
     for trial in history.trials:
         if not usable[trial.id]:
             continue
-        failed = has_failed(trial)
-        own = rule.observed(trial, failed)
-        seen += [(trial, budget, point) for budget, point in own]
-        budget = rule.awaited(trial, own)
-        if budget is not None and failed:
-            seen.append((trial, budget, None))
-        elif budget is not None and _goes_on(trial, budget):
-            pending.append((trial.id, budget))
+        if trial.id not in kept or kept[trial.id][0] is not trial:
+            kept[trial.id] = (trial, *_rows_of(trial, rule))
+        _, own, awaited = kept[trial.id]
+        seen += own
+        if awaited is not None:
+            pending.append((trial.id, awaited))
     if all(point is None for _, _, point in seen):
         seen = []  # no finite loss to compare failures with
     return _training(history.problem, rows, usable, seen, pending)
+
+
+def _rows_of(trial: Trial, rule: BudgetRule) -> tuple[list[Seen], float | None]:
+    """What a trial has to show, and the budget it will report at next, if any."""
+    failed = has_failed(trial)
+    own = rule.observed(trial, failed)
+    seen: list[Seen] = [(trial, budget, point) for budget, point in own]
+    budget = rule.awaited(trial, own)
+    if budget is None or not failed:
+        return seen, budget if budget is not None and _goes_on(trial, budget) else None
+    return [*seen, (trial, budget, None)], None
+
+
+@dataclass(frozen=True)
+class _TrialRows(Fold[dict[int, tuple[Trial, list[Seen], float | None]]]):
+    """The rows of each trial, made again when the trial has changed: a decision costs what changed."""
+
+    rule: BudgetRule
+
+    def begin(self, problem: Problem) -> dict[int, tuple[Trial, list[Seen], float | None]]:
+        return {}
+
+    def step(self, state: Any, event: Event, before: Trial | None, trial: Trial | None) -> None:
+        """Nothing: a view of a trial that is no longer the newest is noticed when rows are asked for."""
 
 
 def has_failed(trial: Trial) -> bool:

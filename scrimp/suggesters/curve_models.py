@@ -22,6 +22,7 @@ from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
+from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.history.history import History
 from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
 from scrimp.surrogates.at_budget import with_share
@@ -33,6 +34,10 @@ from scrimp.surrogates.target_transform import Standardise, Transformed, Winsori
 __all__ = ["ADDITIVE", "MODELS", "CurveSettings", "Curves", "curve_model", "fit_curves"]
 
 ADDITIVE = ("gp_expdecay", "gp_issm")
+FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
+LATER_FIT = SearchSettings(tolerance=0.1, iterations=3)
+"""A fit begins where the last one ended, and is repeated at almost every decision: a few steps each keep up."""
+
 MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
 
 
@@ -75,10 +80,11 @@ class CurveSettings:
 
 @dataclass(frozen=True)
 class Curves:
-    """A fitted model of (x, share), the rows it rests on, and what to note about it."""
+    """A fitted model of (x, share), the rows it rests on (as given to it), and what to note about it."""
 
     surrogate: Surrogate
     fitted: FittedSurrogate
+    data: Data
     training: Training
     kept: NDArray[np.intp]
     full: float
@@ -106,16 +112,18 @@ class Curves:
         return with_share(self.training.pending, self.training.pending_budget / self.full)
 
 
-def curve_model(settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...]) -> Surrogate:
+def curve_model(
+    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings = FIRST_FIT
+) -> Surrogate:
     """The model over (x, share of the full budget); ``levels`` are the rungs, the full budget last."""
     full = levels[-1]
     if settings.model == "gp_multitask":
         prior = budget_prior(settings.resource_kernel, columns, settings.kernel, folds=full)
-        return Transformed(ExactGP(prior), (Winsorise(), Standardise()))
+        return Transformed(ExactGP(prior, search=search), (Winsorise(), Standardise()))
     kernel = kernel_by_name(settings.kernel, columns)
     unscaled = kernel.inner if isinstance(kernel, Scaled) else kernel
     shares = tuple(level / full for level in levels)
-    independent = IndependentGPs(unscaled, shares, settings.separate_noise)
+    independent = IndependentGPs(unscaled, shares, settings.separate_noise, search)
     return Transformed(independent, (Winsorise(), Standardise()))
 
 
@@ -128,10 +136,10 @@ def fit_curves(
     full = levels[-1]
     x = with_share(training.x[kept], training.budget[kept] / full)
     data = Data(x, training.y[kept], None if training.noise is None else training.noise[kept])
-    model = curve_model(settings, encoding.columns, levels)
     recorded = (history.note("fit") or {}).get(settings.model)
+    model = curve_model(settings, encoding.columns, levels, FIRST_FIT if recorded is None else LATER_FIT)
     fitted, record = _fit_or_restore(model, data, recorded, settings, rng)
-    return Curves(model, fitted, training, kept, full, {"fit": {settings.model: record}})
+    return Curves(model, fitted, data, training, kept, full, {"fit": {settings.model: record}})
 
 
 def _kept(training: Training, settings: CurveSettings, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.domain import Domain, contains_rows
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
@@ -31,6 +32,9 @@ from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 __all__ = ["Plan", "believed", "degrading", "first_suggestion", "search_configs"]
+
+CANDIDATES = 500
+"""Rows of a pool that are scored in one decision; the published methods look at 250."""
 
 Bind = Callable[[FittedSurrogate, Context], BoundAcquisition]
 
@@ -123,7 +127,16 @@ def _maximized(
         scales=length_scales(curves.fitted, encoding.dimension),
         settings=MaximizeSettings(starts=4),
     )
-    return maximize(score, encoding.domain, rng, search)
+    return maximize(score, _domain(encoding.domain, training.known, rng), rng, search)
+
+
+def _domain(domain: Domain, known: Array, rng: np.random.Generator) -> Domain:
+    """Where to look: everywhere, or at some rows of a large pool. Deciding often matters more than deciding on all of it."""
+    if domain.pool is None or len(domain.pool) <= CANDIDATES:
+        return domain
+    rows = rng.choice(len(domain.pool), min(CANDIDATES + len(known), len(domain.pool)), replace=False)
+    left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
+    return Domain(domain.columns, domain.conditions, left[:CANDIDATES])
 
 
 def believed(model: FittedSurrogate, found: Found, decoded: list[Config]) -> dict[str, Any]:

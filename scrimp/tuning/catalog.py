@@ -71,6 +71,7 @@ _MEDIAN = "scrimp.schedulers.median:MedianStopping"
 _BOHB = {"random_fraction": 1 / 3}
 _MOBSTER = "scrimp.suggesters.multi_fidelity:MultiFidelitySuggester"
 _INDEPENDENT = {"model": "gp_independent"}
+_HYPER_TUNE = "scrimp.policies.hyper_tune:HyperTune"
 
 _METHODS: dict[str, Entry] = {
     "random": Entry(_RANDOM),
@@ -93,6 +94,10 @@ _METHODS: dict[str, Entry] = {
     "mobster-joint": Entry(_MOBSTER, _ASHA, needs_budget=True),
     "mobster-indep": Entry(_MOBSTER, _ASHA, presets=_INDEPENDENT, needs_budget=True),
     "sync-mobster": Entry(_MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True),
+    "hypertune-indep": Entry(policy=_HYPER_TUNE, needs_budget=True),
+    "hypertune-joint": Entry(policy=_HYPER_TUNE, presets={"model": "gp_multitask"}, needs_budget=True),
+    "hypertune4-indep": Entry(policy=_HYPER_TUNE, presets={"brackets": 4}, needs_budget=True),
+    "dyhpo": Entry(policy="scrimp.policies.dyhpo:DyHPO", needs_budget=True),
 }
 
 

@@ -1,0 +1,200 @@
+"""DyHPO: paused trials compete with new configurations for the next slice of training.
+
+Rungs are evenly spaced. With probability ``probability_sh`` a free worker first tries to promote a trial by the rule of
+asynchronous halving, with quantiles r_j / r_{j+1} for these rungs; that keeps it from starting too many trials before it goes on
+with any. Otherwise, or where none can be promoted, every paused trial is scored by expected improvement at its next rung, and
+random new configurations by expected improvement at the first; the best gets the slice. The improvement at a rung is over the
+smallest posterior mean among the observations there, over all observations where the rung has none.
+
+The model must predict rungs nobody has reached, so one process per rung will not do.
+
+    DyHPO(probability_sh=0.0).decide(history, history.rng("decide"))       # the published rule
+
+Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter Configurations, 2022. The mixture with successive
+halving is that of Syne Tune; the deep kernel of the paper is replaced by Gaussian processes over budgets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scrimp.acquisition.improvement import log_expected_improvement
+from scrimp.acquisition.pending import fantasise
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import encoded_trials
+from scrimp.errors import MethodError, NumericalError
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Trial
+from scrimp.policies.policy import Decision, Policy, Resume, Start
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.schedulers.ending import may_add, wait_or_finish
+from scrimp.schedulers.rungs import halving_levels
+from scrimp.suggesters.bayesian import encoding_of
+from scrimp.suggesters.curve_models import Curves, CurveSettings, fit_curves
+from scrimp.suggesters.curve_search import first_suggestion
+from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
+from scrimp.suggesters.random import draw_fresh
+from scrimp.surrogates.at_budget import with_share
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+
+__all__ = ["DyHPO", "improvements"]
+
+MOST_RUNGS = 50
+
+
+@dataclass(frozen=True)
+class DyHPO(Policy):
+    """``increment``: the distance between rungs, None for the minimum budget (a fiftieth of the maximum at least).
+
+    ``candidates``: new configurations that compete, at least as many as there are paused trials. The model's settings are
+    those of `CurveSettings`; ``model`` is gp_multitask or, with data="all", one of the additive models.
+    """
+
+    probability_sh: float = 0.25
+    increment: float | None = None
+    model: str = "gp_multitask"
+    resource_kernel: str = "exp-decay-sum"
+    kernel: str = "matern52-ard"
+    data: str = "rungs"
+    max_data: int | None = 500
+    refit_from: int = 150
+    refit_every: int = 3
+    initial: int = 6
+    fantasies: int = 20
+    candidates: int = 250
+
+    def __post_init__(self) -> None:
+        if self.model == "gp_independent":
+            raise MethodError(
+                "DyHPO scores trials at rungs that nobody has reached, where 'gp_independent' knows nothing; "
+                "use model='gp_multitask', or the method 'mobster-indep'"
+            )
+        if not 0 <= self.probability_sh <= 1:
+            raise MethodError(f"probability_sh is {self.probability_sh}; it is a probability")
+        if self.increment is not None and not self.increment > 0:
+            raise MethodError(f"increment is {self.increment}; it must be positive: it is the distance between rungs")
+        for name in ("initial", "fantasies", "candidates"):
+            if getattr(self, name) < 1:
+                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        self._settings.check()
+
+    @property
+    def _settings(self) -> CurveSettings:
+        return CurveSettings(
+            self.model,
+            self.resource_kernel,
+            self.kernel,
+            data=self.data,
+            max_data=self.max_data,
+            refit_from=self.refit_from,
+            refit_every=self.refit_every,
+            dense=True,
+        )
+
+    def _scheduler(self, problem: Problem) -> AsynchronousHalving:
+        budget, increment = problem.budget, self.increment
+        if increment is None and budget is not None:
+            increment = max(budget.minimum, np.ceil(budget.maximum / MOST_RUNGS))
+        return AsynchronousHalving(increment=increment)
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """A promotion by successive halving, or the winner of the comparison."""
+        scheduler = self._scheduler(history.problem)
+        levels = scheduler.levels(history.problem)
+        adding, going_on = may_add(history), _may_go_on(history, levels[0])
+        promotion = scheduler.promotion(history) if going_on else None
+        if promotion is not None and rng.random() < self.probability_sh:
+            return Decision(promotion)
+        first = first_suggestion(history, self.initial, 1, rng) if adding else None
+        if first is not None and first.configs:
+            return Decision(Start(first.configs[0], levels[0], reason="first design"), first.notes)
+        race = _Race(history, encoding_of(history.problem.space), levels, going_on)
+        new = draw_fresh(race.known, max(self.candidates, len(race.paused)), rng) if adding else []
+        if not new and not race.paused:
+            return Decision(wait_or_finish(history, "nothing is left to start or to go on with"))
+        if not history.best:  # all of the space was tried, and nothing was reported yet
+            return Decision(race.action(0, new))
+        return self._winner(race, new, rng)
+
+    def _winner(self, race: "_Race", new: list[Config], rng: np.random.Generator) -> Decision:
+        """The best of paused and new by the model; when that fails, what MOBSTER on the same rungs would do, with a note."""
+        try:
+            curves = fit_curves(race.history, race.encoding, race.levels, self._settings, rng)
+            model = fantasise(curves.fitted, curves.pending, self.fantasies, rng)
+            scores = improvements(model, curves, race.rows(new))
+        except NumericalError as error:
+            below = Scheduled(self._scheduler(race.history.problem), MultiFidelitySuggester(model="gp_independent"))
+            decision = below.decide(race.history, rng)
+            used = decision.notes.get("degraded", "asynchronous halving with gp_independent instead")
+            return Decision(decision.action, {**decision.notes, "degraded": f"{self.model} failed ({error}); {used}"})
+        best = int(np.argmax(scores))
+        sides = _competitors(scores, len(race.paused))
+        return Decision(
+            race.action(best, new), {**curves.notes, "acquisition": float(scores[best]), "competitors": sides}
+        )
+
+
+def _may_go_on(history: History, least: float) -> bool:
+    """Whether paused trials may get more: with ``n_trials`` alone, up to what successive halving spends on as many.
+
+    That is n_trials x minimum budget x number of rungs, less what the trials still to come need.
+    """
+    total, count = history.totals.get("budget"), history.totals.get("n_trials")
+    if total is not None or count is None or history.totals.get("timeout") is not None:
+        return True
+    allowance = count * least * len(halving_levels(history.problem.budget))
+    return bool(history.spent + least * max(count - len(history.trials), 0) < allowance)
+
+
+def _competitors(scores: Array, paused: int) -> dict[str, Any]:
+    """The best score of either side, None where there is nobody."""
+    sides = {"paused": scores[:paused], "new": scores[paused:]}
+    return {name: float(side.max()) if len(side) else None for name, side in sides.items()}
+
+
+def improvements(model: FittedSurrogate, curves: Curves, rows: Array) -> Array:
+    """log EI of rows (x, share) (m, d + 1), averaged over fantasies; each over the best posterior mean at its own budget."""
+    posterior = model.posterior(rows)
+    assert posterior.variance is not None
+    means = model.mean(curves.data.x)  # (n, F)
+    overall = means.min(axis=0)
+    incumbent = np.empty_like(posterior.mean)
+    for share in np.unique(rows[:, -1]):
+        here = np.abs(curves.data.x[:, -1] - share) < 1e-9
+        incumbent[rows[:, -1] == share] = means[here].min(axis=0) if here.any() else overall
+    deviation = np.sqrt(np.maximum(posterior.variance, 1e-30))[:, None]
+    terms = log_expected_improvement(posterior.mean, deviation, incumbent)
+    top = terms.max(axis=1, keepdims=True)
+    return np.asarray(top[:, 0] + np.log(np.exp(terms - top).mean(axis=1)), dtype=np.float64)
+
+
+class _Race:
+    """The competitors of one decision: paused trials, then new configurations."""
+
+    def __init__(self, history: History, encoding: Encoding, levels: tuple[float, ...], going_on: bool) -> None:
+        self.history, self.encoding, self.levels = history, encoding, levels
+        self.known = history.derive(KNOWN)
+        self._x, usable = encoded_trials(history, encoding)
+        paused = history.with_status("paused") if going_on else []
+        self.paused: Sequence[Trial] = [trial for trial in paused if usable[trial.id]]
+        self.next = [next(level for level in levels if level > trial.budget) for trial in self.paused]
+
+    def rows(self, new: list[Config]) -> Array:
+        """All competitors as (x, share of the budget they would report at)."""
+        full = self.levels[-1]
+        paused = with_share(self._x[[trial.id for trial in self.paused]], np.array(self.next) / full)
+        fresh = self.encoding.encode(new) if new else np.empty((0, self.encoding.dimension))
+        return np.vstack([paused, with_share(fresh, self.levels[0] / full)])
+
+    def action(self, place: int, new: list[Config]) -> Start | Resume:
+        """What granting the slice to the competitor at ``place`` means."""
+        if place < len(self.paused):
+            trial, budget = self.paused[place], self.next[place]
+            return Resume(trial.id, budget, f"most improvement expected at {budget:g}")
+        return Start(new[place - len(self.paused)], self.levels[0], reason="most improvement expected of a new one")

@@ -1,0 +1,190 @@
+"""Hyper-Tune: asynchronous successive halving whose model weighs rungs by how well they order configurations.
+
+Like MOBSTER, with two differences, both resting on the weights theta_r of `scrimp.surrogates.rung_weights`. They are estimated
+as soon as the second rung has six observations; before that the lowest rung has all weight.
+
+*What*: configurations are scored by the mixture  sum theta_r EI_r(x), r up to the highest supported rung; weights of at most
+0.01 are left out. ``acquisition="linear"`` scores the linear ensemble instead (mean sum theta mean_r, variance sum theta^2
+variance_r), as the reference code does.
+
+*How much*: with several brackets, a new trial starts at rung r of the supported ones with probability proportional to
+theta_r / r, scaled to the mass that the law of asynchronous Hyperband gives them; at higher rungs that law itself holds.
+
+    HyperTune(brackets=4).decide(history, history.rng("decide"))
+
+Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.improvement import LogExpectedImprovement
+from scrimp.acquisition.mixture import BoundMixture
+from scrimp.errors import MethodError
+from scrimp.history.history import History
+from scrimp.policies.policy import Decision, Policy, Start, Verdict
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.schedulers.ending import may_add, wait_or_finish
+from scrimp.schedulers.rungs import draw_bracket
+from scrimp.suggesters.bayesian import encoding_of
+from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
+from scrimp.suggesters.curve_search import Plan, degrading, first_suggestion, search_configs
+from scrimp.suggesters.suggester import Request, Suggestion
+from scrimp.surrogates.at_budget import AtBudget
+from scrimp.surrogates.linear_ensemble import LinearEnsemble
+from scrimp.surrogates.rung_weights import ranking_losses, rung_weights, supported_level
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+
+__all__ = ["HyperTune", "adaptive_law"]
+
+LEAST_WEIGHT = 0.01
+
+
+@dataclass(frozen=True)
+class HyperTune(Policy):
+    """``type``, ``brackets`` and ``reduction`` as in asynchronous halving, the model's settings as in `CurveSettings`.
+
+    ``acquisition``: mixture or linear. ``samples``: draws from which the weights are estimated. ``initial``: configurations
+    before the model decides. ``fantasies``: joint samples over running trials.
+    """
+
+    type: str = "promotion"
+    brackets: int | None = 1
+    reduction: float = 3
+    model: str = "gp_independent"
+    resource_kernel: str = "exp-decay-sum"
+    kernel: str = "matern52-ard"
+    separate_noise: bool = False
+    max_data: int | None = 500
+    refit_from: int = 150
+    refit_every: int = 1
+    acquisition: str = "mixture"
+    samples: int = 50
+    initial: int = 6
+    fantasies: int = 20
+
+    def __post_init__(self) -> None:
+        if self.model in ADDITIVE:
+            raise MethodError(
+                f"Hyper-Tune compares rungs, which the additive model {self.model!r} does not keep apart; "
+                "use model='gp_independent' or 'gp_multitask', or the method 'mobster-joint'"
+            )
+        if self.acquisition not in ("mixture", "linear"):
+            raise MethodError(f"acquisition is {self.acquisition!r}; it must be 'mixture' or 'linear'")
+        for name in ("samples", "initial", "fantasies"):
+            if getattr(self, name) < 1:
+                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        self._settings.check()
+        AsynchronousHalving(self.type, self.brackets, self.reduction)
+
+    @property
+    def _settings(self) -> CurveSettings:
+        return CurveSettings(
+            self.model,
+            self.resource_kernel,
+            self.kernel,
+            self.separate_noise,
+            max_data=self.max_data,
+            refit_from=self.refit_from,
+            refit_every=self.refit_every,
+        )
+
+    @property
+    def _scheduler(self) -> AsynchronousHalving:
+        return AsynchronousHalving(self.type, self.brackets, self.reduction)
+
+    def review(self, history: History, trial: int) -> Verdict:
+        """By stopping: end a trial that was beyond the cutoff at its newest rung."""
+        return self._scheduler.review(history, trial)
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """Promote the best trial that may go on, else start a new one where and how the weights say."""
+        scheduler = self._scheduler
+        resume = scheduler.promotion(history)
+        if resume is not None:
+            return Decision(resume)
+        if not may_add(history):
+            return Decision(wait_or_finish(history, "no further configuration may be added and none can be promoted"))
+        default = scheduler.law(history.problem)
+        chance = float(rng.random())
+        suggestion = self._suggestion(history, default, chance, rng)
+        if not suggestion.configs:
+            return Decision(wait_or_finish(history, "every configuration of the space was tried"), suggestion.notes)
+        bracket = int(suggestion.notes.get("bracket", draw_bracket(default, chance)))
+        sample = scheduler.start(history.problem, bracket)
+        start = Start(suggestion.configs[0], sample.budget, sample.tag, reason=sample.reason)
+        return Decision(start, suggestion.notes)
+
+    def _suggestion(
+        self, history: History, default: Sequence[float], chance: float, rng: np.random.Generator
+    ) -> Suggestion:
+        """One configuration, with the bracket for it among the notes once a model decides."""
+        first = first_suggestion(history, self.initial, 1, rng)
+        if first is not None:
+            return first
+        levels = self._scheduler.levels(history.problem)
+
+        def decide(settings: CurveSettings) -> Suggestion:
+            encoding = encoding_of(history.problem.space)
+            curves = fit_curves(history, encoding, levels, settings, rng)
+            shares = np.array(levels) / levels[-1]
+            theta, notes = self._weights(history, curves, shares, rng)
+            bracket = draw_bracket(adaptive_law(default, levels, theta), chance)
+            plan = self._plan(theta, shares, bracket, {**notes, "bracket": bracket})
+            return search_configs(curves, encoding, plan, 1, rng)
+
+        request = Request(levels[0], levels=levels)
+        return degrading(self._settings, decide, history, request, 1, rng)
+
+    def _weights(
+        self, history: History, curves: Curves, shares: Array, rng: np.random.Generator
+    ) -> tuple[Array, dict[str, Any]]:
+        """theta over the supported levels; taken from the record while nothing changed at the highest of them."""
+        data, state = curves.data, curves.fitted.state
+        top = supported_level(shares, data.x)
+        if top == 0:
+            return np.ones(1), {}
+        seen = [top, int((np.abs(data.x[:, -1] - shares[top]) < 1e-9).sum())]
+        recorded = history.note("rung_weights")
+        if recorded is not None and recorded["seen"] == seen:
+            return np.array(recorded["theta"]), {}
+        losses = ranking_losses(curves.surrogate, data, state, (shares, top), self.samples, rng)
+        theta = rung_weights(losses)
+        return theta, {"rung_weights": {"seen": seen, "theta": theta.tolist()}}
+
+    def _plan(self, theta: Array, shares: Array, bracket: int, notes: dict[str, Any]) -> Plan:
+        used = [(float(weight), float(shares[k])) for k, weight in enumerate(theta) if weight > LEAST_WEIGHT]
+        weights, budgets = tuple(weight for weight, _ in used), [share for _, share in used]
+
+        def bind(model: FittedSurrogate, context: Context) -> BoundAcquisition:
+            views = tuple(AtBudget(model, share) for share in budgets)
+            if self.acquisition == "linear":
+                return LogExpectedImprovement().bind({"loss": LinearEnsemble(weights, views)}, context)
+            return BoundMixture(
+                weights, tuple(LogExpectedImprovement().bind({"loss": view}, context) for view in views)
+            )
+
+        return Plan(bind, budgets[int(np.argmax(weights))], float(shares[bracket]), self.fantasies, notes)
+
+
+def adaptive_law(
+    default: Sequence[float], levels: Sequence[float], theta: Sequence[float] | Array
+) -> tuple[float, ...]:
+    """The probability of each bracket: theta_r / r over the supported levels with the mass ``default`` gives them.
+
+    The default law alone while only one level is supported, or where no supported bracket has any weight.
+
+    >>> adaptive_law((0.6, 0.3, 0.1), (1.0, 3.0, 9.0), (0.25, 0.75)) == (0.45, 0.45, 0.1)
+    True
+    """
+    head = min(len(theta), len(default))
+    weights = [theta[k] / levels[k] for k in range(head)]
+    total = float(sum(weights))
+    if len(theta) < 2 or total == 0.0:
+        return tuple(default)
+    mass = sum(default[:head])
+    return (*(float(mass * weight / total) for weight in weights), *default[head:])

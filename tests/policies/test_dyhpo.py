@@ -1,0 +1,111 @@
+"""DyHPO: slices by expected improvement, the coin of successive halving, open degradation."""
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.acquisition.improvement import expected_improvement
+from scrimp.errors import MethodError, NumericalError
+from scrimp.history.events import Noted, StudyChanged
+from scrimp.history.problem import Problem
+from scrimp.policies import dyhpo
+from scrimp.policies.dyhpo import DyHPO, improvements
+from scrimp.suggesters.bayesian import encoding_of
+from scrimp.suggesters.curve_models import CurveSettings, fit_curves
+from scrimp.testing.play import World, play
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
+
+
+def study_of(n_trials, method="dyhpo"):
+    study = scrimp.create_study(
+        "d", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 6), storage="memory://", seed=2
+    )
+
+    def objective(trial):
+        for step in trial.steps():
+            trial.report(value=(trial.params["x"] - 0.7) ** 2 + 0.2 * trial.params["y"] + 0.5 / step)
+
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+@pytest.mark.parametrize("policy", [DyHPO(fantasies=3), DyHPO(probability_sh=0.0, increment=4, candidates=20)])
+def test_keeps_the_rules_in_a_rough_world(policy):
+    world = World(events=60, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1, ending_early=0.05)
+    assert not play(policy, world).degraded
+
+
+def test_ends_and_works_without_budgets():
+    history = play(DyHPO(), World(n_trials=8, events=400, failing=0.1))
+    assert len(history.trials) == 8 and history.counts["running"] == 0
+    assert len(play(DyHPO(), World(problem=Problem(SPACE, metric="loss"), n_trials=9, events=200)).trials) == 9
+
+
+def test_slices_are_one_rung_long_and_the_better_half_gets_more():
+    study = study_of(14)
+    for trial in study.trials:
+        steps = [point.step for point in trial.curve]
+        assert steps == list(np.arange(1.0, len(steps) + 1))
+    reached = np.array([trial.budget for trial in study.trials])
+    loss = np.array([(trial.params["x"] - 0.7) ** 2 + 0.2 * trial.params["y"] for trial in study.trials])
+    best = loss < np.median(loss)
+    assert reached[best].mean() > reached[~best].mean()
+    notes = study.history.note("competitors")
+    assert set(notes) == {"paused", "new"} and not study.history.degraded
+
+
+def test_scores_are_improvements_at_the_own_rung():
+    history = study_of(10).history
+    settings = CurveSettings(refit_every=3)
+    curves = fit_curves(history, encoding_of(SPACE), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), settings, np.random.default_rng(0))
+    rows = np.array([[0.2, 0.3, 1 / 6], [0.6, 0.1, 3 / 6], [0.6, 0.1, 0.93]])
+    posterior = curves.fitted.posterior(rows)
+    means = curves.fitted.mean(curves.data.x)[:, 0]
+    for k, share in enumerate((1 / 6, 3 / 6, None)):
+        here = np.ones(len(means), dtype=bool) if share is None else np.isclose(curves.data.x[:, -1], share)
+        expected = expected_improvement(posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), means[here].min())
+        np.testing.assert_allclose(np.exp(improvements(curves.fitted, curves, rows)[k]), expected[0], rtol=1e-6)
+
+
+def test_the_coin_promotes_by_successive_halving():
+    """Every promotion that is possible is taken with probability 1, none with probability 0."""
+
+    def reasons(method):
+        return [e.notes.get("reason", "") for e in study_of(12, method).history.events if isinstance(e, Noted)]
+
+    assert any(reason.startswith("within the cutoff") for reason in reasons("dyhpo:probability_sh=1"))
+    assert not any("cutoff" in reason for reason in reasons("dyhpo:probability_sh=0"))
+
+
+def test_given_a_number_of_trials_it_spends_what_halving_would():
+    study = study_of(14)
+    assert len(study.trials) == 14
+    assert 14 * 1 * 2 <= study.history.spent <= 14 * 1 * 3  # levels 1, 3 and 6
+
+
+def test_a_failing_model_gives_way_and_says_so(monkeypatch):
+    study = study_of(8)
+    history = study.history.with_events([StudyChanged(totals={"n_trials": 20})])
+
+    def broken(*arguments):
+        raise NumericalError("no factor")
+
+    monkeypatch.setattr(dyhpo, "fit_curves", broken)
+    decision = DyHPO(probability_sh=0.0).decide(history, np.random.default_rng(0))
+    assert decision.notes.get("degraded", "").startswith("gp_multitask failed (no factor)")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "gp_independent"}, "mobster-indep"),
+        ({"model": "gp_issm"}, "data='all'"),
+        ({"probability_sh": 1.5}, "is a probability"),
+        ({"increment": 0}, "must be positive"),
+        ({"candidates": 0}, "candidates is 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings, words):
+    with pytest.raises(MethodError, match=words):
+        DyHPO(**settings)

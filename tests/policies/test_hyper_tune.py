@@ -1,0 +1,115 @@
+"""Hyper-Tune: weights of rungs, the bracket law, both ensembles, open degradation."""
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.errors import MethodError, NumericalError
+from scrimp.policies import hyper_tune
+from scrimp.policies.hyper_tune import HyperTune, adaptive_law
+from scrimp.schedulers.rungs import bracket_law, geometric_levels
+from scrimp.testing.play import World, play
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
+
+
+def curve(params, step, misleading):
+    """The final bowl lies at (0.7, 0.2); early values may point to the opposite corner."""
+    final = (params["x"] - 0.7) ** 2 + (params["y"] - 0.2) ** 2
+    early = (params["x"] - 0.1) ** 2 + (params["y"] - 0.9) ** 2
+    return 2.0 * early if misleading and step < 3 else final + 1.0 / step
+
+
+def run(method, misleading=False, n_trials=40):
+    study = scrimp.create_study(
+        "h", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 9), storage="memory://", seed=1
+    )
+
+    def objective(trial):
+        for step in trial.steps():
+            trial.report(value=curve(trial.params, step, misleading))
+
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [HyperTune(brackets=None, fantasies=3), HyperTune(type="stopping", model="gp_multitask", acquisition="linear")],
+)
+def test_keeps_the_rules_in_a_rough_world(policy):
+    world = World(events=60, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1, ending_early=0.05)
+    assert not play(policy, world).degraded
+
+
+def test_ends_and_works_without_budgets():
+    assert len(play(HyperTune(), World(n_trials=9, events=300, failing=0.1)).trials) == 9
+    problem = scrimp.history.problem.Problem(SPACE, metric="loss")
+    assert len(play(HyperTune(), World(problem=problem, n_trials=9, events=200)).trials) == 9
+
+
+def test_a_misleading_rung_loses_its_weight_and_its_bracket():
+    true, false = (run("hypertune4-indep", misleading).history for misleading in (False, True))
+    theta = {name: h.note("rung_weights")["theta"] for name, h in (("true", true), ("false", false))}
+    assert theta["false"][0] < 0.1 and theta["true"][0] > theta["false"][0]
+    low = {
+        name: np.mean([not trial.tag.get("bracket") for trial in h.trials[20:]])
+        for name, h in (("true", true), ("false", false))
+    }
+    assert low["false"] < low["true"]
+
+
+@pytest.mark.parametrize("method", ["hypertune-indep", "hypertune-joint:acquisition=linear"])
+def test_finds_the_bowl(method):
+    study = run(method, n_trials=25)
+    assert study.best_value < 0.15 and not study.history.degraded
+    assert study.history.note("believed") and study.history.note("rung_weights")
+
+
+def test_the_weights_are_estimated_anew_only_when_the_top_has_changed():
+    history = run("hypertune-indep", n_trials=25).history
+    notes = [event.notes for event in history.events if event.__class__.__name__ == "Noted"]
+    seen = [note["rung_weights"]["seen"] for note in notes if "rung_weights" in note]
+    assert len(seen) == len({tuple(pair) for pair in seen}) and len(seen) < sum("believed" in note for note in notes)
+
+
+def test_the_law_of_brackets():
+    levels = geometric_levels(1, 200)
+    default = bracket_law(levels, 4)
+    law = adaptive_law(default, levels, [0.1, 0.3, 0.6])
+    mass = sum(default[:3])
+    raw = np.array([0.1 / 1, 0.3 / 3, 0.6 / 9])
+    np.testing.assert_allclose(law[:3], mass * raw / raw.sum())
+    assert law[3] == default[3] and sum(law) == pytest.approx(1.0)
+    assert adaptive_law(default, levels, [1.0]) == default  # only the lowest level is supported
+    assert adaptive_law(default[:1], levels, [0.0, 1.0]) == default[:1]  # no bracket has any weight
+    assert sum(adaptive_law(default[:2], levels, [0.2, 0.3, 0.5])) == pytest.approx(sum(default[:2]))
+
+
+def test_failing_models_give_way_and_say_so(monkeypatch):
+    study = run("hypertune-joint", n_trials=10)
+    fit = hyper_tune.fit_curves
+
+    def broken(history, encoding, levels, settings, rng):
+        if settings.model == "gp_multitask":
+            raise NumericalError("no factor")
+        return fit(history, encoding, levels, settings, rng)
+
+    monkeypatch.setattr(hyper_tune, "fit_curves", broken)
+    study.ask()
+    assert study.history.degraded[-1][1] == "gp_multitask failed (no factor); gp_independent instead"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "gp_issm"}, "additive model 'gp_issm'"),
+        ({"model": "gp"}, "gp_multitask"),
+        ({"acquisition": "ei"}, "'mixture' or 'linear'"),
+        ({"samples": 0}, "samples is 0"),
+        ({"brackets": 0}, "brackets is 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings, words):
+    with pytest.raises(MethodError, match=words):
+        HyperTune(**settings)
