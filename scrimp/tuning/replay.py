@@ -9,10 +9,7 @@ everything discrete must be equal. Another version of scrimp or NumPy is reporte
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
-
-import numpy
 
 from scrimp.errors import ScrimpError
 from scrimp.history.events import BudgetGranted, Config, Event, Noted, TrialAdded
@@ -21,6 +18,7 @@ from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.space.space import Space
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.decisions import next_decision
+from scrimp.tuning.studies import present_versions
 
 __all__ = ["TOLERANCE", "Replayed", "other_versions", "replay"]
 
@@ -59,7 +57,7 @@ def replay(events: Sequence[Event]) -> Iterator[Replayed]:
 def other_versions(events: Sequence[Event]) -> list[str]:
     """Packages whose version differs from the one the study was created with."""
     recorded = History.of(events[:1]).created.versions
-    present = {"scrimp": version("scrimp"), "numpy": numpy.__version__}
+    present = present_versions()
     return [
         f"{name} {recorded[name]} then, {present[name]} now"
         for name in present

@@ -10,7 +10,6 @@ import weakref
 import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,13 @@ from scrimp.history.history import History
 from scrimp.history.problem import Budget, Constraint, Problem
 from scrimp.space.growth import losses
 from scrimp.space.space import Space
+from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
 from scrimp.tuning.study import Study
 
-__all__ = ["create_study", "delete_study", "load_study", "storage_at", "studies"]
+__all__ = ["create_study", "delete_study", "load_study", "present_versions", "storage_at", "studies"]
 
 DEFAULT_URL = "sqlite:///scrimp.db"
 
@@ -83,7 +83,9 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         _adopt(study, problem, seed)
         return study
     record = {**chosen.to_json(), "reason": reason}
-    created = StudyCreated(name=name, problem=problem.to_json(), method=record, versions=_versions(), time=wall_clock())
+    created = StudyCreated(
+        name=name, problem=problem.to_json(), method=record, versions=present_versions(), time=wall_clock()
+    )
     return Study(place.create(name, [created]), _checkpoint_root(place, name))
 
 
@@ -131,15 +133,23 @@ def _adopt(study: Study, problem: Problem, seed: int | None) -> None:
 
 
 def _checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:
-    """Where checkpoints of a study go: beside an SQLite file, in a temporary folder otherwise; made when first needed."""
+    """Where checkpoints of a study go; made when first needed.
+
+    In the folder SCRIMP_CHECKPOINTS names; else beside a storage that is a file or folder; else in ``scrimp-checkpoints`` here,
+    so that whoever takes a trial over finds them. Those of studies in memory are temporary.
+    """
 
     @cache
     def root() -> Path:
         # The name becomes a folder name that cannot leave its parent, and stays distinct by its own digest.
         folder = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60] + f"-{zlib.crc32(name.encode()):08x}"
-        path = storage.path
+        path, chosen = storage.path, os.environ.get("SCRIMP_CHECKPOINTS")
+        if chosen:
+            return Path(chosen).expanduser().absolute() / folder
         if path is not None:
             return path.with_name(f"{path.stem}-checkpoints") / folder
+        if not isinstance(storage, MemoryStorage):
+            return Path("scrimp-checkpoints").absolute() / folder
         temporary = Path(tempfile.mkdtemp(prefix="scrimp-"))
         weakref.finalize(storage, shutil.rmtree, temporary, ignore_errors=True)
         return temporary / folder
@@ -147,5 +157,8 @@ def _checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:
     return root
 
 
-def _versions() -> dict[str, str]:
+def present_versions() -> dict[str, str]:
+    """What a study records of the software that made it."""
+    from importlib.metadata import version  # a tenth of the time that importing scrimp takes
+
     return {"scrimp": version("scrimp"), "python": platform.python_version(), "numpy": numpy.__version__}
