@@ -60,6 +60,8 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
     typer.echo(f"{study}: {record['direction']} {record['metric']} with {record['method']}  ·  {counts or 'no trials'}")
     _show_best(record)
+    if history.freed:
+        typer.echo(f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot go on")
     if history.degraded:
         decision, why = history.degraded[-1]
         typer.echo(f"degraded: {len(history.degraded)} decisions fell back, the last (number {decision}) because {why}")
@@ -106,6 +108,7 @@ def show_record(study: Study) -> dict[str, Any]:
         "best": best_record(history),
         "counts": {status: count for status, count in history.counts.items() if count},
         "spent": history.spent,
+        "freed": history.freed,
         "trials": [_trial_record(history, trial) for trial in history.trials],
     }
 
@@ -159,6 +162,20 @@ def _params(params: dict[str, Any]) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str("-" if value is None else value)
+
+
+def _bytes(count: int) -> str:
+    """A size for people.
+
+    >>> _bytes(999), _bytes(1_234_567)
+    ('999 B', '1.2 MB')
+    """
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def _first_line(text: str) -> str:

@@ -85,8 +85,13 @@ class CheckpointFolder:
 
     def remove(self) -> int:
         """Delete everything; return the bytes that were freed."""
-        freed = self.size() if self.root.exists() else 0
-        shutil.rmtree(self.root, ignore_errors=True)
+        doomed = self.root.with_name(f"removed-{self.root.name}")
+        try:
+            os.replace(self.root, doomed)  # of two who try, one succeeds
+        except OSError:
+            return 0
+        freed = CheckpointFolder(doomed).size()
+        shutil.rmtree(doomed, ignore_errors=True)
         return freed
 
     def _steps(self) -> list[tuple[float, Path]]:

@@ -80,6 +80,11 @@ class Evolution(Policy):
             return Decision(wait_or_finish(history, "every configuration of the space was tried"))
         return Decision(Start(configs[0], job.level, {"bracket": job.bracket, "slot": job.slot}, reason=reason))
 
+    def may_resume(self, history: History, trial: int) -> bool:
+        """In the first bracket only, as long as its rung is not decided."""
+        shapes = SynchronousHalving(self.brackets, self.reduction).shapes(history.problem)
+        return history.derive(BracketTable(shapes, promoting=1)).may_resume(history.trials[trial])
+
     def _children(self, history: History, job: Job, leaders: Sequence[int], rng: np.random.Generator) -> list[Config]:
         """A new configuration for the slot; none when there are too few parents or no child is new."""
         known, space = history.derive(KNOWN), history.problem.space

@@ -56,3 +56,8 @@ class Policy(ABC):
         """Whether this trial goes on after its newest report."""
         del history, trial
         return Verdict.CONTINUE
+    def may_resume(self, history: History, trial: int) -> bool:
+        """Whether this paused trial may ever go on, in a study that may still grow; if not, its checkpoints are removed."""
+        del history, trial
+        return True
+

@@ -35,6 +35,10 @@ class Scheduled(Policy):
         start = Start(suggestion.configs[0], wanted.budget, wanted.tag, reason=wanted.reason)
         return Decision(start, suggestion.notes)
 
+    def may_resume(self, history: History, trial: int) -> bool:
+        """The scheduler's answer."""
+        return self.scheduler.may_resume(history, trial)
+
     def review(self, history: History, trial: int) -> Verdict:
         """The scheduler's verdict."""
         return self.scheduler.review(history, trial)

@@ -130,6 +130,14 @@ class Brackets:
                 return job
         return Job(self._newest + 1, 0, 0, self._shape(self._newest + 1)[0][1]) if self.may_add else None
 
+    def may_resume(self, trial: Trial) -> bool:
+        """Whether a paused trial may go on: it is in a rung that is not decided, of a bracket that moves trials up."""
+        number = trial.tag.get("bracket")
+        bracket = None if number is None else self.running.get(int(number))
+        if bracket is None or trial.id not in bracket.members:
+            return False
+        return not bracket.fresh or trial.id in bracket.waiting
+
     def _shape(self, number: int) -> Shape:
         return self._table.shapes[number % len(self._table.shapes)]
 

@@ -74,6 +74,11 @@ class Scheduler(ABC):
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """What a free worker should do. Never `Wait` when nothing is running."""
 
+    def may_resume(self, history: History, trial: int) -> bool:
+        """Whether this paused trial may ever go on, in a study that may still grow; if not, its checkpoints are removed."""
+        del history, trial
+        return True
+
     @abstractmethod
     def review(self, history: History, trial: int) -> Verdict:
         """Whether this trial goes on, judged at its newest report's place in the log."""

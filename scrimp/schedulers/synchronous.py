@@ -59,6 +59,10 @@ class SynchronousHalving(Scheduler):
             return Resume(job.trial, job.level, reason)
         return Sample(job.level, job.bracket % len(shapes), {"bracket": job.bracket}, reason)
 
+    def may_resume(self, history: History, trial: int) -> bool:
+        """As long as its rung is not decided."""
+        return history.derive(BracketTable(self.shapes(history.problem))).may_resume(history.trials[trial])
+
     def review(self, history: History, trial: int) -> Verdict:
         """Always on: trials pause by themselves at the end of their grant."""
         del history, trial

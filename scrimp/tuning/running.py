@@ -15,6 +15,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Policy
+from scrimp.tuning.collection import check_keep
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.progress import Progress
 from scrimp.tuning.stopping import Seconds, StopRule
@@ -33,6 +34,7 @@ class Run:
     timeout: float | None = None
     until: StopRule | None = None
     time_limit: float | None = None
+    keep: str = "best"
 
     def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
         """Refuse what cannot be, before anything is recorded."""
@@ -49,6 +51,7 @@ class Run:
             _positive(name, value)
         if self.until is not None and not isinstance(self.until, StopRule):
             raise StudyError(f"until is {self.until!r}; it must be a stop rule such as scrimp.NoImprovement(20)")
+        check_keep(self.keep)
         endless = n_trials is None and budget is None and self.timeout is None and self.until is None
         if endless and not math.isfinite(history.problem.space.size):
             raise StudyError("this would never end; give n_trials, budget, timeout or until")
@@ -96,7 +99,7 @@ def run(  # one call that puts the parts together
     """Carry out ``request`` and return when the study ends, enough was done, or somebody interrupts."""
     executor = request.executor(ledger.history.problem)
     with Progress(executor.clock, progress) as display:
-        settings = TunerSettings(request.rule, checkpoints(), display.update, finished)
+        settings = TunerSettings(request.rule, checkpoints(), display.update, finished, keep=request.keep)
         Tuner(ledger, policy, executor, settings).run()
 
 

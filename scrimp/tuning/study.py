@@ -100,7 +100,7 @@ class Study:
     def best_checkpoint(self) -> Path:
         """The folder with the checkpoint of the best trial."""
         from scrimp.executors.checkpoint_folder import CheckpointFolder
-        from scrimp.tuning.tuner import checkpoint_folder
+        from scrimp.tuning.collection import checkpoint_folder
 
         trial = self.best_trial
         committed = CheckpointFolder(checkpoint_folder(self._checkpoints(), trial.id)).committed
@@ -184,14 +184,16 @@ class Study:
         timeout: float | None = None,
         until: StopRule | None = None,
         time_limit: float | None = None,
+        keep: str = "best",
         callbacks: Sequence[Callable[["Study", Trial], None]] = (),
         progress: bool | None = None,
     ) -> "Study":
         """Run trials until ``n_trials`` configurations were added in all, or ``budget``, ``timeout`` or ``until`` is reached.
 
         ``workers`` > 1 runs worker processes; ``time_limit`` is seconds per grant; callbacks get each finished trial.
+        ``keep`` says which checkpoints of trials that have ended stay: ``best``, ``all`` or ``none``.
         """
-        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit)
+        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit, keep)
         request.check(n_trials, budget, self.history)
         self._set_totals({"n_trials": n_trials, "budget": budget})
 

@@ -15,11 +15,12 @@ from scrimp.history.events import Ended, Event, Reported
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
+from scrimp.tuning.collection import Collector, checkpoint_folder
 from scrimp.tuning.heartbeat import Heartbeat
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.stopping import StopRule
 
-__all__ = ["LEASE_SECONDS", "Tuner", "TunerSettings", "checkpoint_folder"]
+__all__ = ["LEASE_SECONDS", "Tuner", "TunerSettings"]
 
 LEASE_SECONDS = 60.0
 """How long a worker may be silent before its trial counts as lost. A dead process on this host is noticed at once."""
@@ -36,6 +37,7 @@ class TunerSettings:
     observe: Observer | None = None
     finished: Callable[[Trial], None] | None = None
     leases: bool = True
+    keep: str = "all"
 
 
 class Tuner:
@@ -47,10 +49,13 @@ class Tuner:
         self._executor = executor
         self._settings = settings
         self._running: dict[int, Trial] = {}
+        self._settled: list[int] = []
         self._heartbeat: Heartbeat | None = None
         self._idle = threading.Event()
         self._reclaimed = -LEASE_SECONDS
         self._began = executor.clock()
+        root, keep = settings.checkpoints, settings.keep
+        self._collector = None if root is None else Collector(ledger, policy, root, keep, executor.clock)
 
     def run(self) -> None:
         """Until the study finishes, enough was done, or somebody interrupts; nothing is left behind."""
@@ -62,6 +67,7 @@ class Tuner:
                     self._executor.wait(self._deliver)
                 else:
                     self._idle.wait(0.2)  # others run what we wait for
+                self._collect()
                 self._observe()
         finally:
             self._executor.close()
@@ -135,11 +141,20 @@ class Tuner:
             if trial.status == "running" and trial.attempt == mine.attempt:
                 continue
             del self._running[number]
+            self._settled.append(number)
             self._executor.stop(number)
             if self._heartbeat is not None:
                 self._heartbeat.remove(mine)
             if trial.finished and self._settings.finished is not None:
                 self._settings.finished(trial)
+
+    def _collect(self) -> None:
+        """Remove checkpoints that nobody needs any more, when a trial has just been let go of."""
+        if self._settled and self._collector is not None:
+            for number in self._settled:
+                self._collector.add(number)
+            self._collector.collect()
+        self._settled.clear()
 
     def _enough(self) -> bool:
         rule = self._settings.until
@@ -169,8 +184,3 @@ class Tuner:
         self._running.clear()
         if self._heartbeat is not None:
             self._heartbeat.close()
-
-
-def checkpoint_folder(root: Path, trial: int) -> Path:
-    """Where a trial keeps its checkpoints."""
-    return root / f"trial-{trial:06d}"

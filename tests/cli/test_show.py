@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
+from scrimp.history.events import CheckpointsRemoved
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def run(*arguments: str) -> Any:
 
 def test_show_json_has_the_promised_form(storage: str) -> None:
     record = json.loads(run("show", "one", "--storage", storage, "--json").stdout)
-    assert list(record) == ["name", "direction", "metric", "method", "best", "counts", "spent", "trials"]
+    assert list(record) == ["name", "direction", "metric", "method", "best", "counts", "spent", "freed", "trials"]
     assert (record["name"], record["direction"], record["metric"], record["method"]) == (
         "one",
         "minimize",
@@ -78,3 +79,14 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
         study.tell(study.ask(), state="failed", message="\x1b]0;title\x07")
     text = run("show", "hostile [red]", "--storage", url).stdout
     assert "\x1b" not in text and "\x07" not in text and "[bold]loud" in text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(999, "999 B"), (1234, "1.2 kB"), (1_234_567, "1.2 MB"), (5 * 10**13, "50.0 TB")]
+)
+def test_freed_bytes_are_told(storage: str, size: int, text: str) -> None:
+    study = scrimp.load_study("one", storage=storage)
+    assert "checkpoints" not in run("show", "one", "--storage", storage).stdout
+    study._ledger.append([CheckpointsRemoved(trial=0, size=size)])
+    assert f"checkpoints: {text} freed" in run("show", "one", "--storage", storage).stdout
+    assert json.loads(run("show", "one", "--storage", storage, "--json").stdout)["freed"] == size

@@ -15,9 +15,10 @@ from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Verdict, Wait
 from scrimp.storage.memory import MemoryStorage
+from scrimp.tuning.collection import checkpoint_folder
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.stopping import Trials
-from scrimp.tuning.tuner import Tuner, TunerSettings, checkpoint_folder
+from scrimp.tuning.tuner import Tuner, TunerSettings
 
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 4))
 

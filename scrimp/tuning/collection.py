@@ -1,0 +1,91 @@
+"""Checkpoints that nobody will need again are removed while a study runs; the log says how many bytes that freed.
+
+    keep="best"    of the trials that have ended, the best one at any budget and the best one at full budget (the default)
+    keep="all"     everything
+    keep="none"    nothing of a trial that has ended
+
+A paused trial keeps its checkpoint as long as the method may let it go on, in a later run with a larger total too. What is
+removed could never be needed later: the best value of a study only improves, and a trial that has ended stays ended.
+"""
+
+from pathlib import Path
+
+from scrimp.errors import StudyError
+from scrimp.executors.checkpoint_folder import CheckpointFolder
+from scrimp.executors.clock import Clock
+from scrimp.history.events import CheckpointsRemoved
+from scrimp.history.history import History
+from scrimp.policies.policy import Policy
+from scrimp.tuning.ledger import Ledger
+
+__all__ = ["KEEP", "Collector", "check_keep", "checkpoint_folder", "needless"]
+
+KEEP = ("best", "all", "none")
+
+
+def checkpoint_folder(root: Path, trial: int) -> Path:
+    """Where a trial keeps its checkpoints."""
+    return root / f"trial-{trial:06d}"
+
+
+def check_keep(keep: str) -> None:
+    """Refuse a word that is none of `KEEP`."""
+    if keep not in KEEP:
+        raise StudyError(f"keep is {keep!r}; it must be one of {', '.join(map(repr, KEEP))}")
+
+
+def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> list[int]:
+    """Those of ``trials`` (all that have checkpoints) whose checkpoints nobody will need again."""
+    if keep == "all":
+        return []
+    kept = _best_of(history, trials) if keep == "best" else set()
+    return [
+        number
+        for number in sorted(trials)
+        if (history.trials[number].finished and number not in kept)
+        or (history.trials[number].status == "paused" and not policy.may_resume(history, number) and number not in kept)
+    ]
+
+
+def _best_of(history: History, trials: set[int]) -> set[int]:
+    """The best trial of the study, and the best of ``trials`` at full budget."""
+    problem = history.problem
+    best = set() if history.best is None else {history.best[0].id}
+    full = []
+    for number in trials:
+        last = history.trials[number].last
+        if last is None or last.loss is None or last.step < problem.full_budget:
+            continue
+        violation = problem.violation(last.metrics)
+        if violation is not None and violation <= 0:
+            full.append((last.loss, number))
+    return best | {number for _, number in sorted(full)[:1]}
+
+
+class Collector:
+    """Removes what `needless` names from the folder ``root``."""
+
+    def __init__(self, ledger: Ledger, policy: Policy, root: Path, keep: str, clock: Clock) -> None:
+        self._ledger = ledger
+        self._policy = policy
+        self._root = root
+        self._keep = keep
+        self._clock = clock
+        self._trials = {int(path.name.removeprefix("trial-")) for path in root.glob("trial-" + "[0-9]" * 6)}
+
+    def add(self, trial: int) -> None:
+        """This trial ran here, and may have left checkpoints."""
+        self._trials.add(trial)
+
+    def collect(self) -> None:
+        """Remove, and record it."""
+        history = self._ledger.history
+        known = {number for number in self._trials if number < len(history.trials)}
+        removed = []
+        for number in needless(history, self._policy, self._keep, known):
+            self._trials.discard(number)
+            freed = CheckpointFolder(checkpoint_folder(self._root, number)).remove()
+            if freed:
+                removed.append(CheckpointsRemoved(trial=number, size=freed, time=self._clock()))
+        if removed:
+            self._ledger.append(removed)
