@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli import replay, show
+from scrimp.cli import replay, show, worker
 from scrimp.cli.bench import bench_app
 from scrimp.errors import ScrimpError, StorageError
 
@@ -30,6 +30,7 @@ app.command("studies")(show.studies_command)
 app.command("show")(show.show_command)
 app.command("best")(show.best_command)
 app.command("replay")(replay.replay_command)
+app.command("worker")(worker.worker_command)
 app.add_typer(bench_app, name="bench", help="Compare methods on functions and tables.")
 
 

@@ -18,6 +18,7 @@ class InProcess(Executor):
         self._clock = clock
         self._assignment: Assignment | None = None
         self._stopped = False
+        self._undelivered: Exception | None = None
 
     @property
     def slots(self) -> int:
@@ -36,7 +37,7 @@ class InProcess(Executor):
 
     def start(self, assignment: Assignment) -> None:
         """Keep the assignment for ``wait``."""
-        self._assignment, self._stopped = assignment, False
+        self._assignment, self._stopped, self._undelivered = assignment, False, None
 
     def stop(self, trial: int) -> None:
         """Make the objective's report say that it ends here."""
@@ -44,17 +45,27 @@ class InProcess(Executor):
             self._stopped = True
 
     def wait(self, deliver: Deliver) -> None:
-        """Run the assignment to its end, delivering each report as it is made."""
+        """Run the assignment to its end, delivering each report as it is made.
+
+        A report that could not be delivered is the loop's trouble, not a failure of the objective that made it.
+        """
         if self._assignment is None:
             return
 
         def emit(events: list[Event]) -> bool:
-            deliver(events)
+            try:
+                deliver(events)
+            except Exception as error:
+                self._undelivered = error
+                raise
             return not self._stopped
 
         try:
             context = RunContext(self._assignment, self._metric, self._cost, emit, self._clock)
-            deliver(run_objective(self._objective, context, self._clock))
+            last = run_objective(self._objective, context, self._clock)
+            if self._undelivered is not None:
+                raise self._undelivered
+            deliver(last)
         finally:
             self._assignment = None
 

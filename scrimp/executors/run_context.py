@@ -133,8 +133,10 @@ class RunContext:
         self._since, self._step, self.reported = now, max(self._step, at), True
         events = report_events(report, self._metric)
         self._goes_on = self._emit(events) and len(events) == 1
-        if self._folder is not None:
-            self._folder.prune(at)  # not before: a kill in between must leave the state of the report before
+        if self._folder is not None and self._goes_on:
+            # Not before: a kill in between must leave the state of the report before. And not when told to end: whoever
+            # took the trial over meanwhile keeps its states here too.
+            self._folder.prune(at)
         return self.goes_on
 
     def _place(self, step: float | None) -> float:

@@ -52,11 +52,15 @@ class StudyCreated(_Event, frozen=True, tag="study_created"):
 
 
 class StudyChanged(_Event, frozen=True, tag="study_changed"):
-    """A grown space, new totals (n_trials, budget, timeout, ...), a paused or reopened study."""
+    """A grown space, new totals (n_trials, budget, timeout, ...), a paused or reopened study.
+
+    ``objective`` says what workers evaluate: ``{"function": "module:name"}`` or ``{"command": [words], "folder": path}``.
+    """
 
     problem: dict[str, Any] | None = None
     method: dict[str, Any] | None = None
     totals: dict[str, Any] | None = None
+    objective: dict[str, Any] | None = None
 
 
 class SourceAttached(_Event, frozen=True, tag="source_attached"):

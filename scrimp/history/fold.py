@@ -63,6 +63,7 @@ class State:
         self.problem: Problem | None = None
         self.method: dict[str, Any] = {}
         self.totals: dict[str, Any] = {}
+        self.objective: dict[str, Any] | None = None
         self.sources: list[SourceAttached] = []
         self.trials: list[Trial] = []
         self.by_status: dict[str, dict[int, None]] = {status: {} for status in STATUSES}
@@ -121,6 +122,8 @@ class State:
             self.method = event.method
         if event.totals is not None:
             self.totals = {**self.totals, **event.totals}
+        if event.objective is not None:
+            self.objective = event.objective
 
     def _move_to(self, old: Space, new: Space) -> None:
         """Give every trial its place in a space that grew; one that fits no longer keeps its configuration as it was."""

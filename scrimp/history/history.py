@@ -107,6 +107,11 @@ class History:
         return self._current().totals
 
     @property
+    def objective(self) -> Mapping[str, Any] | None:
+        """What workers evaluate, by name; None when nobody recorded it."""
+        return self._current().objective
+
+    @property
     def sources(self) -> Sequence[SourceAttached]:
         """Past studies this one learns from."""
         return self._current().sources

@@ -52,6 +52,10 @@ class JournalStorage(Storage):
     def url(self) -> str:
         return f"journal:///{self._folder}"
 
+    @property
+    def path(self) -> Path:
+        return self._folder
+
     def create(self, name: str, events: Sequence[Event]) -> EventStore:
         check_name(name)
         lines = lines_of(events, first=True)

@@ -87,7 +87,7 @@ class Storage(ABC):
 
     @property
     def path(self) -> Path | None:
-        """The file it lives in, beside which checkpoints may go; None when it is not a file of this machine."""
+        """The file or folder it lives in, beside which checkpoints may go; None when it is elsewhere."""
         return None
 
     @abstractmethod

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 
-from scrimp.errors import StorageError
+from scrimp.errors import ScrimpError
 from scrimp.history.trial import Trial
 from scrimp.tuning.ledger import Ledger
 
@@ -41,13 +41,13 @@ class Heartbeat:
             return list(self._trials.values())
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread; one that waits for a store that is away is left to itself."""
         self._end.set()
-        self._thread.join()
+        self._thread.join(timeout=1.0)
 
     def _beat(self) -> None:
         while not self._end.wait(self._seconds / 3):
             for trial in self.trials:
                 # A store that is away for a while is asked again at the next beat; leases outlive two missed ones.
-                with contextlib.suppress(StorageError):
+                with contextlib.suppress(ScrimpError):
                     self._ledger.hold(trial, self._seconds)

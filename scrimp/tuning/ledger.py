@@ -14,10 +14,13 @@ from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Policy, Resume, Start, Wait
 from scrimp.storage.liveness import dead_leases, own_lease
-from scrimp.storage.store import EventStore
+from scrimp.storage.store import EventStore, Lease
 from scrimp.tuning.decisions import decision_events, next_decision
 
-__all__ = ["MOST_LOSSES", "Ledger"]
+__all__ = ["LEASE_SECONDS", "MOST_LOSSES", "Ledger"]
+
+LEASE_SECONDS = 60.0
+"""How long a worker may be silent before its trial counts as lost. A dead process on this host is noticed at once."""
 
 MOST_LOSSES = 3
 """How often in a row, without a report in between, a trial's worker may vanish before the trial counts as failed."""
@@ -85,12 +88,20 @@ class Ledger:
         """Take or renew this process's lease of a running trial."""
         self.store.lease(own_lease(trial.id, trial.attempt, trial.worker, seconds))
 
-    def reclaim(self) -> None:
-        """Mark the trials of vanished workers as lost, so that somebody takes them up; too often lost is failed."""
+    def reclaim(self, seconds: float = LEASE_SECONDS) -> None:
+        """Mark the trials of vanished workers as lost, so that somebody takes them up; too often lost is failed.
+
+        A worker that vanished between its decision and its lease left none: it gets one here, which runs out like any other
+        unless the worker was only slow and takes it.
+        """
         leases = self.store.leases()
         gone = [*dead_leases(leases), *(lease for lease in leases if lease.remaining < 0)]
         if gone:
             self.refresh()
+        held = {lease.trial for lease in leases}
+        for trial in self._history.with_status("running"):
+            if trial.worker and trial.id not in held:
+                self.store.lease(Lease(trial.id, trial.attempt, trial.worker, "", 0, seconds))
         for lease in dict.fromkeys(gone):
             trial = self._history.trials[lease.trial]
             if trial.status == "running" and trial.attempt == lease.attempt:

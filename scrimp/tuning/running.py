@@ -16,7 +16,7 @@ from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Policy
 from scrimp.tuning.collection import check_keep
-from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
 from scrimp.tuning.progress import Progress
 from scrimp.tuning.stopping import Seconds, StopRule
 from scrimp.tuning.tuner import Tuner, TunerSettings
@@ -35,6 +35,8 @@ class Run:
     until: StopRule | None = None
     time_limit: float | None = None
     keep: str = "best"
+    lease: float = LEASE_SECONDS
+    ending: Callable[[], bool] = bool
 
     def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
         """Refuse what cannot be, before anything is recorded."""
@@ -99,7 +101,15 @@ def run(  # one call that puts the parts together
     """Carry out ``request`` and return when the study ends, enough was done, or somebody interrupts."""
     executor = request.executor(ledger.history.problem)
     with Progress(executor.clock, progress) as display:
-        settings = TunerSettings(request.rule, checkpoints(), display.update, finished, keep=request.keep)
+        settings = TunerSettings(
+            request.rule,
+            checkpoints(),
+            display.update,
+            finished,
+            keep=request.keep,
+            lease=request.lease,
+            ending=request.ending,
+        )
         Tuner(ledger, policy, executor, settings).run()
 
 

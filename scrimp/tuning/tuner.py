@@ -10,27 +10,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scrimp.errors import StorageError
 from scrimp.executors.executor import Assignment, Executor
-from scrimp.history.events import Ended, Event, Reported
+from scrimp.history.events import Ended, Event, Lost, Reported
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.tuning.collection import Collector, checkpoint_folder
 from scrimp.tuning.heartbeat import Heartbeat
-from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
 from scrimp.tuning.stopping import StopRule
 
-__all__ = ["LEASE_SECONDS", "Tuner", "TunerSettings"]
-
-LEASE_SECONDS = 60.0
-"""How long a worker may be silent before its trial counts as lost. A dead process on this host is noticed at once."""
+__all__ = ["Tuner", "TunerSettings"]
 
 Observer = Callable[[History], None]
 
 
 @dataclass(frozen=True)
 class TunerSettings:
-    """``observe`` sees the history after each batch of news (progress), ``finished`` each trial that ended here (callbacks)."""
+    """``observe`` sees the history after each batch of news (progress), ``finished`` each trial that ended here (callbacks).
+
+    ``lease`` is how many seconds this process may be silent before its trials count as lost. Once ``ending`` says yes, trials
+    end with the step they are at and go back to the study.
+    """
 
     until: StopRule | None = None
     checkpoints: Path | None = None
@@ -38,6 +40,8 @@ class TunerSettings:
     finished: Callable[[Trial], None] | None = None
     leases: bool = True
     keep: str = "all"
+    lease: float = LEASE_SECONDS
+    ending: Callable[[], bool] = bool
 
 
 class Tuner:
@@ -60,7 +64,7 @@ class Tuner:
     def run(self) -> None:
         """Until the study finishes, enough was done, or somebody interrupts; nothing is left behind."""
         if self._settings.leases:
-            self._heartbeat = Heartbeat(self._ledger, LEASE_SECONDS)
+            self._heartbeat = Heartbeat(self._ledger, self._settings.lease)
         try:
             while self._fill():
                 if self._executor.busy:
@@ -69,6 +73,9 @@ class Tuner:
                     self._idle.wait(0.2)  # others run what we wait for
                 self._collect()
                 self._observe()
+        except StorageError:
+            self._running.clear()  # nobody to hand them back to: their leases run out
+            raise
         finally:
             self._executor.close()
             self._release()
@@ -110,10 +117,13 @@ class Tuner:
         """Make news durable, judge each report where it stands in the log, and stop what the policy gives up."""
         if not events:
             return
-        self._ledger.store.append(events)
+        ending = self._settings.ending()
+        self._ledger.store.append([self._handed_back(event) for event in events] if ending else events)
         stopped: list[Event] = []
         for event in self._ledger.advance():
             if isinstance(event, Reported) and self._is_mine(event):
+                if ending:
+                    self._executor.stop(event.trial)
                 history = self._ledger.history
                 trial = history.trials[event.trial]
                 if trial.status == "running" and self._policy.review(history, trial.id) is Verdict.STOP:
@@ -130,7 +140,13 @@ class Tuner:
             self._ledger.append(stopped)
         self._settle()
 
-    def _is_mine(self, event: Reported) -> bool:
+    def _handed_back(self, event: Event) -> Event:
+        """Whoever ends this process may have ended what the trial runs on too: that is no failure of the trial."""
+        if isinstance(event, Ended) and event.status == "failed" and self._is_mine(event):
+            return Lost(trial=event.trial, attempt=event.attempt, message=event.message, time=event.time)
+        return event
+
+    def _is_mine(self, event: Reported | Ended) -> bool:
         mine = self._running.get(event.trial)
         return mine is not None and mine.attempt == event.attempt
 
@@ -158,6 +174,8 @@ class Tuner:
 
     def _enough(self) -> bool:
         rule = self._settings.until
+        if self._settings.ending():
+            return True
         return rule is not None and rule.satisfied(self._ledger.history, self._executor.clock(), self._began)
 
     def _others_run(self) -> bool:
@@ -171,7 +189,7 @@ class Tuner:
         now = self._executor.clock()
         if self._settings.leases and now - self._reclaimed >= 1.0:
             self._reclaimed = now
-            self._ledger.reclaim()
+            self._ledger.reclaim(self._settings.lease)
 
     def _observe(self) -> None:
         if self._settings.observe is not None:
@@ -180,7 +198,7 @@ class Tuner:
     def _release(self) -> None:
         """Hand back what was interrupted, so that the next run takes it up at once."""
         for trial in self._running.values():
-            self._ledger.give_up(trial, "the run was interrupted")
+            self._ledger.give_up(trial, "its worker was asked to end")
         self._running.clear()
         if self._heartbeat is not None:
             self._heartbeat.close()

@@ -1,0 +1,61 @@
+"""``scrimp worker``: one more worker for a study, on any machine that reaches its storage."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scrimp.cli.show import StorageOption, StudyArgument
+from scrimp.errors import ObjectiveError
+from scrimp.tuning.ending import ends_on_request
+from scrimp.tuning.ledger import LEASE_SECONDS
+from scrimp.tuning.objectives import described, resolved
+from scrimp.tuning.running import Run
+from scrimp.tuning.studies import DEFAULT_URL, load_study
+from scrimp.tuning.working import work
+
+__all__ = ["worker_command"]
+
+
+def worker_command(  # noqa: PLR0913 - options of a command
+    study: StudyArgument,
+    storage: StorageOption = DEFAULT_URL,
+    objective: Annotated[
+        str | None, typer.Option(help='Function to evaluate, as "module:function"; otherwise what the study records.')
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Trials to run at once.")] = 1,
+    gpus_per_worker: Annotated[int, typer.Option(help="GPUs for each of them.")] = 0,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the checkpoints, the same for all workers.", envvar="SCRIMP_CHECKPOINTS"),
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which no further trial is begun.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds one grant of a trial may take.")] = None,
+    lease: Annotated[
+        float, typer.Option(min=0.1, help="Seconds of silence after which others take this worker's trials over.")
+    ] = LEASE_SECONDS,
+) -> None:
+    """Work on a study until it is finished, together with anybody else who does; its totals are those of the study.
+
+    SIGTERM finishes the current step, hands the trial back and ends with code 1 when the study is not finished.
+
+    Example: scrimp worker digits --storage postgresql://ann@db.example/hpo
+    """
+    if checkpoints is not None:
+        os.environ["SCRIMP_CHECKPOINTS"] = str(checkpoints)
+    loaded = load_study(study, storage=storage)
+    record = described(objective) if objective is not None else loaded.history.objective
+    if record is None:
+        raise ObjectiveError(
+            f"study {study!r} does not say what to evaluate; name it with --objective module:function, "
+            "or start the study with `scrimp run`"
+        )
+    with ends_on_request() as ending:
+        request = Run(
+            resolved(record), workers, gpus_per_worker, timeout, time_limit=time_limit, lease=lease, ending=ending
+        )
+        work(loaded, request)
+        if ending():
+            typer.echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)
+            raise typer.Exit(1)

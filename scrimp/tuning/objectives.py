@@ -1,0 +1,75 @@
+"""What a study evaluates, recorded by name so that a worker on another machine finds it: never as code, never pickled.
+
+    {"function": "train:objective"}                              imported where the worker runs
+    {"command": ["python", "train.py"], "folder": "/shared"}     a script, run where the worker runs
+
+Who may write to a storage may therefore choose what its workers run; a worker that is told its objective ignores the record.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from scrimp.errors import ObjectiveError
+from scrimp.executors.command_line import Command
+
+__all__ = ["described", "imported", "resolved"]
+
+
+def described(objective: str | Command) -> dict[str, Any]:
+    """The record of an objective: of an import path or a command.
+
+    >>> described("train:objective")
+    {'function': 'train:objective'}
+    """
+    if isinstance(objective, Command):
+        folder = None if objective.folder is None else str(objective.folder)
+        return {"command": list(objective.words), "folder": folder}
+    _parts(objective)
+    return {"function": objective}
+
+
+def resolved(record: Mapping[str, Any]) -> Callable[[Any], Any] | Command:
+    """The objective of a record."""
+    match record:
+        case {"function": str(path)}:
+            return imported(path)
+        case {"command": [*words]}:
+            return Command(words, record.get("folder"))
+    raise ObjectiveError(f"the study records the objective {dict(record)!r}, which names no function and no command")
+
+
+def imported(path: str) -> Callable[[Any], Any]:
+    """The function at ``module:function``; modules in the current folder are found too."""
+    module_name, name = _parts(path)
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ObjectiveError(
+            f"the module of the objective {path!r} cannot be imported here ({error}); "
+            "start in its folder, or name that folder in PYTHONPATH"
+        ) from error
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            near = get_close_matches(part, dir(found), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ObjectiveError(f"the objective {path!r} is not there: {module_name} has no {part!r}{hint}") from None
+    if not callable(found):
+        raise ObjectiveError(f"the objective {path!r} is {found!r}; it must be a function of a trial")
+    function: Callable[[Any], Any] = found
+    return function
+
+
+def _parts(path: str) -> tuple[str, str]:
+    module, _, name = path.partition(":")
+    names = [*module.split("."), *name.split(".")]
+    if not all(part.isidentifier() for part in names):
+        raise ObjectiveError(f"the objective {path!r} is no import path; write it as module:function")
+    return module, name
