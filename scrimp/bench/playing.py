@@ -10,8 +10,9 @@ from scrimp.history.events import Config
 from scrimp.history.trial import Trial
 from scrimp.space.space import Space
 from scrimp.tuning.studies import create_study
+from scrimp.tuning.study import Study
 
-__all__ = ["Question", "play"]
+__all__ = ["Question", "play", "play_study"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,18 @@ def play(question: Question, method: str, seed: int, trials: int, workers: int =
     With several ``workers`` as many trials are open at once; the oldest is measured first.
     """
     study = create_study("bench", question.space, method=method, storage="memory://", seed=seed, noisy=question.noisy)
+    return play_study(study, question.measure, trials, workers)
+
+
+def play_study(
+    study: Study, measure: Callable[[Config], float | None], trials: int, workers: int = 1
+) -> tuple[float, int]:
+    """The same of a study that exists."""
     running: deque[Trial] = deque()
 
     def finish() -> None:
         trial = running.popleft()
-        value = question.measure(trial.config)
+        value = measure(trial.config)
         if value is None:
             study.tell(trial, state="failed")
         else:

@@ -19,7 +19,7 @@ class Cell:
     """One run of a comparison.
 
     ``size`` is its length: trials, full trainings for curves, observations for speed. ``source`` is the file of its table, and
-    ``folder`` where things worked out once are kept; neither is part of a result.
+    ``folder`` where things worked out once are kept; neither is part of a result. ``sources`` says what past studies are.
     """
 
     suite: str
@@ -29,6 +29,7 @@ class Cell:
     seed: int
     size: int
     workers: int = 1
+    sources: str = ""
     source: str = ""
     folder: str = ""
 
@@ -36,13 +37,16 @@ class Cell:
         """What every result begins with."""
         record = asdict(self)
         del record["source"], record["folder"]
+        if not self.sources:
+            del record["sources"]
         return record
 
 
 def cell_of(record: Mapping[str, Any]) -> Cell:
     """The run that a result belongs to, wherever its table lies today."""
     names = ("suite", "table", "task", "method", "seed", "size")
-    return Cell(**{name: record[name] for name in names}, workers=record.get("workers", 1))
+    given = {name: record[name] for name in names}
+    return Cell(**given, workers=record.get("workers", 1), sources=record.get("sources", ""))
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:

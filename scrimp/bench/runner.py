@@ -22,6 +22,8 @@ SUITES: dict[str, str] = {
     "tables": "scrimp.bench.table_suite:run_table",
     "checkpoints": "scrimp.bench.checkpoints:run_checkpoints",
     "curves": "scrimp.bench.curve_suite:run_curves",
+    "transfer": "scrimp.bench.transfer:run_transfer",
+    "traces": "scrimp.bench.transfer:run_trace",
     "speed": "scrimp.bench.speed_suite:run_speed",
 }
 """What runs a cell of each suite: "module:function"."""

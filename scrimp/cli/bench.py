@@ -92,6 +92,38 @@ def curves_command(  # noqa: PLR0913 - the options of a command
     _run(cells, out, processes, as_json, curve_summary)
 
 
+@bench_app.command("transfer")
+def transfer_command(  # noqa: PLR0913 - the options of a command
+    table: Annotated[Path, typer.Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file.")],
+    methods: MethodsOption = "auto,gp,rgpe,tst-r",
+    tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    seeds: SeedsOption = 5,
+    trials: TrialsOption = 50,
+    sources: Annotated[str, typer.Option(help="What past studies are: full, traces, shuffled or inverted.")] = "full",
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare methods on each task of a table, with all its other tasks as past studies.
+
+    Example: scrimp bench transfer svm.npz --methods auto,gp:initial=3,rgpe --seeds 5 --sources full --out results.jsonl
+    """
+    import tempfile
+
+    from scrimp.bench.runner import run_cells
+    from scrimp.bench.transfer import TransferSettings, trace_cells, trace_file, transfer_cells
+    from scrimp.bench.transfer_report import transfer_summary
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) if out is None else out.absolute().parent
+        cells = transfer_cells(
+            table, method_list(methods), _names(tasks), seeds, TransferSettings(trials, sources, folder)
+        )
+        if sources == "traces":
+            run_cells(trace_cells(table, seeds), trace_file(table, folder), processes)
+        _run(cells, out, processes, as_json, transfer_summary)
+
+
 @bench_app.command("speed")
 def speed_command(
     sizes: Annotated[str, typer.Option(help="Numbers of observations, separated by commas.")] = "50,100,200,500,1000",

@@ -1,4 +1,4 @@
-"""The contract of mean functions, and the constant one.
+"""The contract of mean functions, the constant one and none at all.
 
 Like kernels they hold their natural parameter values and give pullbacks; a mean that depends on the input (a learning curve
 over a budget column) pulls back to x as well.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scrimp.gp.priors import IDENTITY, Normal, Parameter
 
-__all__ = ["CONSTANT_MEAN", "ConstantMean", "Mean"]
+__all__ = ["CONSTANT_MEAN", "ConstantMean", "Mean", "ZeroMean"]
 
 Array = NDArray[np.float64]
 
@@ -74,3 +74,30 @@ class ConstantMean(Mean):
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
         return self(x), lambda d: (np.array([d.sum()]), np.zeros_like(x))
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroMean(Mean):
+    """m(x) = 0, and nothing to learn: far from all data a model of standardised targets then says "average".
+
+    >>> ZeroMean()(np.zeros((2, 3)))
+    array([0., 0.])
+    """
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return ()
+
+    @property
+    def values(self) -> Array:
+        return np.zeros(0)
+
+    def with_values(self, values: Array) -> "ZeroMean":
+        del values
+        return self
+
+    def __call__(self, x: Array) -> Array:
+        return np.zeros(len(x))
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+        return self(x), lambda d: (np.zeros(0), np.zeros_like(x))

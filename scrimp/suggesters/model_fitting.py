@@ -87,13 +87,15 @@ def fit_models(
     columns: Sequence[Column],
     settings: ModelSettings,
     rng: np.random.Generator,
+    loss: Surrogate | None = None,
 ) -> Models:
-    """Fit or restore every model this problem needs, on at most ``max_data`` observations."""
+    """Fit or restore every model this problem needs, on at most ``max_data`` observations; ``loss`` replaces the usual one."""
     recorded = history.note("fit") or {}
     rows = np.arange(len(training.y)) if settings.impute_failures else np.flatnonzero(~training.failed)
     kept = rows[_subset(training.y[rows], settings.max_data, history.problem.seed)]
     noise = None if training.noise is None else training.noise[kept]
-    fits = {"loss": (loss_model(columns, settings), Data(training.x[kept], training.y[kept], noise))}
+    loss = loss_model(columns, settings) if loss is None else loss
+    fits = {"loss": (loss, Data(training.x[kept], training.y[kept], noise))}
     fits |= _side_models(training, columns, settings)
     fitted, states = {}, {}
     for name, (model, data) in fits.items():

@@ -12,7 +12,7 @@ import importlib
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,6 +20,9 @@ from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
+
+if TYPE_CHECKING:  # loading it takes SciPy
+    from scrimp.transfer.past import Past
 
 __all__ = ["Method", "build_policy", "choose", "method_names", "parse_method", "register_method"]
 
@@ -69,6 +72,10 @@ _ASHA = "scrimp.schedulers.asynchronous:AsynchronousHalving"
 _SYNCHRONOUS = "scrimp.schedulers.synchronous:SynchronousHalving"
 _MEDIAN = "scrimp.schedulers.median:MedianStopping"
 _BOHB = {"random_fraction": 1 / 3}
+_TRANSFER = "scrimp.transfer.suggester:TransferSuggester"
+_TST_M = {"weights": "features", "bandwidth": 0.3}
+_TST_R = {"weights": "ranks"}
+_RGPE = {"weights": "ranking", "dilution": "probabilistic"}
 _MOBSTER = "scrimp.suggesters.multi_fidelity:MultiFidelitySuggester"
 _INDEPENDENT = {"model": "gp_independent"}
 _HYPER_TUNE = "scrimp.policies.hyper_tune:HyperTune"
@@ -93,6 +100,17 @@ _METHODS: dict[str, Entry] = {
     "median": Entry(_RANDOM, _MEDIAN, needs_budget=True),
     "mobster-joint": Entry(_MOBSTER, _ASHA, needs_budget=True),
     "mobster-indep": Entry(_MOBSTER, _ASHA, presets=_INDEPENDENT, needs_budget=True),
+    "tst-m": Entry(_TRANSFER, presets={"combine": "tst", **_TST_M}),
+    "tst-r": Entry(_TRANSFER, presets={"combine": "tst", **_TST_R}),
+    "taf-m": Entry(_TRANSFER, presets={"combine": "taf", **_TST_M}),
+    "taf-r": Entry(_TRANSFER, presets={"combine": "taf", **_TST_R}),
+    "taf-rgpe": Entry(_TRANSFER, presets={"combine": "taf", **_RGPE}),
+    "taf-poe": Entry(_TRANSFER, presets={"combine": "taf-poe", "weights": "experts"}),
+    "rgpe": Entry(_TRANSFER, presets={"combine": "rgpe", **_RGPE}),
+    "rmogp": Entry(_TRANSFER, presets={"combine": "rmogp", **_RGPE}),
+    "pogpe": Entry(_TRANSFER, presets={"combine": "poe", "weights": "experts"}),
+    "portfolio": Entry(_TRANSFER, presets={"combine": "portfolio"}),
+    "task-prior": Entry("scrimp.transfer.default:TaskPriorSuggester"),
     "sync-mobster": Entry(_MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True),
     "hypertune-indep": Entry(policy=_HYPER_TUNE, needs_budget=True),
     "hypertune-joint": Entry(policy=_HYPER_TUNE, presets={"model": "gp_multitask"}, needs_budget=True),
@@ -130,17 +148,19 @@ def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
     return method
 
 
-def choose(problem: Problem, method: Method) -> tuple[Method, str]:
-    """What ``auto`` stands for in this problem, and why; any other method stands for itself."""
+def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Method, str]:
+    """What ``auto`` stands for in this problem, with past studies or without, and why; any other method stands for itself."""
     if method.name != "auto":
         return method, "chosen by the user"
+    if problem.budget is None and learns:
+        return Method("task-prior", **method.settings), "auto: there are past studies, so a prior made of them"
     if problem.budget is None:
         return Method("gp", **method.settings), "auto: no training budget, so a Gaussian process with log EI"
     return Method("asha", **method.settings), "auto: there is a training budget, so asynchronous successive halving"
 
 
-def build_policy(problem: Problem, method: Method) -> Policy:
-    """The policy a method stands for in this problem."""
+def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:
+    """The policy a method stands for in this problem; ``past`` is handed to what can learn from past studies."""
     chosen, _ = choose(problem, parse_method(method))
     entry = _METHODS[chosen.name]
     if entry.needs_budget and problem.budget is None:
@@ -153,8 +173,15 @@ def build_policy(problem: Problem, method: Method) -> Policy:
     settings = {**entry.presets, **chosen.settings}
     _refuse_unknown(chosen.name, settings, classes)
     parts = [_construct(chosen.name, part, settings) for part in classes]
+    if past is not None:
+        parts = [dataclasses.replace(part, past=past) if _learns(type(part)) else part for part in parts]
     policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
     return policy
+
+
+def _learns(part: type[Any]) -> bool:
+    """Whether it is handed the past studies, as a field that is no setting."""
+    return any(item.name == "past" and item.metadata.get("handed_in") for item in dataclasses.fields(part))
 
 
 def _load(path: str) -> type[Any]:
@@ -164,7 +191,8 @@ def _load(path: str) -> type[Any]:
 
 
 def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[Any]]) -> None:
-    valid = sorted({item.name for part in classes for item in dataclasses.fields(part)})
+    fields = [item for part in classes for item in dataclasses.fields(part)]
+    valid = sorted({item.name for item in fields if not item.metadata.get("handed_in")})
     for key in settings:
         if key not in valid:
             near = difflib.get_close_matches(key, valid, 1)

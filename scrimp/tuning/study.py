@@ -9,7 +9,7 @@ Everything ``optimize`` does can be done by hand with ``ask`` and ``tell``: it i
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
@@ -27,15 +27,21 @@ from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.running import Run, run
 from scrimp.tuning.stopping import StopRule
 
+if TYPE_CHECKING:  # loading it takes SciPy
+    from scrimp.transfer.past import Past
+
 __all__ = ["Study"]
 
 
 class Study:
     """One study in a storage; made by `create_study` and `load_study`."""
 
-    def __init__(self, store: EventStore, checkpoints: Callable[[], Path]) -> None:
+    def __init__(
+        self, store: EventStore, checkpoints: Callable[[], Path], past: "Callable[[History], Past | None] | None" = None
+    ) -> None:
         self._ledger = Ledger(store, wall_clock)
         self._checkpoints = checkpoints
+        self._past = past
         self._policy: Policy | None = None
         self._policy_of: Mapping[str, Any] = {}
 
@@ -227,7 +233,8 @@ class Study:
         """The study's policy, built once and again when the method or the problem changed."""
         history = self._ledger.history
         if self._policy is None or self._policy_of is not history.method:
-            self._policy = build_policy(history.problem, Method.from_json(history.method))
+            past = None if self._past is None else self._past(history)
+            self._policy = build_policy(history.problem, Method.from_json(history.method), past)
             self._policy_of = history.method
         return self._policy
 

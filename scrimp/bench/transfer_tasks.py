@@ -1,0 +1,115 @@
+"""What a transfer comparison is played on: tasks with final values, as questions and as past studies.
+
+A table's task is a finite pool. A surrogate's task answers for any configuration; a Sobol design of 2,048 stands for its table.
+
+    tasks = read_tasks("wistuba_svm.npz")
+    tasks.task("A9A").scale.regret(0.2)
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.bench.tables import Table, read_table
+from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
+from scrimp.errors import TableError
+from scrimp.history.events import Config
+from scrimp.space.designs import sobol_design
+from scrimp.space.space import Pool, Space
+
+__all__ = ["TransferTask", "TransferTasks", "read_tasks"]
+
+Array = NDArray[np.float64]
+
+DESIGN = 2048
+LAST_EPOCH = (51.0,)
+
+
+@dataclass(frozen=True, eq=False)
+class TransferTask:
+    """A space, a function that gives the value of a configuration (None: it failed), and all values of its table (C,)."""
+
+    name: str
+    space: Space
+    measure: Callable[[Config], float | None]
+    configs: tuple[Config, ...]
+    values: Array
+    features: dict[str, float]
+
+    @cached_property
+    def finite(self) -> Array:
+        """The finite values, sorted."""
+        found = np.sort(self.values[np.isfinite(self.values)])
+        if not len(found):
+            raise TableError(
+                f"task {self.name!r} has no finite final value, so nothing can be found in it; leave it out"
+            )
+        return found
+
+    def regret(self, value: float) -> float:
+        """Min-max normalised over the finite values; 1 for what is not finite, 0 where all are equal."""
+        low, high = float(self.finite[0]), float(self.finite[-1])
+        if not math.isfinite(value):
+            return 1.0
+        return (value - low) / (high - low) if high > low else 0.0
+
+    def rank(self, value: float) -> int:
+        """The place of a value inside the table, 1 for the best; one more than the table has for what is not finite."""
+        return 1 + int(np.searchsorted(self.finite, value)) if math.isfinite(value) else len(self.values) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class TransferTasks:
+    """All tasks of one file."""
+
+    name: str
+    tasks: tuple[str, ...]
+    _task: Callable[[str], TransferTask]
+
+    def task(self, name: str) -> TransferTask:
+        """One of them; `TableError` when there is none of that name."""
+        return self._task(name)
+
+
+@lru_cache(maxsize=4)
+def read_tasks(path: str | Path) -> TransferTasks:
+    """The tasks of a table or of a YAHPO surrogate (its last epoch)."""
+    if is_yahpo(Path(path)):
+        network = read_yahpo(Path(path))
+        return TransferTasks(network.name, network.tasks, lru_cache(lambda name: _network_task(network, name)))
+    table = read_table(path)
+    return TransferTasks(table.name, table.tasks, lru_cache(lambda name: _table_task(table, name)))
+
+
+def _table_task(table: Table, name: str) -> TransferTask:
+    task = table.task(name)
+    final = np.asarray(task.final, dtype=float)
+
+    def measure(config: Config) -> float | None:
+        value = float(final[task.pool.index(config)])
+        return value if math.isfinite(value) else None
+
+    numbers = () if task.meta_features is None else task.meta_features.tolist()
+    features = {f"f{place}": float(number) for place, number in enumerate(numbers) if math.isfinite(number)}
+    assert isinstance(task.pool, Pool)
+    return TransferTask(name, task.pool, measure, task.pool.configs, final, features)
+
+
+def _network_task(network: Network, name: str) -> TransferTask:
+    network.check_task(name)
+
+    def values(configs: list[Config]) -> Array:
+        parts = [configs[start : start + 256] for start in range(0, len(configs), 256)]
+        found = [network.outputs(name, part, LAST_EPOCH)["val_accuracy"][:, 0] for part in parts]
+        return np.asarray(100.0 - np.concatenate(found), dtype=float)
+
+    def measure(config: Config) -> float | None:
+        return float(values([config])[0])
+
+    design = sobol_design(network.space, DESIGN, np.random.default_rng(0))
+    return TransferTask(name, network.space, measure, tuple(design), values(design), {})

@@ -1,0 +1,75 @@
+"""The last step of every method: maximise an acquisition, one configuration after the other, and say what competed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.constrained import CONSTRAINT, Constrained
+from scrimp.acquisition.cost_aware import CostAware
+from scrimp.acquisition.maximize import Found, Search, maximize
+from scrimp.acquisition.pending import fantasise
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training
+from scrimp.history.events import Config
+from scrimp.suggesters.model_fitting import Models, length_scales
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+
+__all__ = ["Choice"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An acquisition and the models it is bound to: ``fitted`` is ``models.fitted`` with another "loss"."""
+
+    acquisition: Acquisition
+    fitted: Mapping[str, FittedSurrogate]
+    models: Models
+    training: Training
+    encoding: Encoding
+    fantasies: int = 16
+    incumbent: str = "mean"
+
+    def best(self, count: int, seed: int, rng: np.random.Generator) -> tuple[list[Config], dict[str, Any]]:
+        """``count`` configurations, fewer where nothing is left, and the reasons for the first.
+
+        Candidates follow from the study's ``seed`` alone, so that past models meet the same ones at every decision.
+        """
+        configs: list[Config] = []
+        notes: dict[str, Any] = {}
+        pending = self.training.pending
+        for _ in range(count):
+            found = self._found(pending, seed, rng)
+            if not len(found.x):
+                break
+            decoded = self.encoding.decode(found.x[:5])
+            if not configs:
+                others = zip(decoded[1:], found.scores[1:], strict=False)
+                notes["acquisition"] = float(found.scores[0])
+                notes["competitors"] = [{"config": config, "score": float(score)} for config, score in others]
+            configs.append(decoded[0])
+            pending = np.vstack([pending, self.encoding.encode(decoded[:1])])
+        return configs, notes
+
+    def _found(self, pending: Array, seed: int, rng: np.random.Generator) -> Found:
+        acquisition, fitted = self._wrapped(), dict(self.fitted)
+        for name in fitted:
+            if len(pending) and name != "cost":
+                fitted[name] = fantasise(fitted[name], pending, self.fantasies, rng)
+        models, training = self.models, self.training
+        context = Context(models.evaluated, pending if len(pending) else None, models.feasible, self.incumbent)
+        search = Search(
+            anchors=models.evaluated[np.argsort(models.losses, kind="stable")[:5]],
+            excluded=None if training.repeatable else np.vstack([training.known, pending]),
+            scales=length_scales(models.fitted["loss"], self.encoding.dimension),
+        )
+        score = acquisition.bind(fitted, context)
+        return maximize(score, self.encoding.domain, np.random.default_rng(seed), search)
+
+    def _wrapped(self) -> Acquisition:
+        acquisition = self.acquisition
+        if any(name.startswith(CONSTRAINT) for name in self.fitted):
+            acquisition = Constrained(acquisition)
+        return CostAware(acquisition) if "cost" in self.fitted else acquisition

@@ -1,0 +1,248 @@
+"""What ``auto`` does with past studies: a prior made of them, weighed against none at all, by evidence.
+
+1. *Gate.* A past study counts only if its model predicts it (leave-one-out R^2 above 0.1) and says something about the candidates
+   (standard deviation above 0.05). When none is left, this is the plain Gaussian process, exactly.
+2. *Start.* Up to three configurations of the adaptive portfolio.
+3. *Then* every belief of `task_prior.components`, and from four evaluations on the Gaussian process fitted to this study alone,
+   are averaged by their evidence, and the expected improvement of the mixture is maximised. The cold one's evidence is lowered
+   by a quarter of (d + 1) log n, half of a BIC term, for its hyperparameters were chosen to explain the data.
+
+As evidence against the past grows, decisions become those of the cold process: no past makes the next study worse for long.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from scrimp.acquisition.domain import contains_rows
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training, training_data
+from scrimp.errors import MethodError, NumericalError
+from scrimp.gp.kernel import Kernel, Scaled
+from scrimp.gp.process import MeanAndKernel
+from scrimp.gp.stationary import Matern52
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
+from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.model_fitting import ModelSettings, fit_models
+from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
+from scrimp.surrogates.surrogate import Array, Data
+from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
+from scrimp.transfer.choice import Choice
+from scrimp.transfer.mixture import WeightedImprovement, WeightedModels
+from scrimp.transfer.normalise import normaliser_named
+from scrimp.transfer.past import NOTHING, Past
+from scrimp.transfer.portfolio import (
+    LEAST_GAIN,
+    agreement_weights,
+    candidate_rows,
+    next_of_portfolio,
+    scaled_predictions,
+)
+from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.suggester import weight_notes
+from scrimp.transfer.task_prior import Component, TaskBasis, TaskPrior, components, evidences
+
+__all__ = ["TaskPriorSuggester"]
+
+NORMALISE = "log-regret"
+LEAST_LEARNED = 0.1
+LEAST_SPREAD = 0.05
+COLD_PRIOR = 0.3
+COLD_FROM = 4
+OCCAM = 0.25
+NEGLIGIBLE = 4.0  # nats below the best
+LEAST_KAPPA = 0.1  # a single past study has no differences to measure the rest by
+EVERYWHERE = 512
+
+
+@dataclass(frozen=True)
+class TaskPriorSuggester(Suggester):
+    """The default with past studies. ``start``: configurations of the portfolio before the model decides."""
+
+    start: int = 3
+    fantasies: int = 16
+    past: Past = field(default=NOTHING, metadata={"handed_in": True})
+
+    def __post_init__(self) -> None:
+        for name in ("start", "fantasies"):
+            if getattr(self, name) < 1:
+                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+        """The best of the mixture."""
+        encoding = encoding_of(history.problem.space)
+        learned = learn(self.past, encoding, history.problem.seed)
+        notes = self._said(history, learned)
+        if learned is None:
+            found = BayesianSuggester(initial=3).suggest(history, request, count, rng)
+            return replace(found, notes={**found.notes, **notes})
+        training = training_data(history, encoding)
+        first = self._first(learned, encoding, training, count)
+        if first:
+            return Suggestion(tuple(first), {"reason": "portfolio of past studies", **notes})
+        if not len(training.y):
+            return Suggestion(tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"})
+        try:
+            return self._best(history, learned, encoding, training, count, rng)
+        except (NumericalError, np.linalg.LinAlgError) as error:
+            spread = first_configs(history, count, count, rng)
+            return Suggestion(tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"})
+
+    def _said(self, history: History, learned: "Learned | None") -> dict[str, Any]:
+        """What the first decision tells about the past."""
+        if len(history.trials):
+            return {}
+        used = () if learned is None else learned.basis.sources.names
+        gated = [study.name for study in self.past.studies if study.name not in used]
+        notes: dict[str, Any] = {"past_studies": list(used)}
+        if self.past.left_out:
+            notes["left_out"] = list(self.past.left_out)
+        return {**notes, "unlearnable": gated} if gated else notes
+
+    def _first(self, learned: "Learned", encoding: Encoding, training: Training, count: int) -> list[Config]:
+        """The next configurations of the adaptive portfolio, while there are fewer than ``start``."""
+        known = training.known
+        lacking = min(count, self.start + int(training.failed.sum()) - len(known))
+        rows: list[int] = []
+        while len(rows) < lacking:
+            taken = contains_rows(learned.rows, known)
+            taken[rows] = True
+            if not taken.any():
+                best, weights = np.ones(len(learned.basis.sources)), agreement_weights(learned.scaled[:0], training.y)
+            else:
+                best = learned.scaled[taken].min(axis=0)
+                seen = [int(np.argmin(((learned.rows - row) ** 2).sum(axis=1))) for row in training.x]
+                weights = agreement_weights(learned.scaled[seen], training.y)
+            chosen, gain = next_of_portfolio(learned.scaled, best, weights, ~taken)
+            if gain <= LEAST_GAIN:
+                break
+            rows.append(chosen)
+        return encoding.decode(learned.rows[rows]) if rows else []
+
+    def _best(  # the parts of one decision
+        self,
+        history: History,
+        learned: "Learned",
+        encoding: Encoding,
+        training: Training,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Suggestion:
+        loss = Transformed(ExactGP.over(encoding.columns), normaliser_named(NORMALISE).steps)
+        models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
+        target = models.fitted["loss"]
+        assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
+        mixture, cold = believed(learned.basis, target.inner, target.steps)
+        incumbent = "mean" if history.problem.noisy else "observed"
+        fitted = {**models.fitted, "loss": mixture}
+        choice = Choice(WeightedImprovement(), fitted, models, training, encoding, self.fantasies, incumbent)
+        configs, notes = choice.best(count, history.problem.seed, rng)
+        return Suggestion(tuple(configs), {**models.notes, **notes, "weights": learned.weights(target.data, cold)})
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What the past says about this space: a basis, candidates ``rows`` (C, d) for the start, and predictions there (C, M)."""
+
+    basis: TaskBasis
+    rows: Array
+    scaled: Array
+
+    def weights(self, data: Data, cold: float) -> dict[str, float]:
+        """What counts how much: this study's own model, and past studies by how well they order what was seen."""
+        names = self.basis.sources.names
+        shares = (1.0 - cold) * agreement_weights(self.basis.sources.means(data.x), np.asarray(data.y))
+        return weight_notes(names, np.append(shares, cold))
+
+
+@lru_cache(maxsize=8)
+def learn(past: Past, encoding: Encoding, seed: int) -> Learned | None:
+    """What the past says, or None when no study passes the gate."""
+    if not len(past):
+        return None
+    models = past.models(NORMALISE)
+    everywhere = _everywhere(encoding, seed)
+    means = models.means(everywhere)
+    learned = np.array([model.learned > LEAST_LEARNED for model in models.models])
+    kept = learned & (means.std(axis=0) > LEAST_SPREAD)
+    if not kept.any():
+        return None
+    sources, means = models.only(kept), means[:, kept]
+    count = len(sources)
+    differences = means - means.mean(axis=1, keepdims=True)
+    kappa = float((differences**2).sum(axis=1).mean()) / max(count - 1, 1)
+    basis = TaskBasis(sources, _shared_kernel(sources, encoding), max(kappa, LEAST_KAPPA))
+    rows = candidate_rows(encoding.domain, tuple(model.past for model in sources.models))
+    predicted = sources.means(rows)
+    losses = np.stack([model.losses(predicted[:, place]) for place, model in enumerate(sources.models)], axis=1)
+    return Learned(basis, rows, scaled_predictions(losses))
+
+
+def _everywhere(encoding: Encoding, seed: int) -> Array:
+    """Rows that stand for the whole space."""
+    domain = encoding.domain
+    return domain.pool if domain.pool is not None else domain.sample(EVERYWHERE, np.random.default_rng(seed))
+
+
+def _shared_kernel(sources: SourceModels, encoding: Encoding) -> Matern52:
+    """A Matern kernel whose length-scales are the medians over past studies; 1 for a column that none of them knows."""
+    logs = np.stack([model.log_length_scales for model in sources.models])
+    scales = np.ones(encoding.dimension)
+    for column in range(encoding.dimension):
+        known = logs[np.isfinite(logs[:, column]), column]
+        if len(known):
+            scales[column] = math.exp(float(np.median(known)))
+    return Matern52(encoding.columns).with_values(scales)
+
+
+def believed(basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]) -> tuple[WeightedModels, float]:
+    """The mixture of all beliefs given the data of ``cold``, the model of this study alone, and the probability of that one."""
+    data, grid = cold.data, list(components())
+    x, y = data.x, np.asarray(data.y)
+    differences, averages, rest = basis.blocks(x, x)
+    covariances = [_covariance(component, differences, averages, rest, basis.kappa) for component in grid]
+    log_prior = [math.log((1.0 - COLD_PRIOR) / len(grid))] * len(grid)
+    kernels: list[Kernel] = [basis.rest] * len(grid)
+    if len(y) >= COLD_FROM:
+        kernel, ratio = _unit_kernel(cold)
+        grid.append(Component(0, 0.0, ratio))
+        kernels.append(kernel)
+        covariances.append(kernel(x, x) + ratio * np.eye(len(y)))
+        log_prior.append(math.log(COLD_PRIOR) - OCCAM * (x.shape[1] + 1) * math.log(len(y)))
+    average, _ = basis.directions(x)
+    size = math.sqrt(max(float(basis.sources.means(x).var(axis=0).mean()), 1e-3))
+    log_evidence, scales = evidences(np.stack(covariances), [part.gain for part in grid], y, average, size)
+    total = log_evidence + np.array(log_prior)
+    kept = np.flatnonzero(total > total.max() - NEGLIGIBLE)
+    weights = np.exp(total[kept] - total.max())
+    weights /= weights.sum()
+    models = tuple(_posterior(basis, grid[k], kernels[k], float(scales[k]), data) for k in kept)
+    own = float(weights[[grid[k] is grid[-1] and len(y) >= COLD_FROM for k in kept]].sum())
+    return WeightedModels(models, weights, steps), own
+
+
+def _covariance(component: Component, differences: Array, averages: Array, rest: Array, kappa: float) -> Array:
+    """Of the targets in units of the scale, with noise and without the flat offset."""
+    unit = kappa if component.gain else 1.0
+    past = differences if component.gain else differences + averages
+    noise = component.noise * unit * np.eye(len(rest))
+    return component.share * past + (1.0 - component.share) * unit * rest + noise
+
+
+def _unit_kernel(cold: FittedGP) -> tuple[Kernel, float]:
+    """The kernel of the fitted model with variance one, and its noise in units of that variance."""
+    prior = cold.prior
+    assert isinstance(prior, MeanAndKernel) and isinstance(prior.kernel, Scaled)
+    return prior.kernel.inner, cold.noise / prior.kernel.factor
+
+
+def _posterior(basis: TaskBasis, component: Component, kernel: Kernel, scale: float, data: Data) -> FittedGP:
+    unit = basis.kappa if component.gain else 1.0
+    prior = TaskPrior(basis, component, kernel, scale)
+    return fitted_gp(prior, component.noise * unit / scale**2, data, {})

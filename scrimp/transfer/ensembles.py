@@ -1,0 +1,190 @@
+"""Posteriors made of the model at hand and models of past studies, with weights w_t and w_i that sum to 1.
+
+    TST    mean = w_t mu_t + sum_i w_i mu_i            variance = sigma_t^2                           `MeanEnsemble`
+    RGPE   the same mean                               variance = w_t^2 sigma_t^2 + sum_i w_i^2 sigma_i^2    `LinearEnsemble`
+    PoE    precision = sum beta_i / sigma_i^2          mean = precision-weighted means                `ExpertProduct`
+
+All are surrogates like any other, in the units of the model at hand, so that any acquisition works with them. Conditioning them
+conditions the model at hand; the past does not change.
+
+Wistuba, Schilling, Schmidt-Thieme, Two-stage transfer surrogate model, 2016; Feurer et al., Practical transfer learning for
+Bayesian optimization, 2022; Schilling, Wistuba, Schmidt-Thieme, Scalable hyperparameter optimization with products of Gaussian
+process experts, 2016.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from scrimp.gp.cholesky import cholesky
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
+from scrimp.transfer.source_models import SourceModels
+
+__all__ = ["ExpertProduct", "LinearEnsemble", "MeanEnsemble"]
+
+LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _Ensemble(FittedSurrogate):
+    """What the three share: the model at hand, the past, and weights (M + 1,) of which the last is the model at hand's."""
+
+    target: FittedSurrogate
+    sources: SourceModels
+    weights: Array
+
+    @property
+    def data(self) -> Data:
+        return self.target.data
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return self.target.state
+
+    def model_units(self, data: Data) -> Data:
+        return self.target.model_units(data)
+
+    def target_units(self, values: Array) -> Array:
+        return self.target.target_units(values)
+
+    def condition(self, data: Data) -> Self:
+        return replace(self, target=self.target.condition(data))
+
+    def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
+        posterior = self.posterior(x, joint=True)
+        assert posterior.covariance is not None and posterior.variance is not None
+        root = cholesky(posterior.covariance, scale=float(posterior.variance.mean()) + LEAST_VARIANCE)
+        return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
+
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The past studies with a weight."""
+        return tuple(np.flatnonzero(self.weights[:-1] > 0.0).tolist())
+
+    @abstractmethod
+    def posterior(self, x: Array, *, joint: bool = False) -> Posterior: ...
+
+
+class MeanEnsemble(_Ensemble):
+    """Weighted means with the uncertainty of the model at hand alone: the past says where, never how sure."""
+
+    def mean(self, x: Array) -> Array:
+        past = self.sources.means(x) @ self.weights[:-1]
+        return np.asarray(self.weights[-1] * self.target.mean(x) + past[:, None])
+
+    def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
+        own = self.target.posterior(x, joint=joint)
+        past = self.sources.means(x) @ self.weights[:-1]
+        return Posterior(self.weights[-1] * own.mean + past[:, None], own.variance, own.covariance)
+
+    def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
+        own, pull_own = self.target.posterior_and_pullback(x)
+        means, pull_means = self.sources.means_and_pullback(x)
+
+        def pull(d_mean: Array, d_variance: Array) -> Array:
+            past = d_mean.sum(1)[:, None] * self.weights[:-1]
+            return pull_own(self.weights[-1] * d_mean, d_variance) + pull_means(past)
+
+        return Posterior(self.weights[-1] * own.mean + (means @ self.weights[:-1])[:, None], own.variance), pull
+
+
+class LinearEnsemble(_Ensemble):
+    """The weighted sum of independent Gaussian processes."""
+
+    def mean(self, x: Array) -> Array:
+        past = self.sources.means(x) @ self.weights[:-1]
+        return np.asarray(self.weights[-1] * self.target.mean(x) + past[:, None])
+
+    def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
+        own = self.target.posterior(x, joint=joint)
+        assert own.variance is not None
+        weights = self.weights
+        past = self.sources.means(x) @ weights[:-1]
+        variance = weights[-1] ** 2 * own.variance
+        for one in self.used:
+            variance = variance + weights[one] ** 2 * self.sources.variance(one, x)
+        covariance = None
+        if own.covariance is not None:
+            covariance = weights[-1] ** 2 * own.covariance
+            for one in self.used:
+                covariance = covariance + weights[one] ** 2 * self.sources.covariance(one, x)
+        return Posterior(weights[-1] * own.mean + past[:, None], variance, covariance)
+
+    def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
+        own, pull_own = self.target.posterior_and_pullback(x)
+        assert own.variance is not None
+        weights = self.weights
+        parts = {one: self.sources.posterior_and_pullback(one, x) for one in self.used}
+        mean = weights[-1] * own.mean
+        variance = weights[-1] ** 2 * own.variance
+        for one, (own_mean, own_variance, _) in parts.items():
+            mean = mean + weights[one] * own_mean[:, None]
+            variance = variance + weights[one] ** 2 * own_variance
+
+        def pull(d_mean: Array, d_variance: Array) -> Array:
+            total = pull_own(weights[-1] * d_mean, weights[-1] ** 2 * d_variance)
+            for one, (_, _, pull_one) in parts.items():
+                total = total + pull_one(weights[one] * d_mean.sum(1), weights[one] ** 2 * d_variance)
+            return total
+
+        return Posterior(mean, variance), pull
+
+
+class ExpertProduct(_Ensemble):
+    """The generalised product of experts; ``weights`` are the exponents beta, such as 1/2 at hand and 1/(2M) for each past study.
+
+    precision(x) = sum_i beta_i / sigma_i^2(x),   mean(x) = sum_i beta_i mu_i(x) / sigma_i^2(x) / precision(x)
+    """
+
+    def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
+        own = self.target.posterior(x, joint=joint)
+        assert own.variance is not None
+        precision, means = [self._precision(own.variance, -1)], [own.mean]
+        past = self.sources.means(x)
+        for one in self.used:
+            precision.append(self._precision(self.sources.variance(one, x), one))
+            means.append(past[:, one : one + 1])
+        total = np.sum(precision, axis=0)
+        mean = sum((p[:, None] * m for p, m in zip(precision, means, strict=True)), np.zeros_like(own.mean))
+        covariance = None
+        if (
+            own.covariance is not None
+        ):  # the product has marginals only: the correlations are those of the model at hand
+            ratio = np.sqrt(1.0 / total / np.maximum(own.variance, LEAST_VARIANCE))
+            covariance = own.covariance * ratio[:, None] * ratio
+        return Posterior(mean / total[:, None], 1.0 / total, covariance)
+
+    def _precision(self, variance: Array, which: int) -> Array:
+        return np.asarray(self.weights[which] / np.maximum(variance, LEAST_VARIANCE))
+
+    def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
+        own, pull_own = self.target.posterior_and_pullback(x)
+        assert own.variance is not None
+        parts = [(which, *self.sources.posterior_and_pullback(which, x)) for which in self.used]
+        own_precision = self._precision(own.variance, -1)
+        precisions = [self._precision(variance, which) for which, _, variance, _ in parts]
+        total = own_precision + np.sum(precisions, axis=0) if parts else own_precision
+        mean = own_precision[:, None] * own.mean
+        for (_, one_mean, _, _), precision in zip(parts, precisions, strict=True):
+            mean = mean + (precision * one_mean)[:, None]
+        mean = mean / total[:, None]
+
+        def pull(d_mean: Array, d_variance: Array) -> Array:
+            # d precision = -precision / variance d variance; the mean moves by (mu_i - mean) / total of it
+            def through(own_means: Array, precision: Array, variance: Array) -> Array:
+                d_precision = (d_mean * (own_means - mean)).sum(1) / total - d_variance / total**2
+                free = variance > LEAST_VARIANCE
+                return np.where(free, -d_precision * precision / np.maximum(variance, LEAST_VARIANCE), 0.0)
+
+            assert own.variance is not None
+            result = pull_own(d_mean * (own_precision / total)[:, None], through(own.mean, own_precision, own.variance))
+            for (_, one_mean, variance, pull_one), precision in zip(parts, precisions, strict=True):
+                d_one = through(np.broadcast_to(one_mean[:, None], mean.shape), precision, variance)
+                result = result + pull_one(d_mean.sum(1) * precision / total, d_one)
+            return result
+
+        return Posterior(mean, 1.0 / total), pull

@@ -1,0 +1,82 @@
+"""All that a study may learn from: past studies with their models, fitted when first needed and kept where they last.
+
+past = Past(studies, columns, kept=storage_cache)
+past.models("z-score").means(x)
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from scrimp.errors import ScrimpError
+from scrimp.gp.columns import Column
+from scrimp.transfer.normalise import normaliser_named
+from scrimp.transfer.past_studies import PastStudy
+from scrimp.transfer.source_models import SourceFit, SourceModel, SourceModels
+
+__all__ = ["NOTHING", "Past", "Progress"]
+
+Progress = Callable[[Iterable[PastStudy], int], Iterator[PastStudy]]
+"""Shows how far fitting has come: yields the studies it is given."""
+
+
+def _silent(studies: Iterable[PastStudy], count: int) -> Iterator[PastStudy]:
+    del count
+    yield from studies
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """``studies`` in the encoding with these ``columns``; ``left_out`` says which others could not be used, and why.
+
+    ``kept`` maps names of fits to their hyperparameters, wherever they last; models are restored from there. A ``parent`` has
+    these studies and more, and fits them for all.
+    """
+
+    studies: tuple[PastStudy, ...] = ()
+    columns: tuple[Column, ...] = ()
+    left_out: tuple[str, ...] = ()
+    kept: MutableMapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    progress: Progress = _silent
+    parent: "Past | None" = None
+    _models: dict[str, SourceModels] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.studies)
+
+    def without(self, name: str) -> "Past":
+        """All studies but one; the models are shared."""
+        return replace(self, studies=tuple(s for s in self.studies if s.name != name), parent=self, _models={})
+
+    def models(self, normalise: str) -> SourceModels:
+        """The models of all studies under this normaliser: fitted, or restored from what was kept."""
+        steps = "z-score" if normaliser_named(normalise).kind != "own" else normalise  # linear ones share a fit
+        if steps not in self._models and self.parent is not None:
+            mine = {study.name for study in self.studies}
+            shared = self.parent.models(steps)
+            self._models[steps] = shared.only(np.array([name in mine for name in shared.names]))
+        if steps not in self._models:
+            missing = sum(self._key(study, steps) not in self.kept for study in self.studies)
+            studies = self.progress(self.studies, missing) if missing else self.studies
+            self._models[steps] = SourceModels(tuple(self._model(study, steps) for study in studies))
+        return self._models[steps]
+
+    def _model(self, study: PastStudy, normalise: str) -> SourceModel:
+        fit, steps, key = SourceFit(self.columns), normaliser_named(normalise).steps, self._key(study, normalise)
+        known = self.kept.get(key)
+        if known is not None:
+            try:
+                return fit.restored(study, steps, known)
+            except (ScrimpError, KeyError, TypeError, ValueError):
+                pass  # made by another version: fit anew
+        state = fit.hyperparameters(study, steps)
+        self.kept[key] = state
+        return fit.restored(study, steps, state)
+
+    def _key(self, study: PastStudy, normalise: str) -> str:
+        return f"{study.digest}-{normalise}"
+
+
+NOTHING = Past()

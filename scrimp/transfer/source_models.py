@@ -1,0 +1,261 @@
+"""One Gaussian process per past study, fitted once, and what all of them say about a configuration.
+
+    model = SourceFit(columns).fit(past, NORMALISERS["z-score"].steps)
+    sources = SourceModels((model, ...))
+    sources.means(x)                            # (m, M), looked up where a row was asked about before
+
+A model rests on the columns that its study shares with the space at hand; along the others it is constant. Hyperparameters are
+found on at most 120 observations, the mean uses at most 1000, the variance at most 300: a bound from above, since data only
+ever reduce it. The prior mean is zero, the average of the study: far from what a study tried, it has nothing to say.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.gp.columns import Column
+from scrimp.gp.kernel import Scaled
+from scrimp.gp.marginal_likelihood import SearchSettings
+from scrimp.gp.mean import ZeroMean
+from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.process import MeanAndKernel
+from scrimp.gp.stationary import Matern52
+from scrimp.surrogates.exact_gp import ExactGP, FittedGP
+from scrimp.surrogates.surrogate import Array, Data
+from scrimp.surrogates.target_transform import LearnedStep, TargetStep
+from scrimp.transfer.normalise import Normaliser, Units
+from scrimp.transfer.past_studies import PastStudy
+from scrimp.transfer.remembered import Remembered
+
+__all__ = ["SourceFit", "SourceModel", "SourceModels"]
+
+MeansPullback = Callable[[Array], Array]
+"""pull(d_means (m, M)) -> d_x (m, d)."""
+
+NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
+
+
+@dataclass(frozen=True)
+class SourceFit:
+    """How models of past studies are fitted, over the ``columns`` of the space at hand."""
+
+    columns: tuple[Column, ...]
+    fit_rows: int = 120
+    mean_rows: int = 1000
+    variance_rows: int = 300
+
+    def hyperparameters(self, past: PastStudy, steps: Sequence[TargetStep]) -> Mapping[str, Any]:
+        """The state of the fit, as plain JSON values: all that needs to be kept."""
+        data = self._data(past, steps, self.fit_rows)
+        return self._gp(past).fit(data, np.random.default_rng(len(past.y))).state
+
+    def restored(self, past: PastStudy, steps: Sequence[TargetStep], state: Mapping[str, Any]) -> "SourceModel":
+        """The model with these hyperparameters; `ScrimpError` when they belong to another space."""
+        gp = self._gp(past)
+        whole = gp.restore(self._data(past, steps, self.mean_rows), state)
+        small = (
+            whole
+            if len(past.y) <= self.variance_rows
+            else gp.restore(self._data(past, steps, self.variance_rows), state)
+        )
+        return SourceModel(past, whole, small, _normalised(past.y, steps)[1])
+
+    def fit(self, past: PastStudy, steps: Sequence[TargetStep]) -> "SourceModel":
+        """Hyperparameters and model at once."""
+        return self.restored(past, steps, self.hyperparameters(past, steps))
+
+    def _gp(self, past: PastStudy) -> ExactGP:
+        kernel = Scaled(Matern52([self.columns[column] for column in past.columns]))
+        return ExactGP(MeanAndKernel(kernel, ZeroMean()), NOISE, SearchSettings(random_starts=0, iterations=30))
+
+    def _data(self, past: PastStudy, steps: Sequence[TargetStep], most: int) -> Data:
+        """At most so many observations, the same ones every time; targets normalised over all of the study."""
+        z, _ = _normalised(past.y, steps)
+        rows = np.arange(len(z))
+        if len(z) > most:
+            rows = np.sort(np.random.default_rng(len(z)).permutation(len(z))[:most])
+        return Data(past.x[rows][:, list(past.columns)], z[rows])
+
+
+def _normalised(y: Array, steps: Sequence[TargetStep]) -> tuple[Array, tuple[LearnedStep, ...]]:
+    learned: list[LearnedStep] = []
+    for step in steps:
+        learned.append(step.learn(y))
+        y = learned[-1].forward(y)
+    return y, tuple(learned)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceModel:
+    """A past study with its models: of the mean, and of the variance, in units that ``steps`` lead to."""
+
+    past: PastStudy
+    whole: FittedGP
+    small: FittedGP
+    steps: tuple[LearnedStep, ...]
+
+    def losses(self, values: Array) -> Array:
+        """Values of the model as losses of the study."""
+        for step in reversed(self.steps):
+            values = step.backward(values)
+        return values
+
+    @cached_property
+    def _mean(self) -> Remembered:
+        return Remembered(lambda x: self.whole.mean(self._own(x)))
+
+    @cached_property
+    def _variance(self) -> Remembered:
+        def variance(x: Array) -> Array:
+            found = self.small.posterior(self._own(x)).variance
+            assert found is not None
+            return found[:, None]
+
+        return Remembered(variance)
+
+    def _own(self, x: Array) -> Array:
+        return x[:, list(self.past.columns)]
+
+    def mean(self, x: Array) -> Array:
+        """(m,)"""
+        return self._mean(x)[:, 0]
+
+    def variance(self, x: Array) -> Array:
+        """(m,)"""
+        return self._variance(x)[:, 0]
+
+    def mean_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """The mean (m,) and pull(d_mean (m,)) -> d_x (m, d)."""
+        own = self._own(x)
+        prior = self.whole.prior
+        _, _, cross, pull_prior = prior.cross_and_pullback(own, self.whole.observed.x)
+        zero = np.zeros(len(x))
+
+        def pull(d_mean: Array) -> Array:
+            return self._back(x, pull_prior(zero, zero, d_mean[:, None] * self.whole.alpha[:, 0]))
+
+        return cross @ self.whole.alpha[:, 0], pull
+
+    def posterior_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+        """Mean and variance (m,) each, and the chain rule from both back to x."""
+        mean, pull_mean = self.mean_and_pullback(x)
+        posterior, pull_small = self.small.posterior_and_pullback(self._own(x))
+        assert posterior.variance is not None
+
+        def pull(d_mean: Array, d_variance: Array) -> Array:
+            return pull_mean(d_mean) + self._back(x, pull_small(np.zeros((len(x), 1)), d_variance))
+
+        return mean, posterior.variance, pull
+
+    def samples(self, x: Array, count: int, rng: np.random.Generator) -> Array:
+        """Joint draws (count, m)."""
+        return self.small.sample(self._own(x), count, rng)
+
+    def covariance(self, x: Array) -> Array:
+        """(m, m)"""
+        covariance = self.small.posterior(self._own(x), joint=True).covariance
+        assert covariance is not None
+        return covariance
+
+    def _back(self, x: Array, d_own: Array) -> Array:
+        d_x = np.zeros_like(x)
+        d_x[:, list(self.past.columns)] = d_own
+        return d_x
+
+    @property
+    def log_length_scales(self) -> Array:
+        """(d,) over all columns of the space; NaN where the study has none."""
+        prior = self.whole.prior
+        assert isinstance(prior, MeanAndKernel)
+        scales = np.full(self.past.dimension, math.nan)
+        scales[list(self.past.columns)] = np.log(prior.kernel.values[1:])
+        return scales
+
+    @cached_property
+    def learned(self) -> float:
+        """How much of the study its model predicts: R^2 of leave-one-out means, on the rows of the variance model."""
+        y = self.small.observed.y
+        residual = y - self.small.leave_one_out().mean[:, 0]
+        return 1.0 - float(residual @ residual) / max(float(((y - y.mean()) ** 2).sum()), 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceModels:
+    """Models of M past studies, in the units in which they are compared."""
+
+    models: tuple[SourceModel, ...]
+    units: tuple[Units, ...] = ()
+    _memory: list[Remembered] = field(default_factory=list, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The past studies' names."""
+        return tuple(model.past.name for model in self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def in_units(self, normaliser: Normaliser, present: Units) -> "SourceModels":
+        """The same models, in the own units of the model at hand, where the normaliser compares their numbers."""
+        if normaliser.kind == "own":
+            return self
+        past = [normaliser.past(model.past.y) for model in self.models]
+        units = tuple(Units((one.shift - present.shift) / present.scale, one.scale / present.scale) for one in past)
+        return replace(self, units=units)
+
+    def only(self, kept: NDArray[np.bool_]) -> "SourceModels":
+        """Some of the models."""
+        return SourceModels(tuple(model for model, keep in zip(self.models, kept, strict=True) if keep))
+
+    @cached_property
+    def _shift(self) -> Array:
+        return np.array([unit.shift for unit in self.units]) if self.units else np.zeros(len(self.models))
+
+    @cached_property
+    def _scale(self) -> Array:
+        return np.array([unit.scale for unit in self.units]) if self.units else np.ones(len(self.models))
+
+    def means(self, x: Array) -> Array:
+        """(m, M)"""
+        if not self._memory:
+            self._memory.append(Remembered(self._together))
+        own = self._memory[0](x)
+        return self._shift + self._scale * own if self.units else own
+
+    def _together(self, x: Array) -> Array:
+        return np.stack([model.mean(x) for model in self.models], axis=1)
+
+    def variance(self, model: int, x: Array) -> Array:
+        """Of one model, (m,)."""
+        return np.asarray(self.models[model].variance(x) * self._scale[model] ** 2)
+
+    def covariance(self, model: int, x: Array) -> Array:
+        """Of one model, (m, m)."""
+        return np.asarray(self.models[model].covariance(x) * self._scale[model] ** 2)
+
+    def means_and_pullback(self, x: Array) -> tuple[Array, MeansPullback]:
+        """The means (m, M), and the chain rule back to x."""
+        parts = [model.mean_and_pullback(x) for model in self.models]
+        means = np.stack([mean for mean, _ in parts], axis=1)
+
+        def pull(d_means: Array) -> Array:
+            used = np.flatnonzero((d_means != 0.0).any(axis=0))
+            scaled = d_means * self._scale
+            return sum((parts[one][1](scaled[:, one]) for one in used), np.zeros_like(x))
+
+        return self._shift + self._scale * means, pull
+
+    def posterior_and_pullback(self, model: int, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+        """Mean and variance (m,) of one model, and the chain rule back to x."""
+        mean, variance, pull = self.models[model].posterior_and_pullback(x)
+        shift, scale = self._shift[model], self._scale[model]
+        return (
+            shift + scale * mean,
+            variance * scale**2,
+            lambda d_mean, d_variance: pull(scale * d_mean, scale**2 * d_variance),
+        )

@@ -1,0 +1,151 @@
+"""Suggesting with past studies: one skeleton for TST, TAF, RGPE, RMoGP, products of experts and the plain portfolio.
+
+    past studies -> a model each, fitted once -> normaliser -> weights -> dilution -> posterior or acquisition -> maximise
+
+The first configurations come from the greedy portfolio over the past models. Each part is a setting; the names of the catalog
+preset them as published. What every past study counted goes into the notes of each decision.
+
+    TransferSuggester(combine="tst", weights="ranks", past=past).suggest(history, request, 1, rng)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.domain import contains_rows
+from scrimp.acquisition.improvement import LogExpectedImprovement
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training, training_data
+from scrimp.errors import MethodError, NumericalError
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
+from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.model_fitting import ModelSettings, fit_models
+from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+from scrimp.surrogates.target_transform import Transformed
+from scrimp.transfer.acquisitions import MixedImprovement
+from scrimp.transfer.choice import Choice
+from scrimp.transfer.ensembles import ExpertProduct, LinearEnsemble, MeanEnsemble
+from scrimp.transfer.normalise import normaliser_named
+from scrimp.transfer.past import NOTHING, Past
+from scrimp.transfer.portfolio import candidate_rows, greedy_portfolio, scaled_predictions
+from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.weighing import Weighing
+
+__all__ = ["TransferSuggester", "portfolio_configs", "weight_notes"]
+
+Ensemble = Callable[[FittedSurrogate, SourceModels, Array], FittedSurrogate]
+ENSEMBLES: Mapping[str, Ensemble] = {"tst": MeanEnsemble, "rgpe": LinearEnsemble, "poe": ExpertProduct}
+COMBINATIONS = (*ENSEMBLES, "taf", "taf-poe", "rmogp", "portfolio")
+
+
+@dataclass(frozen=True)
+class TransferSuggester(Suggester):
+    """Models of past studies beside the model at hand.
+
+    ``combine``: tst, rgpe, poe (posteriors), taf, taf-poe, rmogp (acquisitions), or portfolio, which has no model at hand.
+    ``weights``: features, ranks, ranking (losses), experts. ``normalise``: none, z-score, min-max, copula, log-regret.
+    ``dilution``: none, percentile, probabilistic. ``bandwidth`` of features and ranks. ``draws``: bootstrap or posterior, and
+    ``samples`` how many. ``alpha`` and ``horizon``: of the probabilistic rule, None for the study's n_trials, or 50.
+    ``initial``: configurations of the portfolio before the models decide.
+    """
+
+    combine: str = "rgpe"
+    weights: str = "ranking"
+    normalise: str = "z-score"
+    dilution: str = "none"
+    bandwidth: float = 0.1
+    draws: str = "bootstrap"
+    samples: int = 100
+    alpha: float = 0.0
+    horizon: int | None = None
+    initial: int = 2
+    fantasies: int = 16
+    past: Past = field(default=NOTHING, metadata={"handed_in": True})
+
+    def __post_init__(self) -> None:
+        if self.combine not in COMBINATIONS:
+            raise MethodError(f"combine is {self.combine!r}; choose one of {', '.join(COMBINATIONS)}")
+        normaliser_named(self.normalise)
+        self._weighing(1).check()
+        for name in ("initial", "samples", "fantasies"):
+            if getattr(self, name) < 1:
+                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+        """The best of the mixture; without past studies what a Gaussian process alone would try."""
+        if not len(self.past):
+            found = BayesianSuggester(transform="standardise").suggest(history, request, count, rng)
+            return replace(found, notes={**found.notes, "past": "no past study to learn from"})
+        encoding = encoding_of(history.problem.space)
+        training = training_data(history, encoding)
+        first = self._first(history, encoding, training, count)
+        if first:
+            return Suggestion(tuple(first), {"reason": "portfolio of past studies", **self._left_out(history)})
+        if not len(training.y):
+            return Suggestion(tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"})
+        try:
+            return self._best(history, encoding, training, count, rng)
+        except NumericalError as error:
+            spread = first_configs(history, count, count, rng)
+            return Suggestion(tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"})
+
+    def _first(self, history: History, encoding: Encoding, training: Training, count: int) -> list[Config]:
+        """What the portfolio still has to give: all of it, or as many as come before the models."""
+        everything = self.combine == "portfolio"
+        lacking = count if everything else self.initial + int(training.failed.sum()) - len(training.known)
+        return portfolio_configs(self.past, self.normalise, encoding, training.known, min(lacking, count))
+
+    def _left_out(self, history: History) -> Mapping[str, Any]:
+        first = not len(history.trials) and bool(self.past.left_out)
+        return {"left_out": list(self.past.left_out)} if first else {}
+
+    def _weighing(self, horizon: int) -> Weighing:
+        return Weighing(
+            self.weights, self.dilution, self.bandwidth, self.draws, self.samples, self.alpha, self.horizon or horizon
+        )
+
+    def _best(
+        self, history: History, encoding: Encoding, training: Training, count: int, rng: np.random.Generator
+    ) -> Suggestion:
+        normaliser = normaliser_named(self.normalise)
+        loss = Transformed(ExactGP.over(encoding.columns), normaliser.steps)
+        models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
+        target = models.fitted["loss"]
+        sources = self.past.models(self.normalise).in_units(normaliser, normaliser.present(models.losses))
+        horizon = int(history.totals.get("n_trials") or 50)
+        weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
+        acquisition, believed = self._mixed(target, sources, weights)
+        choice = Choice(acquisition, {**models.fitted, "loss": believed}, models, training, encoding, self.fantasies)
+        configs, notes = choice.best(count, history.problem.seed, rng)
+        return Suggestion(tuple(configs), {**models.notes, **notes, "weights": weight_notes(sources.names, weights)})
+
+    def _mixed(
+        self, target: FittedSurrogate, sources: SourceModels, weights: Array
+    ) -> tuple[Acquisition, FittedSurrogate]:
+        """What is maximised, and the model of the loss it is bound to."""
+        if self.combine in ENSEMBLES:
+            return LogExpectedImprovement(), ENSEMBLES[self.combine](target, sources, weights)
+        expected, experts = self.combine == "rmogp", self.combine == "taf-poe"
+        return MixedImprovement(sources, weights, expected, experts), target
+
+
+def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:
+    """What each past study counts, and last the study at hand; those that count nothing are not listed."""
+    listed = zip((*names, "this study"), weights, strict=True)
+    return {name: round(float(weight), 4) for name, weight in listed if weight >= 5e-5 or name == "this study"}
+
+
+def portfolio_configs(past: Past, normalise: str, encoding: Encoding, known: Array, count: int) -> list[Config]:
+    """The next ``count`` configurations of the greedy portfolio that are not among the ``known`` rows (k, d)."""
+    if count <= 0 or not len(past):
+        return []
+    rows = candidate_rows(encoding.domain, past.studies)
+    scaled = scaled_predictions(past.models(normalise).means(rows))
+    return encoding.decode(rows[greedy_portfolio(scaled, count, contains_rows(rows, known))])
