@@ -1,9 +1,11 @@
 """Which reports of a study a curve model learns from, in the order in which they came.
 
 *Levels* grow by doubling: minimum, twice, four times, ..., full budget. The first report at or beyond a level that its trial
-had not reached gives a row, at the step it was made; so does the last report of a run that ended. A failed run, or one whose
-value is not finite, gives a row with an infinite loss at the level it did not reach, and is dead. A report that violates a
-constraint teaches as an infinite loss too, but its trial lives on.
+had not reached gives a row, at the step it was made; so does the last report of a run that ended. Its loss is the lowest the
+trial has reported so far: what a study keeps of a run is its best value, and lowest losses fall steadily where losses are
+noisy or rise again. A failed run, or one whose value is not finite, gives a row with an infinite loss at the level it did not
+reach, and is dead. A report that violates a constraint does not lower anything; a trial without any that holds teaches
+as an infinite loss.
 
 Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision that names how many rows
 it saw can be repeated.
@@ -54,7 +56,11 @@ class RowList:
         self.step: list[float] = []
         self.loss: list[float] = []
         self.last: dict[int, float] = {}  # the step of the newest row of each trial
+        self.lowest: dict[int, float] = {}
         self.dead: set[int] = set()
+        self.waiting: dict[
+            int, tuple[float, float]
+        ] = {}  # paused trials: what they have used, where their next slice ends
         self.cost = 0.0
         self.running: set[int] = set()
         self.workers = 1
@@ -64,8 +70,11 @@ class RowList:
         point = trial.curve[-1]
         if point.loss is None:
             self.died(trial)
-        elif self._reached(point.step) > self._reached(self.last.get(trial.id, -1.0)):
-            self._add(trial.id, point)
+            return
+        if not self.problem.constraints or _holds(self.problem, point):
+            self.lowest[trial.id] = min(point.loss, self.lowest.get(trial.id, math.inf))
+        if self._reached(point.step) > self._reached(self.last.get(trial.id, -1.0)):
+            self._append(trial.id, point.step, self.lowest.get(trial.id, math.inf))
 
     def ended(self, trial: Trial) -> None:
         """Take the end of a trial in."""
@@ -73,7 +82,7 @@ class RowList:
         if trial.status == "failed":
             self.died(trial)
         elif last is not None and last.loss is not None and last.step > self.last.get(trial.id, -1.0):
-            self._add(trial.id, last)
+            self._append(trial.id, last.step, self.lowest.get(trial.id, math.inf))
 
     def died(self, trial: Trial) -> None:
         """An infinite loss at the next level; once."""
@@ -84,11 +93,15 @@ class RowList:
             if step > self.last.get(trial.id, -1.0):
                 self._append(trial.id, step, math.inf)
 
-    def _add(self, trial: int, point: Observation) -> None:
-        violation = self.problem.violation(point.metrics) if self.problem.constraints else None
-        bad = bool(self.problem.constraints) and (violation is None or violation > 0)
-        assert point.loss is not None
-        self._append(trial, point.step, math.inf if bad else point.loss)
+    def moved(self, trial: Trial) -> None:
+        """Take what became of a trial in: whether it runs, and whether it waits for another slice."""
+        (self.running.add if trial.status == "running" else self.running.discard)(trial.id)
+        self.workers = max(self.workers, len(self.running))
+        self.waiting.pop(trial.id, None)
+        if trial.status == "paused" and trial.id in self.last and trial.id not in self.dead:
+            reached = self._reached(max(trial.budget, trial.granted))
+            if reached < len(self.levels):
+                self.waiting[trial.id] = trial.budget, self.levels[reached]
 
     def _append(self, trial: int, step: float, loss: float) -> None:
         self.last[trial] = step
@@ -99,6 +112,11 @@ class RowList:
     def _reached(self, step: float) -> int:
         """How many levels lie at or below ``step``."""
         return bisect_right(self.levels, step * (1.0 + 1e-9))
+
+
+def _holds(problem: Problem, point: Observation) -> bool:
+    violation = problem.violation(point.metrics)
+    return violation is not None and violation <= 0
 
 
 @dataclass(frozen=True)
@@ -122,6 +140,5 @@ class CurveTable(Fold[RowList]):
             state.cost += event.cost or 0.0
         elif isinstance(event, Ended):
             state.ended(trial)
-        if trial.status != before.status:
-            (state.running.add if trial.status == "running" else state.running.discard)(trial.id)
-            state.workers = max(state.workers, len(state.running))
+        if trial.status != before.status or trial.status == "paused":
+            state.moved(trial)

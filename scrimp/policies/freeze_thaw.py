@@ -12,6 +12,7 @@
     create_study(..., budget=Budget("epoch", 1, 81), method="freeze-thaw")
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.history import History
-from scrimp.history.trial import Trial
 from scrimp.policies.curve_rows import CurveTable, RowList
 from scrimp.policies.freeze_thaw_model import NOTE, Belief, believe
 from scrimp.policies.freeze_thaw_outlook import Outlook
@@ -35,18 +35,31 @@ from scrimp.suggesters.random import draw_fresh
 __all__ = ["FreezeThaw"]
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+Waiting = tuple[int, float, float]
+"""A paused trial, what it has used, and where its next slice ends."""
+
+SHOWN = 4  # candidates a decision tells of: the winner and its competitors
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Paused trials: ids, what they have used, where their next slice ends (m,) each; and places of newcomers (k,)."""
+
+    trials: Places
+    used: Array
+    slices: Array
+    new: Places
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The candidates of one decision: paused trials first, then new configurations; larger scores are better."""
+    """Of all candidates, paused trials first: scores (larger is better) and what they rest on."""
 
-    trials: list[Trial]
-    slices: list[float]  # where each paused trial would go
     score: Array
     mean: Array
     deviation: Array
-    new: NDArray[np.intp]  # places among the newcomers
+    step: Array
     reasons: dict[str, Any]
 
 
@@ -67,13 +80,10 @@ class FreezeThaw(Policy):
         """The next slice."""
         rows = history.derive(CurveTable())
         outlook = Outlook.of(history, rows)
-        paused = [
-            trial
-            for trial in history.with_status("paused")
-            if trial.id in rows.last and trial.id not in rows.dead and trial.budget < history.problem.full_budget
+        waiting = [
+            (trial, *slice_) for trial, slice_ in rows.waiting.items() if slice_[1] - slice_[0] <= outlook.resume
         ]
-        paused = [trial for trial in paused if next_level(rows, trial) - trial.budget <= outlook.resume]
-        if not outlook.add and not paused:
+        if not outlook.add and not waiting:
             return Decision(wait_or_finish(history, "no further configuration may be added and no slice is left"))
         usable = any(np.isfinite(loss) for loss in rows.loss)
         if outlook.add and (len(history.trials) < self.initial or not usable):
@@ -81,47 +91,48 @@ class FreezeThaw(Policy):
             if first:
                 return Decision(Start(first[0], rows.levels[0], reason="first design"))
         try:
-            return self._modelled(history, rows, outlook, paused, rng)
+            return self._modelled(history, rows, outlook, waiting, rng)
         except NumericalError as error:
-            return _without_model(history, rows, paused, outlook, (rng, str(error)))
+            return _without_model(history, rows, waiting, outlook, (rng, str(error)))
 
     def _modelled(
-        self, history: History, rows: RowList, outlook: Outlook, paused: list[Trial], rng: np.random.Generator
+        self, history: History, rows: RowList, outlook: Outlook, waiting: list[Waiting], rng: np.random.Generator
     ) -> Decision:
         if not any(np.isfinite(loss) for loss in rows.loss):
             return Decision(wait_or_finish(history, "every configuration was tried, and nothing finite was reported"))
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
         belief = believe(history, rows, encoding_of(history.problem.space), running, rng)
-        known = set(belief.curves.trial[belief.order].tolist())
-        paused = [trial for trial in paused if trial.id in known]
+        trials = np.array([trial for trial, _, _ in waiting], dtype=np.intp)
+        known = np.isin(trials, belief.curves.trial[belief.order])
+        slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2)[known]
         fresh = belief.unknown() if outlook.add else np.zeros(0, dtype=np.intp)
-        if not paused and not len(fresh):
+        candidates = Candidates(trials[known], slices[:, 0], slices[:, 1], fresh)
+        if not len(candidates.trials) and not len(fresh):
             return Decision(wait_or_finish(history, "every configuration of the space was tried to its end"))
         if outlook.share < self.race:
-            scores = _race(belief, rows, paused, fresh)
+            scores = _race(belief, rows, candidates)
         else:
-            scores = _horizon(history, belief, rows, (paused, fresh), outlook, rng)
-        return _best(history, rows, belief, scores)
+            scores = _horizon(history, belief, rows, candidates, outlook, rng)
+        return _best(history, rows, belief, candidates, scores)
 
 
-def next_level(rows: RowList, trial: Trial) -> float:
-    """Where the next slice of a paused trial ends."""
-    reached = max(trial.budget, trial.granted)
-    return next((level for level in rows.levels if level > reached * (1.0 + 1e-9)), rows.levels[-1])
-
-
-def _race(belief: Belief, rows: RowList, paused: list[Trial], fresh: NDArray[np.intp]) -> Scores:
+def _race(belief: Belief, rows: RowList, candidates: Candidates) -> Scores:
     """log EI at the next level, against the best at that level, or at lower ones where nobody has reached it."""
-    slices = [next_level(rows, trial) for trial in paused]
     best = _best_by_level(belief, rows)
-    ids = np.array([trial.id for trial in paused], dtype=np.intp)
-    mean, deviation = belief.of_trials(ids, np.array(slices))
-    incumbent = np.array([best[rows.levels.index(level)] for level in slices])
-    new_mean, new_deviation = (part[fresh] for part in belief.of_newcomers(rows.levels[0]))
-    mean, deviation = np.concatenate([mean, new_mean]), np.concatenate([deviation, new_deviation])
-    incumbent = np.concatenate([incumbent, np.full(len(fresh), best[0])])
+    mean, deviation = _predicted(belief, candidates, candidates.slices, rows.levels[0])
+    place = np.searchsorted(rows.levels, candidates.slices)
+    incumbent = np.concatenate([best[place], np.full(len(candidates.new), best[0])])
     score = log_expected_improvement(mean, deviation, incumbent)
-    return Scores(paused, slices, score, mean, deviation, fresh, {"phase": "race"})
+    step = np.concatenate([candidates.slices, np.full(len(candidates.new), rows.levels[0])])
+    return Scores(score, mean, deviation, step, {"phase": "race"})
+
+
+def _predicted(belief: Belief, candidates: Candidates, steps: Array, step: float) -> tuple[Array, Array]:
+    """Mean and standard deviation of paused trials after ``steps`` (m,) and of newcomers after ``step``, in one."""
+    mean, deviation = belief.of_trials(candidates.trials, steps)
+    new_mean, new_deviation = belief.of_newcomers(step)
+    places = candidates.new
+    return np.concatenate([mean, new_mean[places]]), np.concatenate([deviation, new_deviation[places]])
 
 
 def _best_by_level(belief: Belief, rows: RowList) -> Array:
@@ -139,12 +150,11 @@ def _horizon(
     history: History,
     belief: Belief,
     rows: RowList,
-    candidates: tuple[list[Trial], NDArray[np.intp]],
+    candidates: Candidates,
     outlook: Outlook,
     rng: np.random.Generator,
 ) -> Scores:
     """P(curve below T after h further steps) for one random h and T, as its normal quantile."""
-    paused, fresh = candidates
     full, unit = rows.levels[-1], rows.levels[0]
     most = max(int(min(full, outlook.each) / unit), 1)
     horizon = unit * int(rng.integers(1, most + 1))
@@ -152,47 +162,57 @@ def _horizon(
     seen = history.best
     lowest = belief.target.low if seen is None or seen[1].loss is None else seen[1].loss
     threshold = float(belief.target.forward(np.array([lowest]))[0]) - 2.0 * margin
-    slices = [next_level(rows, trial) for trial in paused]
-    ids = np.array([trial.id for trial in paused], dtype=np.intp)
-    steps = np.minimum(np.array([trial.budget for trial in paused]) + horizon, full)
-    mean, deviation = belief.of_trials(ids, steps)
     levels = np.array(rows.levels)
-    snapped = float(levels[np.argmin(np.abs(np.log(levels / horizon)))])
-    new_mean, new_deviation = (part[fresh] for part in belief.of_newcomers(snapped))
-    mean, deviation = np.concatenate([mean, new_mean]), np.concatenate([deviation, new_deviation])
-    reasons = {"phase": "horizon", "horizon": horizon, "threshold": threshold}
-    return Scores(paused, slices, (threshold - mean) / deviation, mean, deviation, fresh, reasons)
+    steps, step = np.minimum(candidates.used + horizon, full), float(levels[np.abs(np.log(levels / horizon)).argmin()])
+    mean, deviation = _predicted(belief, candidates, steps, step)
+    aim = float(f"{belief.target.backward(np.array([threshold]))[0]:.6g}")
+    reasons = {"phase": "horizon", "horizon": horizon, "threshold": aim}
+    steps = np.concatenate([steps, np.full(len(candidates.new), step)])
+    return Scores((threshold - mean) / deviation, mean, deviation, steps, reasons)
 
 
-def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> Decision:
+def _best(history: History, rows: RowList, belief: Belief, candidates: Candidates, scores: Scores) -> Decision:
     """The best candidate's next slice, with what was believed of it and of its competitors."""
-    order = np.argsort(-np.round(scores.score, 9), kind="stable")[:4]
-    place, count = int(order[0]), len(scores.trials)
-    notes: dict[str, Any] = {**scores.reasons}
+    order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
+    shown = [_told(belief, candidates, scores, int(place)) for place in order]
+    notes: dict[str, Any] = {**scores.reasons, "believed": shown[0], "competitors": shown[1:]}
     if belief.record != history.note(NOTE):
         notes[NOTE] = dict(belief.record)
+    place, count, phase = int(order[0]), len(candidates.trials), scores.reasons["phase"]
     if place < count:
-        trial = scores.trials[place]
-        return Decision(Resume(trial.id, scores.slices[place], reason=notes["phase"]), notes)
-    config = belief.newcomers.config(int(scores.new[place - count]))
-    return Decision(Start(config, rows.levels[0], reason=notes["phase"]), notes)
+        return Decision(Resume(int(candidates.trials[place]), float(candidates.slices[place]), phase), notes)
+    config = belief.newcomers.config(int(candidates.new[place - count]))
+    return Decision(Start(config, rows.levels[0], reason=phase), notes)
+
+
+def _told(belief: Belief, candidates: Candidates, scores: Scores, place: int) -> dict[str, Any]:
+    """Who a candidate is, its score, and its predicted lowest loss after ``step`` with a band of two standard deviations."""
+    mean, deviation = scores.mean[place], scores.deviation[place]
+    loss, low, high = belief.target.backward(mean + deviation * np.array([0.0, -2.0, 2.0])).tolist()
+    numbers = {"score": scores.score[place], "step": scores.step[place], "loss": loss, "low": low, "high": high}
+    told = {name: float(f"{number:.6g}") for name, number in numbers.items()}
+    count = len(candidates.trials)
+    if place < count:
+        return {"trial": int(candidates.trials[place]), **told}
+    return {"config": belief.newcomers.config(int(candidates.new[place - count])), **told}
 
 
 def _without_model(
-    history: History, rows: RowList, paused: list[Trial], outlook: Outlook, why: tuple[np.random.Generator, str]
+    history: History, rows: RowList, waiting: list[Waiting], outlook: Outlook, why: tuple[np.random.Generator, str]
 ) -> Decision:
     """Successive halving over the same levels: the best of the highest level whose better half has somebody waiting."""
     rng, error = why
     notes = {"degraded": f"the curve model failed ({error}); successive halving instead"}
     by_level: dict[float, list[tuple[float, int]]] = {}
-    for trial in paused:
-        by_level.setdefault(next_level(rows, trial), []).append((float(trial.loss or 0.0), trial.id))
+    for trial, _, level in waiting:
+        loss = history.trials[trial].loss
+        by_level.setdefault(level, []).append((math.inf if loss is None else loss, trial))
     for level in sorted(by_level, reverse=True):
         place = rows.levels.index(level) - 1
         there = sorted(loss for loss, step in zip(rows.loss, rows.step, strict=True) if step >= rows.levels[place])
-        loss, trial_id = min(by_level[level])
-        if loss <= there[(len(there) - 1) // 2] or not outlook.add:
-            return Decision(Resume(trial_id, level, reason="in the better half"), notes)
+        loss, trial = min(by_level[level])
+        if not outlook.add or loss <= there[(len(there) - 1) // 2]:
+            return Decision(Resume(trial, level, "in the better half"), notes)
     fresh = draw_fresh(history.derive(KNOWN), 1, rng) if outlook.add else []
     if fresh:
         return Decision(Start(fresh[0], rows.levels[0], reason="nobody waits in the better half"), notes)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from scrimp.errors import NumericalError
+from scrimp.gp.cholesky import cholesky
 from scrimp.surrogates.curve_gp import CurveParameters, matern52, squared_distances
 
 __all__ = ["CandidateColumns", "CurveFactor"]
@@ -46,13 +47,31 @@ class CurveFactor:
         return features / self._lengths
 
     def append(self, features: Array, configs: Places, times: Array) -> None:
-        """Rows (k, f), (k,), (k,), one after the other: the same rows give the same factor however they are batched."""
-        self._reserve(self.size + len(times))
-        for scaled, config, time in zip(self.scaled(features), configs, times, strict=True):
-            n = self.size
-            cross = self.cross(scaled[None], np.array([config]), np.array([time]))[:, 0]
-            self._scaled[n], self._configs[n], self._times[n] = scaled, config, time
-            row = blas.dtrsv(self.lower[:n, :n], cross, lower=1) if n else cross
+        """Rows (k, f), (k,), (k,). The first ones are factorised together, later ones one after the other."""
+        n, k = self.size, len(times)
+        if k == 0:
+            return
+        self._reserve(n + k)
+        self._scaled[n : n + k], self._configs[n : n + k], self._times[n : n + k] = (
+            self.scaled(features),
+            configs,
+            times,
+        )
+        self.size = n + k
+        cross = self.cross(self._scaled[n : n + k], configs, times)
+        try:
+            if n == 0:
+                cross[np.diag_indices(k)] += self.parameters.noise_variance
+                self.lower[:k, :k] = cholesky(cross)
+            else:
+                self._append_rows(n, cross)
+        except NumericalError:
+            self.size = n
+            raise
+
+    def _append_rows(self, first: int, cross: Array) -> None:
+        for n in range(first, self.size):
+            row = blas.dtrsv(self.lower[:n, :n], cross[:n, n - first], lower=1)
             left = self.parameters.variance + self.parameters.noise_variance - float(row @ row)
             if not left > 0.0:
                 raise NumericalError(
@@ -60,7 +79,6 @@ class CurveFactor:
                     "its noise is too small for the data"
                 )
             self.lower[n, :n], self.lower[n, n] = row, np.sqrt(left)
-            self.size += 1
 
     def cut(self, size: int) -> None:
         """Forget all rows but the first ``size``."""
@@ -120,22 +138,18 @@ class CandidateColumns:
     def __init__(self, factor: CurveFactor, features: Array) -> None:
         self._factor = factor
         self._scaled = factor.scaled(features)
-        self._kept: dict[float, Array] = {}
+        self._kept: dict[float, tuple[int, Array]] = {}
 
     def at(self, time: float, observed: int) -> Array:
         """W (n, m) at one time; the first ``observed`` rows are kept for the next time, rows beyond them are pending."""
-        kept = self._kept.get(time, np.zeros((0, len(self._scaled))))
-        whole = self._grown(kept, time)
-        self._kept[time] = whole[:observed]
-        return whole
-
-    def _grown(self, kept: Array, time: float) -> Array:
-        first, last = len(kept), self._factor.size
-        if first == last:
-            return kept
-        lower = self._factor.lower
-        cross = self._factor.cross(self._scaled, None, np.array([time]), first)
-        if first:
-            cross -= lower[first:last, :first] @ kept
-        below = blas.dtrsm(1.0, lower[first:last, first:last], cross, lower=1)
-        return np.vstack([kept, below])
+        first, buffer = self._kept.get(time, (0, np.zeros((0, len(self._scaled)))))
+        factor, last = self._factor, self._factor.size
+        if last > len(buffer):
+            buffer = np.pad(buffer, ((0, last + 32 - len(buffer)), (0, 0)))
+        if first < last:
+            cross = factor.cross(self._scaled, None, np.array([time]), first)
+            if first:
+                cross -= factor.lower[first:last, :first] @ buffer[:first]
+            buffer[first:last] = blas.dtrsm(1.0, factor.lower[first:last, first:last], cross, lower=1)
+        self._kept[time] = observed, buffer
+        return buffer[:last]

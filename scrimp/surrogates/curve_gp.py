@@ -91,7 +91,11 @@ class CurveParameters:
 def matern52(squared: Array) -> Array:
     """(1 + r + r^2 / 3) exp(-r) with r = sqrt(5 squared)."""
     root = np.sqrt(5.0 * squared)
-    value: Array = (1.0 + root * (1.0 + root / 3.0)) * np.exp(-root)
+    value: Array = root / 3.0
+    value += 1.0
+    value *= root
+    value += 1.0
+    value *= np.exp(np.negative(root, out=root), out=root)
     return value
 
 

@@ -96,6 +96,7 @@ _METHODS: dict[str, Entry] = {
     "sync-hyperband": Entry(_RANDOM, _SYNCHRONOUS, presets={"brackets": None}, needs_budget=True),
     "bohb": Entry(_DENSITY, _ASHA, presets=_BOHB, needs_budget=True),
     "sync-bohb": Entry(_DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True),
+    "freeze-thaw": Entry(policy="scrimp.policies.freeze_thaw:FreezeThaw", needs_budget=True),
     "dehb": Entry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
     "median": Entry(_RANDOM, _MEDIAN, needs_budget=True),
     "mobster-joint": Entry(_MOBSTER, _ASHA, needs_budget=True),
@@ -156,7 +157,9 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
         return Method("task-prior", **method.settings), "auto: there are past studies, so a prior made of them"
     if problem.budget is None:
         return Method("gp", **method.settings), "auto: no training budget, so a Gaussian process with log EI"
-    return Method("asha", **method.settings), "auto: there is a training budget, so asynchronous successive halving"
+    return Method(
+        "freeze-thaw", **method.settings
+    ), "auto: there is a training budget, so slices of training by a curve model"
 
 
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:

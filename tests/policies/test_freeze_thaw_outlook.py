@@ -1,0 +1,50 @@
+"""How much is left: totals, reserves for configurations to come, and time limits."""
+
+import math
+
+import pytest
+
+from scrimp.history.events import BudgetGranted, Event, Reported, StudyChanged, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.policies.curve_rows import CurveTable
+from scrimp.policies.freeze_thaw_outlook import Outlook
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+
+
+def outlook_of(totals: dict[str, float | None], spent: int = 2) -> Outlook:
+    problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 9))
+    events: list[Event] = [
+        StudyCreated(name="outlook", problem=problem.to_json(), method={}),
+        StudyChanged(totals=totals),
+        TrialAdded(trial=0, config={"x": 0.5}),
+        BudgetGranted(trial=0, budget=4),
+    ]
+    events += [
+        Reported(trial=0, step=step, metrics={"loss": 1.0}, cost=3.0, time=3.0 * step) for step in range(1, spent + 1)
+    ]
+    history = History.of(events)
+    return Outlook.of(history, history.derive(CurveTable()))
+
+
+def test_without_limits_nothing_ends() -> None:
+    outlook = outlook_of({})
+    assert outlook == Outlook(share=2 / 180, each=math.inf, resume=math.inf, add=True)
+
+
+def test_a_budget_counts_what_is_granted_as_spent() -> None:
+    outlook = outlook_of({"budget": 40})
+    assert outlook.share == pytest.approx(2 / 40) and outlook.each == 36 and outlook.resume == 36
+
+
+def test_a_number_of_trials_stands_for_a_budget_and_reserves_a_start_for_each() -> None:
+    outlook = outlook_of({"n_trials": 10})
+    assert outlook.share == pytest.approx(2 / 30)  # 10 configurations x 1 epoch x rungs 1, 3, 9
+    assert outlook.each == 26 and outlook.resume == 26 - 9 and outlook.add
+    assert not outlook_of({"n_trials": 1}).add
+
+
+def test_a_time_limit_counts_by_what_a_unit_has_cost() -> None:
+    outlook = outlook_of({"timeout": 60.0})
+    assert outlook.share == pytest.approx(0.1) and outlook.each == pytest.approx(54.0 / 3.0)

@@ -1,0 +1,41 @@
+"""The transform of losses: its formula, its inverse, and what it does with values that are not finite or all equal."""
+
+import numpy as np
+import pytest
+
+from scrimp.surrogates.curve_target import CurveTarget
+
+
+def test_the_formula() -> None:
+    losses = np.array([0.3, 0.5, 0.4, 0.9, 1e30, np.inf, 0.7, 0.6])
+    finite = losses[np.isfinite(losses)]
+    low, middle = 0.3, np.quantile(finite, 0.7)
+    cap = middle + (middle - low)
+    raw = np.log(np.minimum(losses, cap) - low + 0.05 * (cap - low))
+    target = CurveTarget.learn(losses)
+    np.testing.assert_allclose(target.forward(losses), (raw - raw.mean()) / raw.std(), atol=1e-12)
+
+
+def test_order_is_kept_and_ends_are_flat() -> None:
+    losses = np.sort(np.random.default_rng(0).random(50))
+    target = CurveTarget.learn(losses)
+    z = target.forward(losses)
+    assert (np.diff(z) >= 0).all() and z[0] == target.forward(np.array([-5.0]))[0]
+    assert target.forward(np.array([np.nan]))[0] == target.forward(np.array([1e9]))[0] == z[-1]
+
+
+def test_backward_inverts_inside_the_range() -> None:
+    losses = np.random.default_rng(1).random(40)
+    target = CurveTarget.learn(losses)
+    inside = losses[losses < target.cap]
+    np.testing.assert_allclose(target.backward(target.forward(inside)), inside, atol=1e-12)
+    assert target.backward(np.array([-99.0, 99.0])).tolist() == pytest.approx([target.low, target.cap])
+
+
+@pytest.mark.parametrize(
+    "losses", [[2.0], [2.0, 2.0, 2.0], [0.0, 0.0, np.inf], [1.0, 1.0, 1.0, 1.0, 5.0], [-1e300, 1e300]]
+)
+def test_degenerate_losses_give_finite_targets(losses: list[float]) -> None:
+    target = CurveTarget.learn(np.array(losses))
+    assert np.isfinite(target.forward(np.array(losses))).all()
+    assert np.isfinite(target.backward(np.array([-1.0, 0.0, 1.0]))).all()
