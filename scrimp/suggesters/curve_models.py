@@ -2,6 +2,8 @@
 
     gp_multitask      one GP over (x, share of the budget) with a resource kernel
     gp_independent    one GP per rung with a shared kernel
+    gp_expdecay       a function of the configuration plus exponential decay, each curve its own; learns from all reports
+    gp_issm           the same with a power law that innovations bend
 
 The refit rule is that of the published systems: every time while there are fewer than ``refit_from`` observations, then every
 ``refit_every``-th time. In between, the recorded hyperparameters are restored on the data of the moment. The record is a note
@@ -23,8 +25,11 @@ from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
+from scrimp.gp.process import MeanAndKernel
+from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.history.history import History
 from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
+from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.at_budget import with_share
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.independent_gps import IndependentGPs
@@ -33,6 +38,7 @@ from scrimp.surrogates.target_transform import Standardise, Transformed, Winsori
 
 __all__ = ["ADDITIVE", "MODELS", "CurveSettings", "Curves", "curve_model", "fit_curves"]
 
+MOST_STEPS = 500
 ADDITIVE = ("gp_expdecay", "gp_issm")
 FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
 LATER_FIT = SearchSettings(tolerance=0.1, iterations=3)
@@ -121,10 +127,23 @@ def curve_model(
         prior = budget_prior(settings.resource_kernel, columns, settings.kernel, folds=full)
         return Transformed(ExactGP(prior, search=search), (Winsorise(), Standardise()))
     kernel = kernel_by_name(settings.kernel, columns)
+    if settings.model in ADDITIVE:
+        decaying = settings.model == "gp_expdecay"
+        steps, count = _steps(levels[0], full)
+        residual = DecayResidual() if decaying else InnovationResidual()
+        curves = AdditiveCurves(MeanAndKernel(kernel), residual, steps, 1.0 if decaying else count, search)
+        return Transformed(curves, (Winsorise(), Standardise()))
     unscaled = kernel.inner if isinstance(kernel, Scaled) else kernel
     shares = tuple(level / full for level in levels)
     independent = IndependentGPs(unscaled, shares, settings.separate_noise, search)
     return Transformed(independent, (Winsorise(), Standardise()))
+
+
+def _steps(first: float, full: float) -> tuple[tuple[float, ...], float]:
+    """The shares at which curves are followed, and their number: whole units, or the first budget, at most 500."""
+    unit = min(first, 1.0) if first < 1.0 or not float(full).is_integer() else 1.0
+    count = int(min(max(round(full / unit), 1), MOST_STEPS))
+    return tuple((np.arange(1, count + 1) / count).tolist()), float(count)
 
 
 def fit_curves(

@@ -1,0 +1,138 @@
+"""What a learning curve adds to its end: processes over the steps of one training, the same for every configuration.
+
+A curve is  f(r) = h + g(r) + e(r),  y(r) = f(r) + noise,  with h a function of the configuration. A residual gives the moments of
+the rest on all steps, and their pullback:
+
+    g  (m,)     the mean of f - h
+    K  (m, m)   the covariance of f - h
+    C  (m, m)   the covariance of f - h (rows) with what is observed, y - h (columns)
+    G  (m, m)   the covariance of y - h, noise included
+
+*Exponential decay*: g = size kappa, K = size^2 (kappa(r + r') - kappa(r) kappa(r')), independent noise. Swersky, Snoek, Adams,
+Freeze-Thaw Bayesian Optimization, 2014.
+
+*Innovations*: h is the value at the last step, and the curve is followed backwards, f(r-1) = f(r) - a_r (1 + gamma eps_r), where
+y(r) = f(r) + eps_r, eps_r ~ N(0, noise), a_r = -alpha exp(beta) r^(-alpha-1): a power law that the observed deviations bend.
+Seeger, Salinas, Flunkert, Bayesian Intermittent Demand Forecasting for Large Inventories, 2016, describe such models.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scrimp.gp.budget import RATE, SHAPE, SIZE
+from scrimp.gp.decay import decay
+from scrimp.gp.kernel import Array
+from scrimp.gp.priors import IDENTITY, Gamma, Normal, Parameter
+
+__all__ = ["DecayResidual", "InnovationResidual", "Residual", "ResidualMoments"]
+
+ResidualPullback = Callable[[Array, Array], tuple[Array, float]]
+"""pull(dg (m,), dG (m, m)) -> gradients of the parameters (p,) and of the noise variance."""
+
+POWER = Parameter("power", Gamma.with_mean(0.5, 0.1), bounds=(1e-3, 5.0), initial=0.5)
+LOG_AMPLITUDE = Parameter("log_amplitude", Normal(0.0, 1.0), bounds=(-5.0, 5.0), encoding=IDENTITY)
+BEND = Parameter("bend", Gamma.with_mean(1.0, 0.1), bounds=(1e-3, 10.0), initial=1.0)
+
+
+@dataclass(frozen=True)
+class ResidualMoments:
+    """See the module; ``pull`` is the chain rule from g and G."""
+
+    mean: Array
+    latent: Array
+    cross: Array
+    observed: Array
+    pull: ResidualPullback
+
+
+class Residual(ABC):
+    """A process over the steps of a training, with p parameters held as natural values."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What the parameters are, in the order of ``values``."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Array:
+        """Natural values (p,)."""
+
+    @abstractmethod
+    def with_values(self, values: Array) -> "Residual":
+        """The same process with other values (p,)."""
+
+    @abstractmethod
+    def moments(self, steps: Array, noise: float) -> ResidualMoments:
+        """The moments on all steps (m,), which are positive and increasing, for observations with this noise variance."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecayResidual(Residual):
+    """Exponential decay with a Gamma mixture of rates; parameters shape, rate and size."""
+
+    natural: Array = field(default_factory=lambda: np.array([SHAPE.start, RATE.start, SIZE.start]))
+
+    @property
+    def values(self) -> Array:
+        return self.natural
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return (SHAPE, RATE, SIZE)
+
+    def with_values(self, values: Array) -> "DecayResidual":
+        return DecayResidual(values)
+
+    def moments(self, steps: Array, noise: float) -> ResidualMoments:
+        shape, rate, size = (float(v) for v in self.values)
+        once, pull_once = decay(steps, shape, rate)
+        both, pull_both = decay(steps[:, None] + steps, shape, rate)
+        unscaled = both - np.outer(once, once)
+        latent = size**2 * unscaled
+
+        def pull(d_mean: Array, d_observed: Array) -> tuple[Array, float]:
+            d_once = size * d_mean - size**2 * (d_observed + d_observed.T) @ once
+            by_once, by_both = pull_once(d_once), pull_both(size**2 * d_observed)
+            d_size = float(d_mean @ once) + 2.0 * size * float((d_observed * unscaled).sum())
+            return np.array([by_once[0] + by_both[0], by_once[1] + by_both[1], d_size]), float(d_observed.trace())
+
+        return ResidualMoments(size * once, latent, latent, latent + noise * np.eye(len(steps)), pull)
+
+
+@dataclass(frozen=True, eq=False)
+class InnovationResidual(Residual):
+    """A power law followed backwards from the last step; parameters alpha, beta and gamma."""
+
+    natural: Array = field(default_factory=lambda: np.array([POWER.start, LOG_AMPLITUDE.start, BEND.start]))
+
+    @property
+    def values(self) -> Array:
+        return self.natural
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return (POWER, LOG_AMPLITUDE, BEND)
+
+    def with_values(self, values: Array) -> "InnovationResidual":
+        return InnovationResidual(values)
+
+    def moments(self, steps: Array, noise: float) -> ResidualMoments:
+        power, log_amplitude, bend = (float(v) for v in self.values)
+        fall = -power * np.exp(log_amplitude - (power + 1.0) * np.log(steps))  # a_r, negative
+        later = np.triu(np.ones((len(steps), len(steps))), 1)  # [r' > r]
+        drift = -bend * later * fall  # f - h = g + drift eps
+        seen = drift + np.eye(len(steps))  # y - h = g + seen eps
+
+        def pull(d_mean: Array, d_observed: Array) -> tuple[Array, float]:
+            d_drift = (noise * (d_observed + d_observed.T) @ seen * later).sum(axis=0)  # by column
+            d_fall = -later.T @ d_mean - bend * d_drift
+            by_power = float((d_fall * fall * (1.0 / power - np.log(steps))).sum())
+            gradient = np.array([by_power, float(d_fall @ fall), -float(d_drift @ fall)])
+            return gradient, float((d_observed * (seen @ seen.T)).sum())
+
+        moments = (noise * drift @ drift.T, noise * drift @ seen.T, noise * seen @ seen.T)
+        return ResidualMoments(-later @ fall, *moments, pull)
