@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: install demo test lint types unit bench-peers clean
+.PHONY: install demo test lint types unit torture bench-peers clean
 
 install: $(STAMP)
 
@@ -30,6 +30,9 @@ types: install
 
 unit: install
 	$(BIN)/python -m pytest -n 2
+
+torture: install
+	$(BIN)/python -m scrimp.testing.torture --kills $(or $(KILLS),200)
 
 bench-peers: install
 	$(PYTHON) benchmarks/environments.py

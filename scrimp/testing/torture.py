@@ -1,0 +1,243 @@
+"""A study under fire: workers, tuners and the database server are killed at random, and the log must still be right.
+
+    python -m scrimp.testing.torture --kills 200          # SQLite, then PostgreSQL where a server is installed
+
+Four processes work on one multi-fidelity study with checkpoints: three plain workers and a tuner with two worker processes.
+Each strike kills one of them (``kill -9``), asks one to end (SIGTERM), stops one for longer than its lease, or crashes
+the server; whoever is gone is replaced. Then the study gets its total and is finished in peace, and `defects` reads the log.
+
+The objective writes down each report after it was acknowledged, and checks that a checkpoint it is given is the committed one.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scrimp.executors.clock import wall_clock
+from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyChanged, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Budget
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+from scrimp.testing.postgres_server import PrivateServer, available
+from scrimp.tuning.objectives import described
+from scrimp.tuning.replay import replay
+from scrimp.tuning.studies import create_study, load_study
+
+__all__ = ["Fire", "defects", "torture"]
+
+OBJECTIVE = """
+import json, os, time
+
+def objective(trial):
+    state = trial.checkpoint_dir / "state.json"
+    done = json.loads(state.read_text()) if trial.resumed else []
+    for step in trial.steps():
+        assert done == list(range(1, step)), f"at step {step} the checkpoint holds {done}"
+        time.sleep(0.02)
+        done.append(step)
+        state.write_text(json.dumps(done))
+        value = trial.params["x"] / step
+        trial.report(value)
+        line = json.dumps([trial.id, trial.attempt, step, value]) + "\\n"
+        with open(os.environ["ACKNOWLEDGED"], "a") as file:
+            file.write(line)
+"""
+
+LEASE = 2.0
+AT_THE_END = 8  # trials that are added in peace: more than can be under way when the total is set
+
+
+@dataclass(frozen=True)
+class Fire:
+    """``kills`` strikes on a study at ``url``; ``server`` is the database server, when it may be crashed too."""
+
+    url: str
+    kills: int
+    seed: int = 0
+    server: PrivateServer | None = None
+    pause: float = 0.6
+
+
+class _Company:
+    """The processes that work on the study."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._folder = folder
+        self._command = [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            "from scrimp.cli.main import main; main()",
+            "worker",
+            "fire",
+        ]
+        self._command += ["--storage", url, f"--lease={LEASE}"]
+        self._environment = {**os.environ, "ACKNOWLEDGED": str(folder / "acknowledged"), "OPENBLAS_NUM_THREADS": "1"}
+        self.processes = [self._launch(slot) for slot in range(4)]
+
+    def _launch(self, slot: int) -> "subprocess.Popen[bytes]":
+        with open(self._folder / "errors", "ab") as errors:
+            command = [*self._command, "--workers=2"] if slot == 0 else self._command
+            return subprocess.Popen(
+                command, cwd=self._folder, env=self._environment, stderr=errors, start_new_session=True
+            )
+
+    def strike(self, slot: int, number: int) -> None:
+        """Send a signal, and replace whoever does not survive it."""
+        process = self.processes[slot]
+        process.send_signal(number)
+        process.wait(timeout=60)
+        self.processes[slot] = self._launch(slot)
+
+    def finish(self) -> list[int]:
+        """Wait for all to end by themselves; their exit codes."""
+        return [process.wait(timeout=300) for process in self.processes]
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        for process in self.processes:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def _company(url: str, folder: Path) -> Iterator[_Company]:
+    company = _Company(url, folder)
+    try:
+        yield company
+    finally:
+        company.close()
+
+
+def torture(fire: Fire, folder: Path) -> tuple[History, list[str]]:
+    """Put a study through it; the history at the end, and what is wrong with it."""
+    (folder / "under_fire.py").write_text(OBJECTIVE)
+    space = Space({"x": Float(0, 1)})
+    study = create_study("fire", space, budget=Budget("epoch", 1, 9), method="asha", storage=fire.url, seed=fire.seed)
+    endless = StudyChanged(totals={"n_trials": 10**9}, objective=described("under_fire:objective"), time=wall_clock())
+    study._ledger.append([endless])
+    with _company(fire.url, folder) as company:
+        _attack(company, fire)
+        total = len(study.history.trials) + AT_THE_END
+        study._ledger.append([StudyChanged(totals={"n_trials": total}, time=wall_clock())])
+        codes = company.finish()
+    history = load_study("fire", storage=fire.url).history
+    found = defects(history, _acknowledged(folder / "acknowledged"), total)
+    errors = (folder / "errors").read_text(errors="replace")
+    found += [f"a worker ended with code {code}: {errors[-2000:]}" for code in codes if code]
+    return history, found
+
+
+def _attack(company: _Company, fire: Fire) -> None:
+    chance = random.Random(fire.seed)
+    for _ in range(fire.kills):
+        time.sleep(chance.uniform(0.2, 1.8) * fire.pause)
+        slot, kind = chance.randrange(4), chance.random()
+        if kind < 0.2 and fire.server is not None:
+            fire.server.stop("immediate")
+            time.sleep(chance.uniform(0, 0.5))
+            fire.server.start()
+        elif kind < 0.3:
+            company.strike(slot, signal.SIGTERM)
+        elif kind < 0.35:
+            company.processes[slot].send_signal(signal.SIGSTOP)
+            time.sleep(LEASE + 1)
+            company.processes[slot].send_signal(signal.SIGCONT)
+        else:
+            company.strike(slot, signal.SIGKILL)
+
+
+def _acknowledged(path: Path) -> list[tuple[int, int, float, float]]:
+    """What objectives wrote down; a line that was cut by a kill does not count."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [tuple(json.loads(line)) for line in lines if line.endswith("\n")]
+
+
+def defects(history: History, acknowledged: Iterable[tuple[int, int, float, float]], total: int) -> list[str]:
+    """Everything that is wrong with the log of a finished study; empty when it is right."""
+    events = history.events
+    found = _order(events, total)
+    reports = [(e.trial, e.attempt, e.step, e.metrics["value"]) for e in events if isinstance(e, Reported)]
+    found += [f"acknowledged report {report} is lost" for report in acknowledged if report not in set(reports)]
+    keys = [report[:3] for report in reports]
+    found += [f"report {key} is there {keys.count(key)} times" for key in set(keys) if keys.count(key) > 1]
+    for trial in history.trials:
+        if trial.status in ("running", "stale") or (trial.status == "failed" and "vanished" not in trial.message):
+            found.append(f"trial {trial.id} is {trial.status}: {trial.message}")
+        steps = [point.step for point in trial.curve]
+        if steps != [float(step) for step in range(1, len(steps) + 1)]:
+            found.append(f"trial {trial.id} has the steps {steps}")
+        if any(point.loss != trial.params["x"] / point.step for point in trial.curve):
+            found.append(f"trial {trial.id} has values that were never reported")
+    if history.spent != sum(trial.budget for trial in history.trials):
+        found.append(f"spent is {history.spent}")
+    found += [f"decision {item.decision}: {item.difference}" for item in replay(events) if not item.same]
+    return found
+
+
+def _order(events: Sequence[Event], total: int) -> list[str]:
+    """Decisions, trials and attempts are numbered without gaps, and there are as many trials as the study's total says."""
+    found = []
+    decisions = [event.decision for event in events if isinstance(event, Noted)]
+    if decisions != list(range(len(decisions))):
+        found.append("decisions are not numbered in order")
+    added = [event for event in events if isinstance(event, TrialAdded)]
+    if [event.trial for event in added] != list(range(total)):
+        found.append(f"{len(added)} trials were added, {total} were asked for")
+    if len({json.dumps(event.config) for event in added}) != len(added):
+        found.append("a configuration was tried twice")
+    attempts: dict[int, int] = {}
+    for event in events:
+        if isinstance(event, BudgetGranted):
+            if event.attempt != attempts.get(event.trial, 0) + 1:
+                found.append(f"trial {event.trial} went from attempt {attempts.get(event.trial, 0)} to {event.attempt}")
+            attempts[event.trial] = event.attempt
+    return found
+
+
+def _show(name: str, fire: Fire) -> bool:
+    began = wall_clock()
+    with tempfile.TemporaryDirectory(prefix="scrimp-fire-") as folder:
+        url = fire.url.replace("{folder}", folder)
+        history, found = torture(Fire(url, fire.kills, fire.seed, fire.server, fire.pause), Path(folder))
+    taken_over = sum(trial.attempt > 1 for trial in history.trials)
+    print(
+        f"{name}: {fire.kills} strikes in {wall_clock() - began:.0f} s, {len(history.trials)} trials, "
+        f"{history.spent:g} reports, {taken_over} trials with more than one attempt, {len(found)} defects"
+    )
+    for defect in found:
+        print(f"  {defect}")
+    return not found
+
+
+def main() -> None:
+    """Strike at SQLite, then at PostgreSQL; exit code 1 when the log of either is wrong."""
+    parser = argparse.ArgumentParser(description="Kill workers, tuners and the server of a study at random.")
+    parser.add_argument("--kills", type=int, default=200, help="strikes in all, half of them on each storage")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    half = options.kills // 2
+    good = _show("SQLite", Fire("sqlite:///{folder}/fire.db", options.kills - half, options.seed))
+    if available():
+        with PrivateServer() as server:
+            good &= _show("PostgreSQL", Fire(server.url("fire"), half, options.seed, server))
+    else:
+        print("PostgreSQL: no server is installed here (initdb, pg_ctl)")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

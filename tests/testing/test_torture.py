@@ -1,0 +1,57 @@
+"""Studies under fire, in the small; `make torture` is the same in the large. And: the judge finds what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+import scrimp
+from scrimp.history.events import BudgetGranted, Event, Reported
+from scrimp.history.history import History
+from scrimp.testing.postgres_server import PrivateServer, available
+from scrimp.testing.torture import Fire, defects, torture
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1))
+
+
+def test_killed_workers_and_tuners_over_sqlite(tmp_path: Path) -> None:
+    history, found = torture(Fire(f"sqlite:///{tmp_path}/fire.db", kills=6, seed=1), tmp_path)
+    assert found == [] and len(history.trials) >= 8
+
+
+def test_killed_workers_tuners_and_server_over_postgres(tmp_path: Path) -> None:
+    if not available():
+        pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
+    with PrivateServer() as server:
+        history, found = torture(Fire(server.url("fire"), kills=6, seed=4, server=server), tmp_path)
+    assert found == [] and len(history.trials) >= 8
+
+
+@pytest.fixture
+def history() -> History:
+    study = scrimp.create_study("s", SPACE, method="random", storage="memory://", seed=0)
+    study.optimize(lambda trial: trial.params["x"], n_trials=3)
+    return study.history
+
+
+def test_a_good_log_has_no_defects(history: History) -> None:
+    reports = [(trial.id, 1, 1.0, trial.value) for trial in history.trials]
+    assert defects(history, reports, 3) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda log: log[:-1], "is running"),
+        (lambda log: [*log, log[-1]], "is there 2 times"),
+        (lambda log: [*log, BudgetGranted(trial=0, budget=1.0, attempt=3)], "went from attempt 1 to 3"),
+        (lambda log: [*log[:-1], Reported(trial=2, step=1.0, metrics={"value": 0.5})], "never reported"),
+    ],
+)
+def test_the_judge_finds(history: History, wrong: object, words: str) -> None:
+    log: list[Event] = wrong(list(history.events))  # type: ignore[operator]
+    assert any(words in defect for defect in defects(History.of(log), [], 3))
+
+
+def test_the_judge_finds_lost_reports_and_wrong_totals(history: History) -> None:
+    assert any("lost" in defect for defect in defects(history, [(0, 1, 2.0, 0.5)], 3))
+    assert any("4 were asked for" in defect for defect in defects(history, [], 4))
