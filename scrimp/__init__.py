@@ -5,24 +5,27 @@
     space = scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True), layers=scrimp.Int(1, 8))
     result = scrimp.minimize(lambda params: train(**params), space, n_trials=50, seed=0)
 
-Importing it loads NumPy and nothing heavier; models, plots and servers are loaded where they are used.
+Names are loaded when they are first used, so that a command which needs none of them starts at once; models, plots and servers
+are loaded where they are used.
 """
 
 import importlib
-from typing import Any
+import typing
 
 from scrimp import errors
-from scrimp.executors.command_line import Command
-from scrimp.executors.run_context import RunContext
-from scrimp.history.problem import AtLeast, AtMost, Budget
-from scrimp.history.trial import Trial
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
-from scrimp.space.space import Pool, Space
-from scrimp.tuning.catalog import Method
-from scrimp.tuning.minimize import Result, maximize, minimize
-from scrimp.tuning.stopping import NoImprovement, Seconds, TargetReached, Trials
-from scrimp.tuning.studies import create_study, delete_study, load_study, studies
-from scrimp.tuning.study import Study
+
+if typing.TYPE_CHECKING:
+    from scrimp.executors.command_line import Command
+    from scrimp.executors.run_context import RunContext
+    from scrimp.history.problem import AtLeast, AtMost, Budget
+    from scrimp.history.trial import Trial
+    from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+    from scrimp.space.space import Pool, Space
+    from scrimp.tuning.catalog import Method
+    from scrimp.tuning.minimize import Result, maximize, minimize
+    from scrimp.tuning.stopping import NoImprovement, Seconds, TargetReached, Trials
+    from scrimp.tuning.studies import create_study, delete_study, load_study, studies
+    from scrimp.tuning.study import Study
 
 __all__ = [
     "AtLeast",
@@ -54,9 +57,48 @@ __all__ = [
     "studies",
 ]
 
+_HOMES = {
+    "Command": "scrimp.executors.command_line",
+    "RunContext": "scrimp.executors.run_context",
+    "AtLeast": "scrimp.history.problem",
+    "AtMost": "scrimp.history.problem",
+    "Budget": "scrimp.history.problem",
+    "Trial": "scrimp.history.trial",
+    "Categorical": "scrimp.space.parameter",
+    "Constant": "scrimp.space.parameter",
+    "Float": "scrimp.space.parameter",
+    "Int": "scrimp.space.parameter",
+    "Ordinal": "scrimp.space.parameter",
+    "Pool": "scrimp.space.space",
+    "Space": "scrimp.space.space",
+    "Method": "scrimp.tuning.catalog",
+    "Result": "scrimp.tuning.minimize",
+    "maximize": "scrimp.tuning.minimize",
+    "minimize": "scrimp.tuning.minimize",
+    "NoImprovement": "scrimp.tuning.stopping",
+    "Seconds": "scrimp.tuning.stopping",
+    "TargetReached": "scrimp.tuning.stopping",
+    "Trials": "scrimp.tuning.stopping",
+    "create_study": "scrimp.tuning.studies",
+    "delete_study": "scrimp.tuning.studies",
+    "load_study": "scrimp.tuning.studies",
+    "studies": "scrimp.tuning.studies",
+    "Study": "scrimp.tuning.study",
+}
+"""Where each name lives."""
 
-def __getattr__(name: str) -> Any:
-    """``scrimp.plots`` is loaded when it is first used, since Plotly is heavy."""
+
+def __getattr__(name: str) -> typing.Any:
+    """The public names, and ``scrimp.plots``, when they are first used."""
     if name == "plots":
         return importlib.import_module("scrimp.plots")
-    raise AttributeError(f"module 'scrimp' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'scrimp' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value  # asked for once
+    return value
+
+
+def __dir__() -> list[str]:
+    """What tab completion shows."""
+    return sorted([*__all__, "plots"])

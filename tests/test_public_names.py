@@ -1,7 +1,9 @@
 """The front door is small and guarded: what ``scrimp`` exports is listed here, sorted, and nowhere else."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import scrimp
 
@@ -53,7 +55,21 @@ def test_nothing_else_is_in_sight() -> None:
         " if not name.startswith('_') and not isinstance(value, types.ModuleType) and name not in scrimp.__all__))"
     )
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert shown.strip() == "['Any']"
+    assert shown.strip() == "[]"
+
+
+def test_every_name_has_a_home_and_a_type() -> None:
+    """What is loaded on first use, what type checkers see, and what is exported are the same names."""
+    tree = ast.parse(Path(scrimp.__file__).read_text())
+    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {alias.name: node.module for node in typed.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == scrimp._HOMES and sorted([*seen, "errors"]) == PUBLIC
+    assert set(PUBLIC) <= set(dir(scrimp))
+
+
+def test_importing_loads_nothing_until_a_name_is_used() -> None:
+    script = "import sys, scrimp; assert 'numpy' not in sys.modules; scrimp.Space; assert 'numpy' in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_plots_are_loaded_when_they_are_used() -> None:
