@@ -17,6 +17,7 @@ __all__ = [
     "StudyArgument",
     "best_command",
     "best_record",
+    "show_best",
     "show_command",
     "show_record",
     "studies_command",
@@ -59,7 +60,7 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     history = loaded.history
     counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
     typer.echo(f"{study}: {record['direction']} {record['metric']} with {record['method']}  ·  {counts or 'no trials'}")
-    _show_best(record)
+    show_best(record)
     if history.freed:
         typer.echo(f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot go on")
     if history.degraded:
@@ -94,7 +95,7 @@ def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     if as_json:
         typer.echo(json.dumps(record))
     else:
-        _show_best({"best": record, "metric": loaded.history.problem.metric})
+        show_best({"best": record, "metric": loaded.history.problem.metric})
 
 
 def show_record(study: Study) -> dict[str, Any]:
@@ -145,7 +146,8 @@ def _study_row(study: Study) -> dict[str, Any]:
     }
 
 
-def _show_best(record: dict[str, Any]) -> None:
+def show_best(record: dict[str, Any]) -> None:
+    """The best trial, for people."""
     best = record["best"]
     if best is None:
         typer.echo("best: none yet")
