@@ -60,7 +60,7 @@ AT_THE_END = 8  # trials that are added in peace: more than can be under way whe
 
 @dataclass(frozen=True)
 class Fire:
-    """``kills`` strikes on a study at ``url``; ``server`` is the database server, when it may be crashed too."""
+    """``kills`` on a study at ``url``, besides polite ends and stops; ``server`` may be killed too, where there is one."""
 
     url: str
     kills: int
@@ -143,21 +143,24 @@ def torture(fire: Fire, folder: Path) -> tuple[History, list[str]]:
 
 def _attack(company: _Company, fire: Fire) -> None:
     chance = random.Random(fire.seed)
-    for _ in range(fire.kills):
+    kills = 0
+    while kills < fire.kills:
         time.sleep(chance.uniform(0.2, 1.8) * fire.pause)
         slot, kind = chance.randrange(4), chance.random()
-        if kind < 0.2 and fire.server is not None:
-            fire.server.stop("immediate")
-            time.sleep(chance.uniform(0, 0.5))
-            fire.server.start()
-        elif kind < 0.3:
+        if kind < 0.1:
             company.strike(slot, signal.SIGTERM)
-        elif kind < 0.35:
+        elif kind < 0.13:
             company.processes[slot].send_signal(signal.SIGSTOP)
             time.sleep(LEASE + 1)
             company.processes[slot].send_signal(signal.SIGCONT)
         else:
-            company.strike(slot, signal.SIGKILL)
+            kills += 1
+            if kind > 0.8 and fire.server is not None:
+                fire.server.stop("immediate")
+                time.sleep(chance.uniform(0, 0.5))
+                fire.server.start()
+            else:
+                company.strike(slot, signal.SIGKILL)
 
 
 def _acknowledged(path: Path) -> list[tuple[int, int, float, float]]:
@@ -215,7 +218,7 @@ def _show(name: str, fire: Fire) -> bool:
         history, found = torture(Fire(url, fire.kills, fire.seed, fire.server, fire.pause), Path(folder))
     taken_over = sum(trial.attempt > 1 for trial in history.trials)
     print(
-        f"{name}: {fire.kills} strikes in {wall_clock() - began:.0f} s, {len(history.trials)} trials, "
+        f"{name}: {fire.kills} kills in {wall_clock() - began:.0f} s, {len(history.trials)} trials, "
         f"{history.spent:g} reports, {taken_over} trials with more than one attempt, {len(found)} defects"
     )
     for defect in found:
@@ -226,7 +229,7 @@ def _show(name: str, fire: Fire) -> bool:
 def main() -> None:
     """Strike at SQLite, then at PostgreSQL; exit code 1 when the log of either is wrong."""
     parser = argparse.ArgumentParser(description="Kill workers, tuners and the server of a study at random.")
-    parser.add_argument("--kills", type=int, default=200, help="strikes in all, half of them on each storage")
+    parser.add_argument("--kills", type=int, default=200, help="kills in all, half of them on each storage")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     half = options.kills // 2
