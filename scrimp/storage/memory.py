@@ -29,6 +29,7 @@ class MemoryStorage(Storage):
 
     def __init__(self) -> None:
         self._studies: dict[str, _MemoryStore] = {}
+        self._kept: dict[str, str] = {}
         self._lock = threading.Lock()
 
     @property
@@ -58,6 +59,12 @@ class MemoryStorage(Storage):
             self._studies.pop(name, None)
         assert isinstance(store, _MemoryStore)
         store.forget()
+
+    def keep(self, key: str, text: str) -> None:
+        self._kept[key] = text
+
+    def kept(self, key: str) -> str | None:
+        return self._kept.get(key)
 
     def close(self) -> None:
         """Nothing to release: the studies live as long as this object."""

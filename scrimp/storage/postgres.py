@@ -124,6 +124,14 @@ class PostgresStorage(Storage):
 
         self._server.run(delete)
 
+    def keep(self, key: str, text: str) -> None:
+        query = "INSERT INTO scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        self._server.run(lambda connection: connection.execute(query, (key, text)))
+
+    def kept(self, key: str) -> str | None:
+        found = _rows(self._server, "SELECT value FROM scrimp_kept WHERE key = %s", key)
+        return str(found[0][0]) if found else None
+
     def close(self) -> None:
         self._server.close()
 

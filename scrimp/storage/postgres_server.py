@@ -53,6 +53,7 @@ STEPS = (
         PRIMARY KEY (study, trial)
     );
     """,
+    "CREATE TABLE scrimp_kept (key text PRIMARY KEY, value text NOT NULL);",
 )
 """The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
 

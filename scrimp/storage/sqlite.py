@@ -67,6 +67,14 @@ class SqliteStorage(Storage):
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM studies WHERE id = ?", (study,))
 
+    def keep(self, key: str, text: str) -> None:
+        with self._file.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (key, text))
+
+    def kept(self, key: str) -> str | None:
+        found = self._file.rows("SELECT value FROM kept WHERE key = ?", key)
+        return found[0][0].decode() if found else None
+
     def close(self) -> None:
         self._file.close()
 

@@ -48,6 +48,7 @@ STEPS = (
         PRIMARY KEY (study, trial)
     ) WITHOUT ROWID;
     """,
+    "CREATE TABLE kept (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
 )
 """The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
 

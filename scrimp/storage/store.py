@@ -106,6 +106,13 @@ class Storage(ABC):
     def delete(self, name: str) -> None:
         """Forget a study with all its events; `StudyError` when there is none."""
 
+    def keep(self, key: str, text: str) -> None:  # noqa: B027 - a store need not remember
+        """Remember what can be worked out again, such as a fit, under ``key``; a store may forget it, or remember nothing."""
+
+    def kept(self, key: str) -> str | None:
+        """What is remembered under ``key``; None for nothing."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Release connections and files; calling it twice is fine."""

@@ -305,6 +305,15 @@ class StorageContract:
         with store.turn():
             assert store.append([report(0)], decision=0) == 2
 
+    def test_what_is_kept_comes_back_or_is_forgotten(self, storage: Storage, store: EventStore) -> None:
+        assert storage.kept("fit:a") is None
+        storage.keep("fit:a", "old")
+        storage.keep("fit:a", '{"noise": [0.1], "ü": "\'; --"}')
+        storage.keep("fit:b", "")
+        assert storage.kept("fit:a") in (None, '{"noise": [0.1], "ü": "\'; --"}')
+        assert storage.kept("fit:b") in (None, "")
+        assert store.read(), "what is kept has nothing to do with studies"
+
     def test_close_twice(self, storage: Storage) -> None:
         storage.close()
         storage.close()

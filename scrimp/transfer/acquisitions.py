@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
 from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage, TermsPullback, model_named
 from scrimp.acquisition.improvement import LogExpectedImprovement, log_expected_improvement_and_derivatives
@@ -80,7 +81,7 @@ class BoundMixture(FantasyAverage):
         if not self.mixture.experts:
             return np.array([np.log(weight) if weight > 0.0 else _NOTHING])
         assert variance is not None
-        return np.asarray(np.log(weight) - np.log(np.maximum(variance, LEAST_VARIANCE)))
+        return np.asarray(np.log(weight) - np.log(np.maximum(variance, LEAST_VARIANCE)))  # of unnormalised precision
 
     def _improvement(self, mean: Array, variance: Array | None, eta: float) -> tuple[Array, Array, Array]:
         """log improvement (m,), and its derivatives by mean and by variance."""
@@ -104,17 +105,18 @@ class BoundMixture(FantasyAverage):
             logs.append(value[:, None])
             shares.append(self._weight(int(one), variance))
             pulls.append((pull_one, by_mean, by_variance, -1.0 / np.maximum(variance, LEAST_VARIANCE)))
-        parts = _parts(logs, shares)
-        top = parts.max(axis=0)
-        share = np.exp(parts - top)
-        share /= share.sum(axis=0)
+        share = _shares(_parts(logs, shares))
+        weight = _shares(_parts([np.zeros((len(x), 1))] * len(shares), shares))
 
         def pull(d_terms: Array) -> Array:
             total = pull_own(d_terms * share[0])
-            for (pull_one, by_mean, by_variance, by_weight), each in zip(pulls, share[1:], strict=True):
-                d = (d_terms * each).sum(axis=1)
-                total = total + pull_one(d * by_mean, d * (by_variance + (by_weight if mixture.experts else 0.0)))
-            return total + (self._pull_own_weight(x, (d_terms * share[0]).sum(axis=1)) if mixture.experts else 0.0)
+            for place, (pull_one, by_mean, by_variance, by_weight) in enumerate(pulls, 1):
+                d = (d_terms * share[place]).sum(axis=1)
+                d_weight = (d_terms * (share[place] - weight[place])).sum(axis=1) if mixture.experts else 0.0
+                total = total + pull_one(d * by_mean, d * by_variance + d_weight * by_weight)
+            if mixture.experts:
+                total = total + self._pull_own_weight(x, (d_terms * (share[0] - weight[0])).sum(axis=1))
+            return total
 
         return _mixed(logs, shares), pull
 
@@ -135,7 +137,11 @@ def _parts(logs: list[Array], shares: list[Array]) -> Array:
 
 
 def _mixed(logs: list[Array], shares: list[Array]) -> Array:
-    """log sum of exponentials over models, (m, F)."""
-    parts = _parts(logs, shares)
-    top = parts.max(axis=0)
-    return np.asarray(top + np.log(np.exp(parts - top).sum(axis=0)))
+    """log of the weighted sum of improvements, (m, F), by weights that sum to 1 at every row."""
+    none = [np.zeros((len(logs[0]), 1))] * len(shares)
+    return np.asarray(logsumexp(_parts(logs, shares), axis=0) - logsumexp(_parts(none, shares), axis=0))
+
+
+def _shares(parts: Array) -> Array:
+    share = np.exp(parts - parts.max(axis=0))
+    return np.asarray(share / share.sum(axis=0))

@@ -3,7 +3,7 @@
 1. *Gate.* A past study counts only if its model predicts it (leave-one-out R^2 above 0.1) and says something about the candidates
    (standard deviation above 0.05). When none is left, this is the plain Gaussian process, exactly.
 2. *Start.* Up to three configurations of the adaptive portfolio.
-3. *Then* every belief of `task_prior.components`, and from four evaluations on the Gaussian process fitted to this study alone,
+3. *Then* every belief of `task_prior.beliefs`, and from four evaluations on the Gaussian process fitted to this study alone,
    are averaged by their evidence, and the expected improvement of the mixture is maximised. The cold one's evidence is lowered
    by a quarter of (d + 1) log n, half of a BIC term, for its hyperparameters were chosen to explain the data.
 
@@ -30,11 +30,10 @@ from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
+from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
 from scrimp.transfer.choice import Choice
-from scrimp.transfer.mixture import WeightedImprovement, WeightedModels
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
 from scrimp.transfer.portfolio import (
@@ -46,7 +45,8 @@ from scrimp.transfer.portfolio import (
 )
 from scrimp.transfer.source_models import SourceModels
 from scrimp.transfer.suggester import weight_notes
-from scrimp.transfer.task_prior import Component, TaskBasis, TaskPrior, components, evidences
+from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
+from scrimp.transfer.task_prior import Belief, TaskBasis, beliefs, evidences
 
 __all__ = ["TaskPriorSuggester"]
 
@@ -59,6 +59,7 @@ OCCAM = 0.25
 NEGLIGIBLE = 4.0  # nats below the best
 LEAST_KAPPA = 0.1  # a single past study has no differences to measure the rest by
 EVERYWHERE = 512
+EVIDENCE_ROWS = 150  # observations by which beliefs are weighed
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,10 @@ class TaskPriorSuggester(Suggester):
         models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
         target = models.fitted["loss"]
         assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
-        mixture, cold = believed(learned.basis, target.inner, target.steps)
+        posterior, cold = believed(learned.basis, target.inner, target.steps)
         incumbent = "mean" if history.problem.noisy else "observed"
-        fitted = {**models.fitted, "loss": mixture}
-        choice = Choice(WeightedImprovement(), fitted, models, training, encoding, self.fantasies, incumbent)
+        fitted = {**models.fitted, "loss": posterior}
+        choice = Choice(TaskImprovement(), fitted, models, training, encoding, self.fantasies, incumbent)
         configs, notes = choice.best(count, history.problem.seed, rng)
         return Suggestion(tuple(configs), {**models.notes, **notes, "weights": learned.weights(target.data, cold)})
 
@@ -177,7 +178,8 @@ def learn(past: Past, encoding: Encoding, seed: int) -> Learned | None:
     count = len(sources)
     differences = means - means.mean(axis=1, keepdims=True)
     kappa = float((differences**2).sum(axis=1).mean()) / max(count - 1, 1)
-    basis = TaskBasis(sources, _shared_kernel(sources, encoding), max(kappa, LEAST_KAPPA))
+    kernel = _shared_kernel(sources, encoding)
+    basis = TaskBasis(sources, kernel, kernel, max(kappa, LEAST_KAPPA))
     rows = candidate_rows(encoding.domain, tuple(model.past for model in sources.models))
     predicted = sources.means(rows)
     losses = np.stack([model.losses(predicted[:, place]) for place, model in enumerate(sources.models)], axis=1)
@@ -201,38 +203,29 @@ def _shared_kernel(sources: SourceModels, encoding: Encoding) -> Matern52:
     return Matern52(encoding.columns).with_values(scales)
 
 
-def believed(basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]) -> tuple[WeightedModels, float]:
-    """The mixture of all beliefs given the data of ``cold``, the model of this study alone, and the probability of that one."""
-    data, grid = cold.data, list(components())
-    x, y = data.x, np.asarray(data.y)
-    differences, averages, rest = basis.blocks(x, x)
-    covariances = [_covariance(component, differences, averages, rest, basis.kappa) for component in grid]
+def believed(basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]) -> tuple[TaskPosterior, float]:
+    """All beliefs given the data of ``cold``, the model of this study alone, and the probability of that one."""
+    data, grid = cold.data, list(beliefs(basis.kappa))
     log_prior = [math.log((1.0 - COLD_PRIOR) / len(grid))] * len(grid)
-    kernels: list[Kernel] = [basis.rest] * len(grid)
-    if len(y) >= COLD_FROM:
-        kernel, ratio = _unit_kernel(cold)
-        grid.append(Component(0, 0.0, ratio))
-        kernels.append(kernel)
-        covariances.append(kernel(x, x) + ratio * np.eye(len(y)))
-        log_prior.append(math.log(COLD_PRIOR) - OCCAM * (x.shape[1] + 1) * math.log(len(y)))
+    kernel, noise = _unit_kernel(cold)
+    basis = replace(basis, own=kernel)
+    alone = Belief(0.0, (0.0, 0.0, 0.0, 1.0), noise)
+    if len(data) >= COLD_FROM:
+        grid.append(alone)
+        log_prior.append(math.log(COLD_PRIOR) - OCCAM * (data.x.shape[1] + 1) * math.log(len(data)))
+    rows = np.linspace(0, len(data) - 1, min(len(data), EVIDENCE_ROWS)).astype(int)
+    x, y = data.x[rows], np.asarray(data.y)[rows]
+    blocks, _ = basis.blocks(x, x)
     average, _ = basis.directions(x)
     size = math.sqrt(max(float(basis.sources.means(x).var(axis=0).mean()), 1e-3))
-    log_evidence, scales = evidences(np.stack(covariances), [part.gain for part in grid], y, average, size)
+    covariances = np.stack([belief.covariance(blocks) for belief in grid])
+    log_evidence, scales = evidences(covariances, [belief.gain for belief in grid], y, average, size)
     total = log_evidence + np.array(log_prior)
     kept = np.flatnonzero(total > total.max() - NEGLIGIBLE)
     weights = np.exp(total[kept] - total.max())
     weights /= weights.sum()
-    models = tuple(_posterior(basis, grid[k], kernels[k], float(scales[k]), data) for k in kept)
-    own = float(weights[[grid[k] is grid[-1] and len(y) >= COLD_FROM for k in kept]].sum())
-    return WeightedModels(models, weights, steps), own
-
-
-def _covariance(component: Component, differences: Array, averages: Array, rest: Array, kappa: float) -> Array:
-    """Of the targets in units of the scale, with noise and without the flat offset."""
-    unit = kappa if component.gain else 1.0
-    past = differences if component.gain else differences + averages
-    noise = component.noise * unit * np.eye(len(rest))
-    return component.share * past + (1.0 - component.share) * unit * rest + noise
+    own = float(weights[[grid[place] is alone for place in kept]].sum())
+    return TaskPosterior(basis, [grid[place] for place in kept], scales[kept], weights, data, steps), own
 
 
 def _unit_kernel(cold: FittedGP) -> tuple[Kernel, float]:
@@ -240,9 +233,3 @@ def _unit_kernel(cold: FittedGP) -> tuple[Kernel, float]:
     prior = cold.prior
     assert isinstance(prior, MeanAndKernel) and isinstance(prior.kernel, Scaled)
     return prior.kernel.inner, cold.noise / prior.kernel.factor
-
-
-def _posterior(basis: TaskBasis, component: Component, kernel: Kernel, scale: float, data: Data) -> FittedGP:
-    unit = basis.kappa if component.gain else 1.0
-    prior = TaskPrior(basis, component, kernel, scale)
-    return fitted_gp(prior, component.noise * unit / scale**2, data, {})

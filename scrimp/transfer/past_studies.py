@@ -189,14 +189,14 @@ def _conditioned(x: Array, encoding: Encoding, columns: tuple[int, ...]) -> tupl
 
 def _notes(history: History, encoding: Encoding, columns: tuple[int, ...], lost: int) -> tuple[str, ...]:
     """What could not be aligned, in words."""
-    name, space, here = history.created.name, history.problem.space, encoding.space
+    space, here = history.problem.space, encoding.space
     notes = []
     lacking = [other for column, other in enumerate(here.searched) if column not in columns]
     if lacking:
-        notes.append(f"past study {name!r} says nothing about {', '.join(map(repr, lacking))}")
+        notes.append(f"nothing is known of {', '.join(map(repr, lacking))}")
     extra = [other for other in space.searched if other not in here]
     if extra:
-        notes.append(f"past study {name!r} also varied {', '.join(map(repr, extra))}, which counts as noise here")
+        notes.append(f"what was varied in {', '.join(map(repr, extra))} counts as noise")
     if lost:
-        notes.append(f"{lost} trials of past study {name!r} have no place in this space and are left out")
+        notes.append("trials that have no place in this space are left out")
     return tuple(notes)

@@ -5,8 +5,8 @@ With mu_i the means of M past models, m(x) their average and A_i(x) = (mu_i(x) -
     c y(x) = a + g m(x) + h(x) + noise,      h ~ GP(0, rho sum_i A_i A_i' + (1 - rho) kappa k)
 
 The offset a is flat, the scale c > 0 is found in closed form, kappa is the mean variance of the first part, and k is a Matern
-kernel with the length-scales that past studies share. Which g (0 or 1), rho and noise: nobody knows, so `components` lists a
-grid of them, and `evidences` says how probable each is after n evaluations. With g = 0 the average joins the covariance, where
+kernel with the length-scales that past studies share. Which g (0 or 1), rho and noise: nobody knows, so `beliefs` lists a grid
+of them, and `evidences` says how probable each is after n evaluations. With g = 0 the average joins the covariance, where
 its sign does not matter: even a past that is upside down tells which configurations belong together.
 
 The closed form: with Sigma = covariance + noise, P = Sigma^-1 - Sigma^-1 1 1' Sigma^-1 / (1' Sigma^-1 1), yy = y'Py, ym = g y'Pm,
@@ -17,64 +17,87 @@ mm = g m'Pm, a density of c with k0 = 1 observation of size s0, and q = yy + k0 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from scrimp.gp.kernel import Kernel
-from scrimp.gp.priors import Parameter
-from scrimp.gp.process import Prior
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.source_models import MeansPullback, SourceModels
 
-__all__ = ["Component", "TaskBasis", "TaskPrior", "components", "evidences"]
-
-FLAT = 1e3
-"""The variance of the offset: as good as flat where targets have size one."""
+__all__ = ["Belief", "Blocks", "TaskBasis", "beliefs", "evidences"]
 
 SHARES = (0.0, 0.5, 0.8, 0.95)
 NOISES = (0.003, 0.03, 0.2)
 
 
 @dataclass(frozen=True)
-class Component:
-    """One belief about the task at hand: whether the past average is its mean, the share of past differences, the noise."""
+class Belief:
+    """One belief about the task at hand, as a sum of four covariances (see `TaskBasis.blocks`) and a mean.
 
-    gain: int
-    share: float
+    ``parts``: what the differences, the average, the rest and the model at hand's own kernel are multiplied by.
+    """
+
+    gain: float
+    parts: tuple[float, float, float, float]
     noise: float
 
+    def covariance(self, blocks: Array) -> Array:
+        """Of n targets in units of the scale, noise included, from blocks (4, n, n)."""
+        return np.asarray(np.tensordot(np.array(self.parts), blocks, 1) + self.noise * np.eye(blocks.shape[1]))
 
-def components() -> tuple[Component, ...]:
-    """The grid of beliefs."""
-    return tuple(Component(gain, share, noise) for gain in (0, 1) for share in SHARES for noise in NOISES)
+
+def beliefs(kappa: float) -> tuple[Belief, ...]:
+    """The grid: with the past average as mean or among the covariances, four shares of past differences, three noises."""
+    found = []
+    for share in SHARES:
+        for noise in NOISES:
+            found.append(Belief(0.0, (share, share, 1.0 - share, 0.0), noise))
+            found.append(Belief(1.0, (share, 0.0, (1.0 - share) * kappa, 0.0), noise * kappa))
+    return tuple(found)
+
+
+Blocks = tuple[Array, Array]
+"""Covariances (4, n, m) between two sets of inputs, and variances (4, n) of the first."""
 
 
 @dataclass(frozen=True, eq=False)
 class TaskBasis:
-    """The functions a task is made of: averages and differences of past means, and a kernel ``rest`` of unit variance."""
+    """What a task is made of: averages and differences of past means, a ``rest`` and an ``own`` kernel of unit variance."""
 
     sources: SourceModels
     rest: Kernel
+    own: Kernel
     kappa: float
-    _last: list[tuple[Array, Array, Array, Array, Array]] = field(default_factory=list, repr=False)
 
     def directions(self, x: Array) -> tuple[Array, Array]:
         """m (n,) and A (n, M)."""
         return _directions(self.sources.means(x))
 
-    def directions_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        """m, A, and pull(dm (n,), dA (n, M)) -> d_x (n, d)."""
-        means, back = self.sources.means_and_pullback(x)
-        average, differences = _directions(means)
-        return average, differences, _chained(back, len(self.sources))
+    def blocks(self, x1: Array, x2: Array) -> Blocks:
+        """sum_i A_i(x1) A_i(x2), m(x1) m(x2), rest(x1, x2) and own(x1, x2)."""
+        (m1, a1), (m2, a2) = self.directions(x1), self.directions(x2)
+        ones = np.ones(len(x1))
+        cross = np.stack([a1 @ a2.T, np.outer(m1, m2), self.rest(x1, x2), self.own(x1, x2)])
+        return cross, np.stack([np.einsum("ij,ij->i", a1, a1), m1**2, ones, ones])
 
-    def blocks(self, x1: Array, x2: Array) -> tuple[Array, Array, Array]:
-        """sum_i A_i(x1) A_i(x2), m(x1) m(x2) and k(x1, x2), each (n, m); the last are kept, since all components ask for them."""
-        if not (self._last and self._last[0][0] is x1 and self._last[0][1] is x2):
-            (m1, a1), (m2, a2) = self.directions(x1), self.directions(x2)
-            self._last[:] = [(x1, x2, a1 @ a2.T, np.outer(m1, m2), self.rest(x1, x2))]
-        return self._last[0][2:]
+    def blocks_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Blocks, Callable[[Array, Array, Array], Array]]:
+        """m(x1), the blocks, and pull(dm (n,), d_cross (4, n, m), d_variance (4, n)) -> gradient of x1 (n, d)."""
+        means, back = self.sources.means_and_pullback(x1)
+        (m1, a1), (m2, a2) = _directions(means), self.directions(x2)
+        rest, pull_rest = self.rest.cross_and_pullback(x1, x2)
+        own, pull_own = self.own.cross_and_pullback(x1, x2)
+        ones = np.ones(len(x1))
+        cross = np.stack([a1 @ a2.T, np.outer(m1, m2), rest, own])
+        variance = np.stack([np.einsum("ij,ij->i", a1, a1), m1**2, ones, ones])
+        chained = _chained(back, len(self.sources))
+
+        def pull(dm: Array, d_cross: Array, d_variance: Array) -> Array:
+            d_differences = d_cross[0] @ a2 + 2.0 * d_variance[0][:, None] * a1
+            d_average = dm + d_cross[1] @ m2 + 2.0 * d_variance[1] * m1
+            return chained(d_average, d_differences) + pull_rest(d_cross[2]) + pull_own(d_cross[3])
+
+        return m1, (cross, variance), pull
 
 
 def _directions(means: Array) -> tuple[Array, Array]:
@@ -83,6 +106,8 @@ def _directions(means: Array) -> tuple[Array, Array]:
 
 
 def _chained(back: MeansPullback, count: int) -> Callable[[Array, Array], Array]:
+    """From gradients of m (n,) and A (n, M) to those of x."""
+
     def pull(d_average: Array, d_differences: Array) -> Array:
         d_means = d_differences / np.sqrt(count)
         return back(d_means + ((d_average - d_means.sum(axis=1)) / count)[:, None])
@@ -90,91 +115,8 @@ def _chained(back: MeansPullback, count: int) -> Callable[[Array, Array], Array]
     return pull
 
 
-@dataclass(frozen=True, eq=False)
-class TaskPrior(Prior):
-    """A component with its scale c, in units of y: mean g m / c, covariance as above with the offset, divided by c^2.
-
-    A component with share 0 and gain 0 knows nothing of the past but, through ``kernel``, its length-scales.
-    """
-
-    basis: TaskBasis
-    component: Component
-    kernel: Kernel
-    scale: float
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return ()
-
-    @property
-    def values(self) -> Array:
-        return np.zeros(0)
-
-    def with_values(self, values: Array) -> "TaskPrior":
-        del values
-        return self
-
-    @property
-    def _rest(self) -> float:
-        return (1.0 - self.component.share) * (self.basis.kappa if self.component.gain else 1.0)
-
-    def mean(self, x: Array) -> Array:
-        if not self.component.gain:
-            return np.zeros(len(x))
-        return self.basis.directions(x)[0] / self.scale
-
-    def covariance(self, x1: Array, x2: Array) -> Array:
-        if self.kernel is not self.basis.rest:  # the model at hand alone
-            return np.asarray((self._rest * self.kernel(x1, x2) + FLAT) / self.scale**2)
-        differences, averages, rest = self.basis.blocks(x1, x2)
-        total = self._rest * rest + FLAT
-        if self.component.share:
-            total += self.component.share * (differences if self.component.gain else differences + averages)
-        return np.asarray(total / self.scale**2)
-
-    def variance(self, x: Array) -> Array:
-        total = self._rest * self.kernel.diagonal(x) + FLAT
-        if self.component.share:
-            average, differences = self.basis.directions(x)
-            past = np.einsum("ij,ij->i", differences, differences)
-            total = total + self.component.share * (past if self.component.gain else past + average**2)
-        return np.asarray(total / self.scale**2)
-
-    def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        return self.mean(x), self.covariance(x, x), lambda dm, dk: np.zeros(0)
-
-    def cross_and_pullback(
-        self, x1: Array, x2: Array
-    ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
-        square, share, gain = self.scale**2, self.component.share, self.component.gain
-        rest, pull_rest = self.kernel.cross_and_pullback(x1, x2)
-        if not (share or gain):
-            flat = np.full(len(x1), (self._rest + FLAT) / square)
-            cross = (self._rest * rest + FLAT) / square
-            return np.zeros(len(x1)), flat, cross, lambda dm, dv, dc: pull_rest(self._rest / square * dc)
-        average, differences, back = self.basis.directions_and_pullback(x1)
-        other_average, other = self.basis.directions(x2)
-        own = 0.0 if gain else 1.0
-        past = differences @ other.T + own * np.outer(average, other_average)
-        variance = np.einsum("ij,ij->i", differences, differences) + own * average**2
-
-        def pull(dm: Array, dv: Array, dc: Array) -> Array:
-            weight = share / square
-            d_differences = weight * (dc @ other + 2.0 * dv[:, None] * differences)
-            d_average = own * weight * (dc @ other_average + 2.0 * dv * average) + gain / self.scale * dm
-            return back(d_average, d_differences) + pull_rest(self._rest / square * dc)
-
-        mean = gain / self.scale * average
-        return (
-            mean,
-            (self._rest + FLAT + share * variance) / square,
-            (self._rest * rest + FLAT + share * past) / square,
-            pull,
-        )
-
-
-def evidences(covariances: Array, gains: Sequence[int], y: Array, average: Array, size: float) -> tuple[Array, Array]:
-    """log evidence (K,) and scale c (K,) of K components with covariances (K, n, n), noise included.
+def evidences(covariances: Array, gains: Sequence[float], y: Array, average: Array, size: float) -> tuple[Array, Array]:
+    """log evidence (K,) and scale c (K,) of K beliefs with covariances (K, n, n), noise included.
 
     ``y`` (n,) standardised targets, ``average`` m (n,) of past means at the same inputs, ``size`` s0.
     """

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,19 @@ from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
+from scrimp.tuning.learning import attachments, past_reader
 from scrimp.tuning.study import Study
 
-__all__ = ["create_study", "delete_study", "load_study", "present_versions", "storage_at", "studies"]
+__all__ = [
+    "checkpoint_root",
+    "create_study",
+    "delete_study",
+    "load_any",
+    "load_study",
+    "present_versions",
+    "storage_at",
+    "studies",
+]
 
 DEFAULT_URL = "sqlite:///scrimp.db"
 
@@ -48,6 +58,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     metric: str = "value",
     budget: Budget | None = None,
     method: str | Method | Mapping[str, Any] = "auto",
+    learn_from: str | Sequence[str] = (),
     constraints: Mapping[str, Constraint] | None = None,
     cost: str | None = None,
     features: Mapping[str, float] | None = None,
@@ -58,7 +69,9 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 ) -> Study:
     """A new study, or with ``load_if_exists`` the one of that name, whose space may have grown.
 
-    ``noisy`` says that repeating a configuration gives another value: only then may a configuration be tried twice.
+    ``learn_from``: names of past studies in the same storage, or "all" of those that share enough parameters; ``features``
+    describe the task, for methods that compare tasks by them. ``noisy`` says that repeating a configuration gives another
+    value: only then may a configuration be tried twice.
     """
     if not isinstance(space, Space):
         raise StudyError(
@@ -76,7 +89,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         seed=secrets.randbelow(2**31) if seed is None else seed,
         noisy=noisy,
     )
-    chosen, reason = choose(problem, parse_method(method))
+    chosen, reason = choose(problem, parse_method(method), bool(learn_from))
     build_policy(problem, chosen)  # refuse bad settings before anything is stored
     if load_if_exists and name in place.names():
         study = load_study(name, storage=place)
@@ -86,20 +99,29 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     created = StudyCreated(
         name=name, problem=problem.to_json(), method=record, versions=present_versions(), time=wall_clock()
     )
-    return Study(place.create(name, [created]), _checkpoint_root(place, name))
+    sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
+    return Study(place.create(name, [created, *sources]), checkpoint_root(place, name), past_reader(place))
 
 
 def load_study(name: str, *, storage: str | Storage | None = None) -> Study:
     """The study of that name."""
+    study = load_any(name, storage=storage)
+    if study.history.created.kind == "selection":
+        raise StudyError(f"{name!r} is a selection of checkpoints, not a study; open it with scrimp.load_selection")
+    return study
+
+
+def load_any(name: str, *, storage: str | Storage | None = None) -> Study:
+    """The study or selection of that name, to read its history."""
     place = storage_at(storage)
-    return Study(place.open(name), _checkpoint_root(place, name))
+    return Study(place.open(name), checkpoint_root(place, name), past_reader(place))
 
 
 def delete_study(name: str, *, storage: str | Storage | None = None) -> None:
     """Forget a study, its events and its checkpoints."""
     place = storage_at(storage)
     place.delete(name)
-    shutil.rmtree(_checkpoint_root(place, name)(), ignore_errors=True)
+    shutil.rmtree(checkpoint_root(place, name)(), ignore_errors=True)
 
 
 def studies(storage: str | Storage | None = None) -> list[str]:
@@ -132,7 +154,7 @@ def _adopt(study: Study, problem: Problem, seed: int | None) -> None:
         study._ledger.append([StudyChanged(problem=grown, time=wall_clock())])
 
 
-def _checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:
+def checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:
     """Where checkpoints of a study go; made when first needed.
 
     In the folder SCRIMP_CHECKPOINTS names; else beside a storage that is a file or folder; else in ``scrimp-checkpoints`` here,
