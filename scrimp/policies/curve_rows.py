@@ -18,13 +18,19 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from scrimp.history.events import Ended, Event, Reported, StudyChanged
+from scrimp.history.events import Ended, Event, Reported, StudyChanged, TrialAdded
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Observation, Trial
 from scrimp.schedulers.rungs import Levels
 
-__all__ = ["CurveTable", "RowList", "doubling_levels"]
+__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "doubling_levels"]
+
+Waiting = tuple[int, float, float]
+"""A paused trial, what it has used, and where its next slice ends."""
+
+SCOUT = "scout"
+"""The tag of trials that were drawn at random, not chosen by a model."""
 
 NEARLY_FULL = 0.85
 """A level beyond this share of the full budget is replaced by the full budget."""
@@ -58,6 +64,7 @@ class RowList:
         self.last: dict[int, float] = {}  # the step of the newest row of each trial
         self.lowest: dict[int, float] = {}
         self.dead: set[int] = set()
+        self.scouts: set[int] = set()
         self.waiting: dict[
             int, tuple[float, float]
         ] = {}  # paused trials: what they have used, where their next slice ends
@@ -73,7 +80,7 @@ class RowList:
             return
         if not self.problem.constraints or _holds(self.problem, point):
             self.lowest[trial.id] = min(point.loss, self.lowest.get(trial.id, math.inf))
-        if self._reached(point.step) > self._reached(self.last.get(trial.id, -1.0)):
+        if self.reached(point.step) > self.reached(self.last.get(trial.id, -1.0)):
             self._append(trial.id, point.step, self.lowest.get(trial.id, math.inf))
 
     def ended(self, trial: Trial) -> None:
@@ -89,7 +96,7 @@ class RowList:
         if trial.id not in self.dead:
             self.dead.add(trial.id)
             finite = max((point.step for point in trial.curve if point.loss is not None), default=0.0)
-            step = self.levels[min(self._reached(finite), len(self.levels) - 1)]
+            step = self.levels[min(self.reached(finite), len(self.levels) - 1)]
             if step > self.last.get(trial.id, -1.0):
                 self._append(trial.id, step, math.inf)
 
@@ -99,7 +106,7 @@ class RowList:
         self.workers = max(self.workers, len(self.running))
         self.waiting.pop(trial.id, None)
         if trial.status == "paused" and trial.id in self.last and trial.id not in self.dead:
-            reached = self._reached(max(trial.budget, trial.granted))
+            reached = self.reached(max(trial.budget, trial.granted))
             if reached < len(self.levels):
                 self.waiting[trial.id] = trial.budget, self.levels[reached]
 
@@ -109,7 +116,7 @@ class RowList:
         self.step.append(step)
         self.loss.append(loss)
 
-    def _reached(self, step: float) -> int:
+    def reached(self, step: float) -> int:
         """How many levels lie at or below ``step``."""
         return bisect_right(self.levels, step * (1.0 + 1e-9))
 
@@ -132,6 +139,8 @@ class CurveTable(Fold[RowList]):
         if isinstance(event, StudyChanged) and event.problem is not None:
             state.problem = Problem.from_json(event.problem)
             state.levels = doubling_levels(state.problem.budget)
+        if isinstance(event, TrialAdded) and event.tag.get(SCOUT):
+            state.scouts.add(event.trial)
         if trial is None or before is None or trial is before:
             return
         if isinstance(event, Reported):

@@ -8,6 +8,7 @@
    threshold T are drawn at random for each decision, and the candidate wins that is most likely to be below T after h further
    steps (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for Hyperparameter Optimization, 2024).
 4. Running slices count as if they had come out as predicted.
+5. Where many trials share the best value, some decisions are left to random scouts (`scrimp.policies.scouting`).
 
     create_study(..., budget=Budget("epoch", 1, 81), method="freeze-thaw")
 """
@@ -22,10 +23,11 @@ from numpy.typing import NDArray
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.history import History
-from scrimp.policies.curve_rows import CurveTable, RowList
+from scrimp.policies.curve_rows import SCOUT, CurveTable, RowList, Waiting
 from scrimp.policies.freeze_thaw_model import NOTE, Belief, believe
 from scrimp.policies.freeze_thaw_outlook import Outlook
 from scrimp.policies.policy import Decision, Policy, Resume, Start
+from scrimp.policies.scouting import promotion, scouting_probability
 from scrimp.schedulers.ending import wait_or_finish
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.first_design import first_configs
@@ -36,9 +38,6 @@ __all__ = ["FreezeThaw"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
-Waiting = tuple[int, float, float]
-"""A paused trial, what it has used, and where its next slice ends."""
-
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -89,11 +88,12 @@ class FreezeThaw(Policy):
         if outlook.add and (len(history.trials) < self.initial or not usable):
             first = first_configs(history, 1, 1, rng)
             if first:
-                return Decision(Start(first[0], rows.levels[0], reason="first design"))
+                return Decision(Start(first[0], rows.levels[0], {SCOUT: True}, reason="first design"))
         try:
             return self._modelled(history, rows, outlook, waiting, rng)
         except NumericalError as error:
-            return _without_model(history, rows, waiting, outlook, (rng, str(error)))
+            notes = {"degraded": f"the curve model failed ({error}); successive halving instead"}
+            return _scouted(history, rows, waiting, outlook.add, rng, notes)
 
     def _modelled(
         self, history: History, rows: RowList, outlook: Outlook, waiting: list[Waiting], rng: np.random.Generator
@@ -102,6 +102,10 @@ class FreezeThaw(Policy):
             return Decision(wait_or_finish(history, "every configuration was tried, and nothing finite was reported"))
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
         belief = believe(history, rows, encoding_of(history.problem.space), running, rng)
+        crowd = scouting_probability(np.array(list(rows.lowest.values())), belief.target.cap - belief.target.low)
+        if rng.random() < crowd:
+            notes = {"phase": "scout", "probability": crowd, **_noted(history, belief)}
+            return _scouted(history, rows, waiting, outlook.add, rng, notes)
         trials = np.array([trial for trial, _, _ in waiting], dtype=np.intp)
         known = np.isin(trials, belief.curves.trial[belief.order])
         slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2)[known]
@@ -175,9 +179,7 @@ def _best(history: History, rows: RowList, belief: Belief, candidates: Candidate
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
     shown = [_told(belief, candidates, scores, int(place)) for place in order]
-    notes: dict[str, Any] = {**scores.reasons, "believed": shown[0], "competitors": shown[1:]}
-    if belief.record != history.note(NOTE):
-        notes[NOTE] = dict(belief.record)
+    notes = {**scores.reasons, "believed": shown[0], "competitors": shown[1:], **_noted(history, belief)}
     place, count, phase = int(order[0]), len(candidates.trials), scores.reasons["phase"]
     if place < count:
         return Decision(Resume(int(candidates.trials[place]), float(candidates.slices[place]), phase), notes)
@@ -197,23 +199,27 @@ def _told(belief: Belief, candidates: Candidates, scores: Scores, place: int) ->
     return {"config": belief.newcomers.config(int(candidates.new[place - count])), **told}
 
 
-def _without_model(
-    history: History, rows: RowList, waiting: list[Waiting], outlook: Outlook, why: tuple[np.random.Generator, str]
+def _noted(history: History, belief: Belief) -> dict[str, Any]:
+    """What the next decision needs to know of this one's model."""
+    return {} if belief.record == history.note(NOTE) else {NOTE: dict(belief.record)}
+
+
+def _scouted(  # the parts of a decision without a model
+    history: History,
+    rows: RowList,
+    waiting: list[Waiting],
+    add: bool,
+    rng: np.random.Generator,
+    notes: dict[str, Any],
 ) -> Decision:
-    """Successive halving over the same levels: the best of the highest level whose better half has somebody waiting."""
-    rng, error = why
-    notes = {"degraded": f"the curve model failed ({error}); successive halving instead"}
-    by_level: dict[float, list[tuple[float, int]]] = {}
-    for trial, _, level in waiting:
-        loss = history.trials[trial].loss
-        by_level.setdefault(level, []).append((math.inf if loss is None else loss, trial))
-    for level in sorted(by_level, reverse=True):
-        place = rows.levels.index(level) - 1
-        there = sorted(loss for loss, step in zip(rows.loss, rows.step, strict=True) if step >= rows.levels[place])
-        loss, trial = min(by_level[level])
-        if not outlook.add or loss <= there[(len(there) - 1) // 2]:
-            return Decision(Resume(trial, level, "in the better half"), notes)
-    fresh = draw_fresh(history.derive(KNOWN), 1, rng) if outlook.add else []
+    """The next step of successive halving: among scouts, or among all where the model failed or nothing may be added."""
+    scouts = None if "degraded" in notes or not add else rows.scouts
+    best = promotion(rows, waiting, scouts)
+    fresh = draw_fresh(history.derive(KNOWN), 1, rng) if add and best is None else []
     if fresh:
-        return Decision(Start(fresh[0], rows.levels[0], reason="nobody waits in the better half"), notes)
-    return Decision(wait_or_finish(history, "every configuration of the space was tried"), notes)
+        return Decision(Start(fresh[0], rows.levels[0], {SCOUT: True}, reason="a random scout"), notes)
+    if best is None and waiting:
+        best = min(waiting, key=lambda slice_: (rows.lowest.get(slice_[0], math.inf), slice_[0]))
+    if best is None:
+        return Decision(wait_or_finish(history, "every configuration of the space was tried"), notes)
+    return Decision(Resume(best[0], best[2], "in the better half of its level"), notes)

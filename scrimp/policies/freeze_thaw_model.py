@@ -94,9 +94,14 @@ class StudyCurves:
         """Which column each feature belongs to."""
         return np.asarray(self.map.owner, dtype=np.intp)
 
+    def target(self, order: Places) -> CurveTarget:
+        """The transform for these rows."""
+        _, first = np.unique(self.trial[: int(order.max()) + 1], return_index=True)
+        return CurveTarget.learn(self.loss[order], self.loss[first])
+
     def targets(self, order: Places) -> Array:
         """Transformed losses of these rows."""
-        return CurveTarget.learn(self.loss[order]).forward(self.loss[order])
+        return self.target(order).forward(self.loss[order])
 
     def trimmed(self, count: int) -> Places:
         """Which of the first ``count`` rows a fit keeps: beyond `FULL` of the worst trials only the last row, then none."""
@@ -194,7 +199,7 @@ def believe(
     kept = history.derive(_Cache())
     factor, order = _sync(kept, record, curves)
     newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
-    target = CurveTarget.learn(curves.loss[order])
+    target = curves.target(order)
     z = target.forward(curves.loss[order])
     whitened = factor.whiten(z - factor.parameters.mean)
     who = np.array([trial for trial, _ in pending if curves.usable[trial]], dtype=np.intp)

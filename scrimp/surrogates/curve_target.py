@@ -1,6 +1,6 @@
 """Losses along learning curves as targets of a Gaussian process: clipped above, stretched near the best, standardised.
 
-With lo the lowest loss, q its 0.7 quantile and cap = min(max, q + (q - lo)),
+With lo the lowest loss, q the 0.7 quantile and cap = q + (q - lo), at least the median of the curves' first losses,
 
     z = log(min(y, cap) - lo + shift (cap - lo)),      then to mean 0 and standard deviation 1.
 
@@ -35,8 +35,10 @@ class CurveTarget:
     scale: float
 
     @staticmethod
-    def learn(losses: Array) -> "CurveTarget":
-        """From losses (n,), of which at least one is finite.
+    def learn(losses: Array, first: Array | None = None) -> "CurveTarget":
+        """From losses (n,), of which at least one is finite, and the ``first`` loss of each curve.
+
+        The first losses hold the range open where a search has gathered around one value.
 
         >>> target = CurveTarget.learn(np.array([1.0, 2.0, 3.0, np.inf]))
         >>> target.low, target.cap
@@ -45,7 +47,9 @@ class CurveTarget:
         finite = losses[np.isfinite(losses)]
         low = float(finite.min())
         middle = float(np.quantile(finite, QUANTILE))
-        cap = min(float(finite.max()), middle + (middle - low))
+        begun = finite[:0] if first is None else first[np.isfinite(first)]
+        start = float(np.median(begun)) if len(begun) else low
+        cap = min(float(finite.max()), max(middle + (middle - low), start))
         if not cap > low:  # all equal, or half of them equal to the best
             cap = max(float(finite.max()), low + max(abs(low), 1.0) * 1e-9)
         raw = _stretched(losses, low, cap)

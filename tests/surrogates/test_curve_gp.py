@@ -46,7 +46,7 @@ def test_covariance_is_the_formula() -> None:
         assert covariance[i, j] == pytest.approx(expected, abs=1e-12)
 
 
-def test_posterior_density_is_likelihood_times_prior() -> None:
+def test_posterior_density_is_tempered_likelihood_times_prior() -> None:
     rows, z = some_rows()
     values = []
     for seed in range(2):
@@ -55,7 +55,7 @@ def test_posterior_density_is_likelihood_times_prior() -> None:
         covariance = curve_covariance(rows, theta) + p.noise_variance * np.eye(len(z))
         likelihood = multivariate_normal(np.full(len(z), p.mean), covariance).logpdf(z)
         apart = (theta - np.array(prior_mode(3))) / np.array([1, 1, 1, 1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1])
-        values.append(negative_log_posterior(theta, rows, z)[0] + likelihood - 0.5 * apart @ apart)
+        values.append(negative_log_posterior(theta, rows, z)[0] + 0.3 * likelihood - 0.5 * apart @ apart)
     assert values[0] == pytest.approx(values[1], abs=1e-8)  # up to one constant
 
 
@@ -79,7 +79,7 @@ def test_a_fit_improves_and_starts_where_it_is_told() -> None:
     z = 0.2 + np.linalg.cholesky(covariance) @ np.random.default_rng(2).standard_normal(120)
     found = fit_curves(rows, z, steps=60)
     start = np.array(prior_mode(3))
-    assert negative_log_posterior(found, rows, z)[0] < negative_log_posterior(start, rows, z)[0] - 10
+    assert negative_log_posterior(found, rows, z)[0] < negative_log_posterior(start, rows, z)[0] - 3
     assert found[0] < found[1]  # the first column matters more
     again = fit_curves(rows, z, start=found, steps=1)
     np.testing.assert_allclose(again, found, atol=1e-3)

@@ -39,3 +39,14 @@ def test_degenerate_losses_give_finite_targets(losses: list[float]) -> None:
     target = CurveTarget.learn(np.array(losses))
     assert np.isfinite(target.forward(np.array(losses))).all()
     assert np.isfinite(target.backward(np.array([-1.0, 0.0, 1.0]))).all()
+
+
+def test_first_losses_hold_the_range_open() -> None:
+    """A search that gathered on one value would otherwise see nothing but its noise."""
+    plateau = 0.6931 + 1e-4 * np.random.default_rng(0).random(90)
+    losses = np.concatenate([plateau, np.linspace(0.7, 0.8, 10)])
+    assert CurveTarget.learn(losses).cap < 0.694
+    first = np.concatenate([plateau[:8], losses[-10:]])
+    target = CurveTarget.learn(losses, first)
+    assert target.cap == np.median(first)
+    assert CurveTarget.learn(losses, np.array([np.inf])).cap < 0.694

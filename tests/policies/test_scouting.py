@@ -1,0 +1,53 @@
+"""Scouts: when they are sent, and whose turn it is among them."""
+
+import numpy as np
+
+from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.policies.curve_rows import SCOUT, CurveTable, RowList, Waiting
+from scrimp.policies.scouting import promotion, scouting_probability
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+
+
+def rows_of(curves: list[list[float]], scouts: set[int]) -> RowList:
+    """Paused trials with one loss per step."""
+    problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 8))
+    events: list[Event] = [StudyCreated(name="scouts", problem=problem.to_json(), method={})]
+    for trial, losses in enumerate(curves):
+        tag = {SCOUT: True} if trial in scouts else {}
+        events += [TrialAdded(trial=trial, config={"x": 0.5}, tag=tag), BudgetGranted(trial=trial, budget=len(losses))]
+        events += [Reported(trial=trial, step=k + 1, metrics={"loss": loss}) for k, loss in enumerate(losses)]
+    return History.of(events).derive(CurveTable())
+
+
+def waiting_of(rows: RowList) -> list[Waiting]:
+    return [(trial, *slice_) for trial, slice_ in rows.waiting.items()]
+
+
+def test_a_crowd_at_the_best_value_calls_for_scouts() -> None:
+    spread = np.linspace(0.5, 1.0, 40)
+    assert scouting_probability(spread, 0.5) == 0.0
+    some = np.concatenate([spread, np.full(4, 0.5)])
+    assert scouting_probability(some, 0.5) == 3 * 4 / 44
+    assert scouting_probability(np.full(30, 0.7), 0.5) == 0.75
+
+
+def test_the_better_half_goes_on_from_the_highest_level_down() -> None:
+    rows = rows_of([[0.9], [0.3], [0.5], [0.4], [0.8, 0.7], [0.8, 0.6]], scouts=set(range(6)))
+    assert promotion(rows, waiting_of(rows)) == (5, 2.0, 4.0)
+    rows = rows_of([[0.9], [0.3], [0.5], [0.4], [0.8, 0.7]], scouts=set(range(5)))
+    assert promotion(rows, waiting_of(rows)) == (1, 1.0, 2.0)  # one trial alone at a level cannot be compared
+
+
+def test_scouts_are_compared_with_scouts_alone() -> None:
+    curves = [[0.1], [0.2], [0.3], [0.8], [0.9]]
+    rows = rows_of(curves, scouts={3, 4})
+    assert promotion(rows, waiting_of(rows)) == (0, 1.0, 2.0)
+    assert promotion(rows, waiting_of(rows), rows.scouts) == (3, 1.0, 2.0)
+
+
+def test_a_new_one_is_due_when_the_better_half_has_gone_on() -> None:
+    rows = rows_of([[0.1, 0.1], [0.9], [0.8]], scouts={0, 1, 2})
+    assert promotion(rows, waiting_of(rows), rows.scouts) is None
