@@ -102,7 +102,10 @@ class _Company:
         self.processes[slot] = self._launch(slot)
 
     def finish(self) -> list[int]:
-        """Wait for all to end by themselves; their exit codes."""
+        """Wait for all to end by themselves; their exit codes. Who began while the server was away is started once more."""
+        for slot, process in enumerate(self.processes):
+            if process.wait(timeout=300) == 1:
+                self.processes[slot] = self._launch(slot)
         return [process.wait(timeout=300) for process in self.processes]
 
     def close(self) -> None:
