@@ -1,14 +1,17 @@
-"""The main job in one file: tune a neural network on handwritten digits with two worker processes.
+"""The main job in one file: tune a neural network on handwritten digits over epochs, with two worker processes.
 
-Run it with ``make demo``. It writes to scrimp.db; interrupt it and run it again, and it goes on where it was.
+Run it with ``make demo``. Most configurations are given up after an epoch or a few; only the promising ones are trained to the
+end, each from its own checkpoint. It writes to scrimp.db; interrupt it and run it again, and it goes on where it was.
 """
 
 import os
+import pickle
 import sys
 import warnings
 
 import scrimp
 
+EPOCHS = 27
 SPACE = scrimp.Space(
     learning_rate=scrimp.Float(1e-4, 1e-1, log=True),
     hidden=scrimp.Int(8, 128, log=True),
@@ -21,19 +24,30 @@ SPACE = scrimp.Space(
 )
 
 
-def validation_error(trial):
-    """Train one network and return its error on held-out digits."""
+def objective(trial):
+    """Train one network for as many epochs as it is granted, and report its error on held-out digits after each."""
+    import numpy as np
     from sklearn.datasets import load_digits
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import train_test_split
-    from sklearn.neural_network import MLPClassifier
 
-    params = trial.params
+    warnings.simplefilter("ignore")  # networks that diverge say so in their error
     images, labels = load_digits(return_X_y=True)
     train_x, test_x, train_y, test_y = train_test_split(
         images / 16.0, labels, test_size=0.4, random_state=0, stratify=labels
     )
-    network = MLPClassifier(
+    checkpoint = trial.checkpoint_dir / "network.pickle"
+    network = pickle.loads(checkpoint.read_bytes()) if trial.resumed else build(trial.params)
+    for _ in trial.steps():
+        network.partial_fit(train_x, train_y, classes=np.arange(10))
+        checkpoint.write_bytes(pickle.dumps(network))
+        trial.report(error=1.0 - network.score(test_x, test_y))
+
+
+def build(params):
+    """A network that has learned nothing yet."""
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier(
         hidden_layer_sizes=(params["hidden"],) * params["layers"],
         activation=params["activation"],
         solver=params["solver"],
@@ -41,37 +55,49 @@ def validation_error(trial):
         learning_rate_init=params["learning_rate"],
         alpha=params["weight_decay"],
         batch_size=params["batch_size"],
-        max_iter=12,
         random_state=0,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        network.fit(train_x, train_y)
-    return 1.0 - network.score(test_x, test_y)
 
 
 def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     study = scrimp.create_study(
-        "digits", SPACE, metric="error", storage="sqlite:///scrimp.db", load_if_exists=True, seed=0
+        "digits",
+        SPACE,
+        metric="error",
+        budget=scrimp.Budget("epoch", 1, EPOCHS),
+        method="auto",
+        storage="sqlite:///scrimp.db",
+        load_if_exists=True,
+        seed=0,
     )
     before = len(study.trials)
-    if before:
-        print(f"resuming study 'digits': {before} of {trials} trials are there already")
-    study.optimize(validation_error, n_trials=trials, workers=2)
+    print(f"tuning over epochs with {study.method}" + (f"; {before} trials are there already" if before else ""))
+    study.optimize(objective, n_trials=trials, workers=2)
+    tell(study, trials)
 
+
+def tell(study, trials) -> None:
+    """What was found, what it cost, and what it would have cost without early stopping."""
     history = study.history
-    spent = sum(trial.cost or 0.0 for trial in history.trials)
-    print(
-        f"\nbest validation error {study.best_value:.4f} after {len(history.trials)} trials ({history.counts['failed']} failed)"
-    )
+    best, point = study.best()
+    print(f"\nbest validation error {study.best_value:.4f}: trial {best.id} after {point.step:g} epochs")
     for name, value in study.best_params.items():
         print(f"  {name:>14} = {value:.4g}" if isinstance(value, float) else f"  {name:>14} = {value}")
-    print(f"training took {spent:.1f} s of worker time; everything is in scrimp.db")
-    print("\nnext:")
-    command = os.path.join(os.path.dirname(sys.executable), "scrimp")
-    print(f"  {os.path.relpath(command)} show digits            all trials")
-    print(f"  {os.path.relpath(command)} best digits --json     the best configuration, for programs")
+
+    count, full = len(history.trials), len(history.trials) * EPOCHS
+    print(f"\n{count} configurations, epochs trained by each:")
+    for least, most in ((0, 1), (2, 3), (4, 9), (10, EPOCHS - 1), (EPOCHS, EPOCHS)):
+        some = sum(least <= trial.budget <= most for trial in history.trials)
+        label = f"{most}" if most - least < 1 or most == 1 else f"{least}-{most}"
+        print(f"  {label:>6} {'#' * some} {some}")
+    saved = 1 - history.spent / full
+    print(f"{history.spent:g} epochs instead of {full}: early stopping saved {saved:.0%} of the training")
+    print(f"checkpoint of the best network: {os.path.relpath(study.best_checkpoint)}")
+
+    command = os.path.relpath(os.path.join(os.path.dirname(sys.executable), "scrimp"))
+    print(f"\nnext:\n  {command} show digits            all trials")
+    print(f"  {command} best digits --json     the best configuration, for programs")
     print(f"  make demo TRIALS={trials + 20}             go on with 20 more trials")
 
 

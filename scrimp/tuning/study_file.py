@@ -82,6 +82,7 @@ class _File(msgspec.Struct, frozen=True):
     metric: Text = "value"
     direction: Literal["minimize", "maximize"] = "minimize"
     method: str | dict[str, Any] = "auto"
+    learn_from: Text | list[Text] = []
     storage: Text | None = None
     seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     noisy: bool = False
@@ -183,7 +184,7 @@ class _Reading:
         self.ends(run, space, objective)
         if objective is None:
             return None
-        question |= {"method": method, "seed": top.get("seed")}
+        question |= {"method": method, "seed": top.get("seed"), "learn_from": top.get("learn_from", ())}
         return StudyPlan(top["name"], objective, top.get("storage"), question, run, self.folder)
 
     def table(self, form: type[msgspec.Struct], record: Any, key: tuple[str, ...]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ direction = "minimize"
 seed = 3
 storage = "sqlite:///s.db"
 cost = "seconds"
+learn_from = ["old"]
 
 [space]
 lr = {type = "float", low = 1e-5, high = 1e-1, log = true}
@@ -70,6 +71,7 @@ def test_a_right_file_is_a_study(tmp_path: Path) -> None:
     assert plan.question["method"] == scrimp.Method("asha", brackets=2) and plan.question["seed"] == 3
     assert plan.question["constraints"] == {"memory_gb": scrimp.AtMost(16), "accuracy": scrimp.AtLeast(0.5)}
     assert plan.question["features"] == {"rows": 1797} and plan.question["cost"] == "seconds"
+    assert plan.question["learn_from"] == ["old"]
     assert plan.run == {"n_trials": 50, "workers": 2}
 
 
@@ -113,63 +115,64 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "empty space": (
         RIGHT[RIGHT.index("lr = {") : RIGHT.index("[budget]")],
         "",
-        "line 9, space: the space has no parameters",
+        "line 10, space: the space has no parameters",
     ),
     "space is a list": (RIGHT[RIGHT.index("[space]") : RIGHT.index("[budget]")], "", "space: is missing"),
-    "wrong type": ('"float", low = 1e-5', '"flot", low = 1e-5', "line 10, space.lr: .*'flot'.*did you mean 'float'"),
-    "no type": ('type = "int", ', "", "line 11, space.layers: has no type"),
-    "no high": (", high = 8", "", "line 11, space.layers: .*lacks 'high'"),
-    "misspelt setting": ("log = true", "lg = true", "line 10, space.lr: .*'lg' .did you mean 'log'"),
-    "low above high": ("low = 1, high = 8", "low = 9, high = 8", "line 11, space.layers: .*9"),
-    "low is text": ("low = 1, high = 8", 'low = "a", high = 8', "line 11, space.layers: .*'a'"),
-    "log of zero": ("low = 1e-5", "low = 0", "line 10, space.lr: .*log"),
+    "wrong type": ('"float", low = 1e-5', '"flot", low = 1e-5', "line 11, space.lr: .*'flot'.*did you mean 'float'"),
+    "no type": ('type = "int", ', "", "line 12, space.layers: has no type"),
+    "no high": (", high = 8", "", "line 12, space.layers: .*lacks 'high'"),
+    "misspelt setting": ("log = true", "lg = true", "line 11, space.lr: .*'lg' .did you mean 'log'"),
+    "low above high": ("low = 1, high = 8", "low = 9, high = 8", "line 12, space.layers: .*9"),
+    "low is text": ("low = 1, high = 8", 'low = "a", high = 8', "line 12, space.layers: .*'a'"),
+    "log of zero": ("low = 1e-5", "low = 0", "line 11, space.lr: .*log"),
     "a bare list": (
         '{type = "categorical", choices = ["adamw", "sgd"]}',
         '["adamw", "sgd"]',
-        "line 13, space.optimizer: is a list; write .type = .categorical., choices = ",
+        "line 14, space.optimizer: is a list; write .type = .categorical., choices = ",
     ),
-    "no choices": ('choices = ["adamw", "sgd"]', "choices = []", "line 13, space.optimizer: .*empty"),
-    "a choice twice": ('["adamw", "sgd"]', '["sgd", "sgd"]', "line 13, space.optimizer: .*twice"),
-    "unknown parent": ("when = {optimizer", "when = {optimiser", "line 14, space.momentum: .*did you mean 'optimizer'"),
-    "impossible parent value": ('when = {optimizer = "sgd"}', 'when = {optimizer = "rms"}', "line 14, space.momentum"),
-    "budget turned round": ("maximum = 27", "maximum = 0.5", "line 17, budget: .*minimum 1 is above its maximum 0.5"),
-    "budget of nothing": ("minimum = 1", "minimum = 0", "line 19, budget.minimum: is 0: expected float > 0"),
-    "budget without end": ("maximum = 27\n", "", "line 17, budget.maximum: is missing; it is a full training"),
-    "budget without unit": ('name = "epoch"\n', "", "line 17, budget.name: is missing; name its unit"),
-    "misspelt budget": ("maximum = 27", "maximun = 27", "line 20, budget.maximun: .*did you mean 'maximum'"),
+    "no choices": ('choices = ["adamw", "sgd"]', "choices = []", "line 14, space.optimizer: .*empty"),
+    "a choice twice": ('["adamw", "sgd"]', '["sgd", "sgd"]', "line 14, space.optimizer: .*twice"),
+    "unknown parent": ("when = {optimizer", "when = {optimiser", "line 15, space.momentum: .*did you mean 'optimizer'"),
+    "impossible parent value": ('when = {optimizer = "sgd"}', 'when = {optimizer = "rms"}', "line 15, space.momentum"),
+    "budget turned round": ("maximum = 27", "maximum = 0.5", "line 18, budget: .*minimum 1 is above its maximum 0.5"),
+    "budget of nothing": ("minimum = 1", "minimum = 0", "line 20, budget.minimum: is 0: expected float > 0"),
+    "budget without end": ("maximum = 27\n", "", "line 18, budget.maximum: is missing; it is a full training"),
+    "budget without unit": ('name = "epoch"\n', "", "line 18, budget.name: is missing; name its unit"),
+    "misspelt budget": ("maximum = 27", "maximun = 27", "line 21, budget.maximun: .*did you mean 'maximum'"),
     "budget is a number": (
         RIGHT[RIGHT.index("[budget]") : RIGHT.index("[method]")],
         "",
-        "line 17, method: method 'asha' spends training budgets, and this study has none",
+        "line 18, method: method 'asha' spends training budgets, and this study has none",
     ),
     "unknown method": (
         'name = "asha"',
         'name = "ahsa"',
-        "line 22, method: there is no method 'ahsa'; did you mean 'asha'",
+        "line 23, method: there is no method 'ahsa'; did you mean 'asha'",
     ),
     "unknown setting": (
         "brackets = 2",
         "bracket = 2",
         "method: method 'asha' has no setting 'bracket'.*did you mean 'brackets'",
     ),
-    "impossible setting": ("brackets = 2", "brackets = 0", "line 22, method: brackets is 0"),
-    "setting of another type": ("brackets = 2", 'brackets = "two"', "line 22, method: setting 'brackets'"),
-    "constraint is a number": ("{at_most = 16}", "16", "line 27, constraints.memory_gb: is 16; write .at_most = 16"),
+    "impossible setting": ("brackets = 2", "brackets = 0", "line 23, method: brackets is 0"),
+    "setting of another type": ("brackets = 2", 'brackets = "two"', "line 23, method: setting 'brackets'"),
+    "constraint is a number": ("{at_most = 16}", "16", "line 28, constraints.memory_gb: is 16; write .at_most = 16"),
     "misspelt constraint": (
         "{at_most = 16}",
         "{atmost = 16}",
-        "line 27, constraints.memory_gb: .*did you mean 'at_most'",
+        "line 28, constraints.memory_gb: .*did you mean 'at_most'",
     ),
-    "constraint is text": ("{at_most = 16}", '{at_most = "16"}', "line 27, constraints.memory_gb"),
-    "constraint is infinite": ("{at_most = 16}", "{at_most = inf}", "line 27, constraints.memory_gb"),
-    "feature is text": ("rows = 1797", 'rows = "many"', "line 30, features: .*expected float, got str"),
-    "no trials": ("n_trials = 50", "n_trials = 0", "line 34, run.n_trials: is 0: expected int >= 1"),
-    "half a trial": ("n_trials = 50", "n_trials = 2.5", "line 34, run.n_trials: is 2.5"),
-    "without end": ("n_trials = 50\n", "", "line 33, run: this would never end; give n_trials, budget or timeout"),
-    "misspelt run": ("workers = 2", "worker = 2", "line 35, run.worker: .*did you mean 'workers'"),
-    "no workers": ("workers = 2", "workers = 0", "line 35, run.workers: is 0"),
-    "what to keep": ("workers = 2", 'keep = "bst"', "line 35, run.keep: is 'bst'.*did you mean 'best'"),
-    "negative timeout": ("workers = 2", "timeout = -1", "line 35, run.timeout: is -1: expected float > 0"),
+    "constraint is text": ("{at_most = 16}", '{at_most = "16"}', "line 28, constraints.memory_gb"),
+    "constraint is infinite": ("{at_most = 16}", "{at_most = inf}", "line 28, constraints.memory_gb"),
+    "feature is text": ("rows = 1797", 'rows = "many"', "line 31, features: .*expected float, got str"),
+    "learn from a number": ('["old"]', "7", "line 8, learn_from: is 7"),
+    "no trials": ("n_trials = 50", "n_trials = 0", "line 35, run.n_trials: is 0: expected int >= 1"),
+    "half a trial": ("n_trials = 50", "n_trials = 2.5", "line 35, run.n_trials: is 2.5"),
+    "without end": ("n_trials = 50\n", "", "line 34, run: this would never end; give n_trials, budget or timeout"),
+    "misspelt run": ("workers = 2", "worker = 2", "line 36, run.worker: .*did you mean 'workers'"),
+    "no workers": ("workers = 2", "workers = 0", "line 36, run.workers: is 0"),
+    "what to keep": ("workers = 2", 'keep = "bst"', "line 36, run.keep: is 'bst'.*did you mean 'best'"),
+    "negative timeout": ("workers = 2", "timeout = -1", "line 36, run.timeout: is -1: expected float > 0"),
     "run is a number": (RIGHT[RIGHT.index("[run]") :], "", "run: this would never end"),
     "not TOML": ("seed = 3", "seed 3", "is no TOML: .*line 5"),
     "a key twice": ("seed = 3", "seed = 3\nseed = 4", "is no TOML"),
@@ -207,7 +210,7 @@ def test_all_mistakes_are_listed_in_the_order_of_the_file(tmp_path: Path) -> Non
     first, *listed = str(caught.value).splitlines()
     assert "has 6 mistakes" in first or "has 5 mistakes" in first
     lines = [int(re.search(r"line (\d+)", line)[1]) for line in listed]  # type: ignore[index]
-    assert lines == sorted(lines) and {4, 10, 11, 17, 35} <= set(lines)
+    assert lines == sorted(lines) and {4, 11, 12, 18, 36} <= set(lines)
 
 
 def test_functions_that_are_not_there(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def test_functions_that_are_not_there(tmp_path: Path) -> None:
         with pytest.raises(StudyError, match=f"line 2, objective: (.|\n)*{message}"):
             read(tmp_path, RIGHT.replace(old, f'objective = "{path}"'))
     limit = RIGHT.replace(old, 'objective = "fine_objective_module:objective"').replace("workers = 2", "time_limit = 9")
-    with pytest.raises(StudyError, match=r"line 35, run.time_limit: needs worker processes"):
+    with pytest.raises(StudyError, match=r"line 36, run.time_limit: needs worker processes"):
         read(tmp_path, limit)
 
 

@@ -1,0 +1,32 @@
+"""The examples run as they stand; the demo resumes, and says what early stopping saved."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from scrimp.tuning.study_file import read_study_file
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def run(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=True).stdout
+
+
+def test_the_demo_saves_epochs_and_goes_on_when_it_is_run_again(tmp_path: Path) -> None:
+    text = run(tmp_path, str(EXAMPLES / "demo.py"), "6")
+    spent, full = map(int, re.search(r"(\d+) epochs instead of (\d+)", text).groups())  # type: ignore[union-attr]
+    assert full == 6 * 27 and 6 <= spent < full / 2
+    assert "best validation error 0." in text and "checkpoint of the best network" in text
+    again = run(tmp_path, str(EXAMPLES / "demo.py"), "7")
+    assert "6 trials are there already" in again and "7 configurations" in again
+
+
+def test_the_study_file_is_right_and_its_script_trains_by_hand(tmp_path: Path) -> None:
+    plan = read_study_file(EXAMPLES / "study.toml")
+    assert plan.name == "digits-script" and plan.run["workers"] == 2
+    out = run(tmp_path, str(EXAMPLES / "train_script.py"), "--lr", "0.3", "--hidden", "32", "--batch", "32")
+    lines = [line for line in out.splitlines() if line.startswith("scrimp: ")]
+    assert len(lines) == 27 and float(re.search(r'"val_error": ([0-9.]+)', lines[-1])[1]) < 0.1  # type: ignore[index]
