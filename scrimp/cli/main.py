@@ -5,14 +5,38 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli import replay, run, show, worker
-from scrimp.cli.bench import bench_app
+from scrimp.cli.lazy import lazy_group
 from scrimp.errors import ScrimpError, StorageError
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "app", "main"]
+
+COMMANDS = {
+    "run": ("scrimp.cli.run:run_command", "Tune what a file describes; running it again goes on."),
+    "worker": ("scrimp.cli.worker:worker_command", "Work on a study, together with anybody else who does."),
+    "select": ("scrimp.cli.select:select_app", "The best checkpoint over many benchmarks, from a few evaluations."),
+    "studies": ("scrimp.cli.show:studies_command", "List the studies of a storage."),
+    "show": ("scrimp.cli.show:show_command", "Show a study: its best configuration and its trials."),
+    "best": ("scrimp.cli.show:best_command", "Print the best configuration of a study."),
+    "explain": ("scrimp.cli.explain:explain_command", "Say in plain words why a trial was chosen and got its budget."),
+    "plot": ("scrimp.cli.plot:plot_command", "Write a figure of a study to a file: html, png, svg or json."),
+    "export": ("scrimp.cli.export:export_command", "Write all trials of a study to a file: csv, json or parquet."),
+    "delete": ("scrimp.cli.delete:delete_command", "Delete a study with all its trials and checkpoints."),
+    "replay": ("scrimp.cli.replay:replay_command", "Recompute every decision and say whether each one is the same."),
+    "dashboard": (
+        "scrimp.cli.dashboard:dashboard_command",
+        "Serve the pages that show the studies of a storage, live.",
+    ),
+    "bench": ("scrimp.cli.bench:bench_app", "Compare methods on functions and tables."),
+    "doctor": (
+        "scrimp.cli.doctor:doctor_command",
+        "Check versions, linear algebra, optional packages and the storage.",
+    ),
+}
+"""Each command: where it is, and what it does in a line. Its module is imported when it is called."""
 
 app = typer.Typer(
     name="scrimp",
+    cls=lazy_group(COMMANDS),
     help="Find the best model on the fewest evaluations.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -24,15 +48,6 @@ app = typer.Typer(
 def _options(debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False) -> None:
     """Find the best model on the fewest evaluations."""
     del debug  # read by `main`, which prints errors
-
-
-app.command("run")(run.run_command)
-app.command("studies")(show.studies_command)
-app.command("show")(show.show_command)
-app.command("best")(show.best_command)
-app.command("replay")(replay.replay_command)
-app.command("worker")(worker.worker_command)
-app.add_typer(bench_app, name="bench", help="Compare methods on functions and tables.")
 
 
 def main() -> None:

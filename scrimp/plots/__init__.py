@@ -1,5 +1,29 @@
 """Pictures of studies as Plotly figures: the same in Python, in files and in the dashboard."""
 
+from scrimp.plots.contour import contour
+from scrimp.plots.curves import curves
+from scrimp.plots.edf import edf
+from scrimp.plots.history import history
+from scrimp.plots.importance import importance
+from scrimp.plots.parallel import parallel
+from scrimp.plots.regret import regret
+from scrimp.plots.rungs import rungs
+from scrimp.plots.slice import slice
+from scrimp.plots.source_weights import source_weights
 from scrimp.plots.surrogate import surrogate
+from scrimp.plots.timeline import timeline
 
-__all__ = ["surrogate"]
+__all__ = [
+    "contour",
+    "curves",
+    "edf",
+    "history",
+    "importance",
+    "parallel",
+    "regret",
+    "rungs",
+    "slice",
+    "source_weights",
+    "surrogate",
+    "timeline",
+]

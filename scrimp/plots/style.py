@@ -1,14 +1,49 @@
-"""The look all figures share: readable in light and dark, titles and axis names always there, a text alternative."""
+"""The look all figures share: readable in light and dark, titles and axis names always there, a text alternative.
 
-from typing import Any
+Text is of middle brightness, at least 4:1 against white and against near-black, on a transparent ground; lines and markers
+are at least 3:1. Names that come from users pass through `plain`, because Plotly reads some HTML in texts.
+"""
 
-__all__ = ["ACCENT", "BAND", "FAILED", "LINE", "MUTED", "figure", "rgba"]
+from collections.abc import Sequence
+from html import escape
+from typing import Any, TypeVar
+
+__all__ = [
+    "ACCENT",
+    "BAND",
+    "FAILED",
+    "LINE",
+    "MUTED",
+    "SCALE",
+    "SERIES",
+    "STATUS",
+    "TEXT",
+    "figure",
+    "number",
+    "params_text",
+    "plain",
+    "rgba",
+    "thinned",
+]
 
 LINE = "#3b78c2"  # what a model believes
 BAND = "rgba(59, 120, 194, 0.22)"  # how sure it is
-ACCENT = "#d9822b"  # what was chosen
+ACCENT = "#d0761f"  # what was chosen
 MUTED = "#8a94a3"  # what was seen
-FAILED = "#c0392b"
+FAILED = "#c94a3b"
+TEXT = "#6f7886"
+SCALE = ((0.0, "#2f6fc0"), (0.5, "#9a6bb0"), (1.0, "#d9822b"))
+SERIES = (LINE, ACCENT, "#2f8f63", "#9a5bb5", FAILED, "#1f8a99", "#a07a1f", "#c2558f")
+STATUS = {
+    "running": LINE,
+    "paused": MUTED,
+    "completed": "#2f8f63",
+    "stopped": ACCENT,
+    "failed": FAILED,
+    "stale": "#9a5bb5",
+}
+
+T = TypeVar("T")
 
 
 def rgba(colour: str, alpha: float) -> str:
@@ -21,13 +56,45 @@ def rgba(colour: str, alpha: float) -> str:
     return f"rgba({red}, {green}, {blue}, {alpha:g})"
 
 
+def plain(text: Any, most: int = 60) -> str:
+    """Text that Plotly shows as it is: nothing of it is read as markup, and it has an end.
+
+    >>> plain("<b>loud</b>")
+    '&lt;b&gt;loud&lt;/b&gt;'
+    """
+    shown = "".join(character if character.isprintable() else "�" for character in str(text))
+    return escape(shown if len(shown) <= most else f"{shown[: most - 1]}…", quote=False)
+
+
+def number(value: Any) -> str:
+    """A value of a parameter or a metric, short; plain."""
+    return f"{value:.4g}" if isinstance(value, float) else plain("-" if value is None else value)
+
+
+def params_text(config: dict[str, Any]) -> str:
+    """A configuration for a hover text, one parameter per line."""
+    return "<br>".join(f"{plain(name)} = {number(value)}" for name, value in config.items())
+
+
+def thinned(items: Sequence[T], most: int) -> list[T]:
+    """At most ``most`` items, evenly spaced, the last always among them: a picture needs no more.
+
+    >>> thinned([0, 1, 2, 3, 4, 5, 6], 3)
+    [0, 3, 6]
+    """
+    if len(items) <= most:
+        return list(items)
+    last = len(items) - 1
+    return [items[round(place * last / (most - 1))] for place in range(most)]
+
+
 def figure(figure: Any, title: str, alternative: str) -> Any:
     """Give a Plotly figure its title, its look, and a text that says what it shows."""
     figure.update_layout(
         title={"text": title, "x": 0.02, "xanchor": "left", "y": 0.98, "yanchor": "top"},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": MUTED, "size": 13},
+        font={"color": TEXT, "size": 13},
         margin={"l": 70, "r": 24, "t": 88, "b": 56},
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0.0, "xanchor": "left"},
         hoverlabel={"namelength": -1},

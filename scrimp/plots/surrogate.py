@@ -13,9 +13,10 @@ from scrimp.history.events import Noted, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
-from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure
-from scrimp.space.parameter import Constant, Float, Int
-from scrimp.suggesters.bayesian import BayesianSuggester, Belief
+from scrimp.plots.axes import check_parameters, labels, order
+from scrimp.plots.model import belief_of
+from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure, plain
+from scrimp.suggesters.bayesian import Belief
 from scrimp.tuning.study import Study
 
 __all__ = ["surrogate"]
@@ -23,14 +24,14 @@ __all__ = ["surrogate"]
 POINTS = 201
 
 
-def surrogate(study: Study, parameter: str, iteration: int | None = None) -> Any:
-    """A Plotly figure of the loss model along ``parameter``, the others held at the best configuration.
+def surrogate(study: Study, parameter: str | None = None, iteration: int | None = None) -> Any:
+    """A Plotly figure of the loss model along ``parameter`` (the first one for None), the others held at the best configuration.
 
     ``iteration`` is the number of the trial about to be chosen; None shows the model after all that happened.
     """
     history, chosen = _as_it_was(study.history, iteration)
-    _check(history, parameter)
-    belief = _suggester(study).belief(history, history.rng("decide"))
+    (parameter,) = check_parameters(history.problem.space, None if parameter is None else [parameter], 1)
+    belief = belief_of(study, history)
     values, units, rows = _slice(belief, history, parameter)
     return _drawn(history, belief, parameter, (values, units, rows), chosen)
 
@@ -50,20 +51,6 @@ def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial 
     return History.of(history.events[:seen]), history.trials[iteration]
 
 
-def _check(history: History, parameter: str) -> None:
-    space = history.problem.space
-    if parameter not in space or isinstance(space[parameter], Constant):
-        raise StudyError(f"there is no searched parameter {parameter!r}; the space has {', '.join(space.searched)}")
-    if not any(trial.loss is not None for trial in history.trials):
-        raise StudyError("nothing was observed before this iteration, so there is no model to show; take a later one")
-
-
-def _suggester(study: Study) -> BayesianSuggester:
-    """The study's own model, or the default one where its method has none."""
-    own = study.suggester
-    return own if isinstance(own, BayesianSuggester) else BayesianSuggester()
-
-
 def _slice(belief: Belief, history: History, parameter: str) -> tuple[list[Any], np.ndarray, np.ndarray]:
     """Values of the parameter, their places in the unit cube, and the rows through the best configuration."""
     space, encoding = history.problem.space, belief.encoding
@@ -75,7 +62,7 @@ def _slice(belief: Belief, history: History, parameter: str) -> tuple[list[Any],
     rows[:, column] = units
     rows = encoding.domain.snap(rows)
     values = space[parameter].from_units(units)
-    return list(values), units, rows
+    return labels(space[parameter], values), units, rows
 
 
 def _drawn(
@@ -94,19 +81,20 @@ def _drawn(
     for trace in _belief_traces(problem, belief, values, rows):
         picture.add_trace(trace, 1, 1)
     seen = [trial for trial in history.trials if trial.value is not None and parameter in trial.config]
-    places, heights = [trial.config[parameter] for trial in seen], [trial.value for trial in seen]
+    spec = problem.space[parameter]
+    places, heights = labels(spec, [trial.config[parameter] for trial in seen]), [trial.value for trial in seen]
     marker = {"color": MUTED, "size": 9, "line": {"color": LINE, "width": 1}}
     picture.add_trace(Scatter(x=places, y=heights, mode="markers", marker=marker, name="observed"), 1, 1)
     scores = belief.score(rows)
     picture.add_trace(Scatter(x=values, y=scores, mode="lines", line={"color": ACCENT}, name="acquisition"), 2, 1)
     if chosen is not None and parameter in chosen.config:
-        picture.add_vline(x=chosen.config[parameter], line={"color": ACCENT, "dash": "dot"})
-    spec = problem.space[parameter]
-    picture.update_xaxes(type="log" if isinstance(spec, Float | Int) and spec.log else None)
-    picture.update_xaxes(title_text=parameter, row=2, col=1)
-    picture.update_yaxes(title_text=problem.metric, row=1, col=1)
+        (where,) = labels(spec, [chosen.config[parameter]])
+        picture.add_vline(x=where, line={"color": ACCENT, "dash": "dot"})
+    picture.update_xaxes(**order(spec))
+    picture.update_xaxes(title_text=plain(parameter), row=2, col=1)
+    picture.update_yaxes(title_text=plain(problem.metric), row=1, col=1)
     picture.update_yaxes(title_text="acquisition", row=2, col=1)
-    title = f"Model of {problem.metric} along {parameter} after {len(seen)} observations"
+    title = f"Model of {plain(problem.metric)} along {plain(parameter)} after {len(seen)} observations"
     return figure(picture, title, f"{title}: mean with band, observed values, and the acquisition below.")
 
 

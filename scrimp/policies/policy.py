@@ -10,7 +10,7 @@ ones (DyHPO, freeze-thaw, DEHB) are policies themselves. A decision is a sum typ
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.schedulers.scheduler import Finish, Resume, Verdict, Wait
 
-__all__ = ["Action", "Decision", "Finish", "Policy", "Resume", "Start", "Verdict", "Wait"]
+__all__ = ["Action", "Decision", "Finish", "Forecast", "Policy", "Resume", "Start", "Verdict", "Wait"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,16 @@ class Decision:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """How a curve model expects one trial to go on: losses after ``steps``, with a band of two standard deviations."""
+
+    steps: tuple[float, ...]
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
 class Policy(ABC):
     """Decides jointly; a frozen value, and a function of the history."""
 
@@ -52,12 +62,19 @@ class Policy(ABC):
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """What a free worker should do next."""
 
-    def review(self, history: History, trial: int) -> Verdict:
-        """Whether this trial goes on after its newest report."""
-        del history, trial
-        return Verdict.CONTINUE
     def may_resume(self, history: History, trial: int) -> bool:
         """Whether this paused trial may ever go on, in a study that may still grow; if not, its checkpoints are removed."""
         del history, trial
         return True
 
+    def review(self, history: History, trial: int) -> Verdict:
+        """Whether this trial goes on after its newest report."""
+        del history, trial
+        return Verdict.CONTINUE
+
+    def forecast(
+        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+    ) -> Mapping[int, Forecast]:
+        """What the method's curve model believes of these trials after ``steps``, for pictures; nothing without such a model."""
+        del history, trials, steps, rng
+        return {}

@@ -1,0 +1,30 @@
+"""``scrimp explain``: why a trial was chosen and got its budget, in plain words."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
+from scrimp.tuning.reasons import explain
+from scrimp.tuning.studies import DEFAULT_URL, load_any
+
+__all__ = ["explain_command"]
+
+
+def explain_command(
+    study: StudyArgument,
+    trial: Annotated[int, typer.Argument(metavar="TRIAL", help="Number of the trial.")],
+    storage: StorageOption = DEFAULT_URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Say in plain words why a trial was chosen and got its budget: what the model believed, what competed, what it rested on.
+
+    Example: scrimp explain digits 7
+    """
+    explanation = explain(load_any(study, storage=storage).history, trial)
+    if as_json:
+        typer.echo(json.dumps(explanation.to_json()))
+        return
+    for line in explanation.text.split("\n"):  # text of users must not drive the terminal
+        typer.echo("".join(character if character.isprintable() else "�" for character in line))

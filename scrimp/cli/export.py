@@ -1,0 +1,105 @@
+"""``scrimp export``: all trials of a study in a file of somebody else's format.
+
+CSV and Parquet have one row per trial: id, status, value, budget, the parameters as ``params_<name>``, the metrics of the last
+report as ``metrics_<name>``, times and message. JSON has everything: the question that was asked and every trial with its curve.
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from scrimp.cli.show import StorageOption, StudyArgument, show_record
+from scrimp.errors import StudyError
+from scrimp.history.history import History
+from scrimp.tuning.studies import DEFAULT_URL, load_any
+from scrimp.tuning.study import Study
+
+__all__ = ["export_command", "json_record", "rows"]
+
+FORMATS = ("csv", "json", "parquet")
+
+
+def export_command(
+    study: StudyArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write; CSV goes to the standard output without one.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", help="csv, json or parquet; by the file's ending otherwise.")
+    ] = None,
+    storage: StorageOption = DEFAULT_URL,
+) -> None:
+    """Write all trials of a study to a file: csv, json or parquet.
+
+    Example: scrimp export digits --out digits.csv
+    """
+    kind = format or (out.suffix.removeprefix(".").lower() if out is not None else "csv")
+    if kind not in FORMATS:
+        raise StudyError(f"format is {kind!r}; it must be one of {', '.join(FORMATS)}")
+    loaded = load_any(study, storage=storage)
+    if kind == "parquet":
+        if out is None:
+            raise StudyError("Parquet cannot go to the standard output; name a file with --out digits.parquet")
+        _write_parquet(rows(loaded.history), out)
+    elif out is None:
+        _write_text(kind, loaded, sys.stdout)
+    else:
+        with out.open("w", encoding="utf-8", newline="") as file:
+            _write_text(kind, loaded, file)
+    if out is not None:
+        typer.echo(f"wrote {len(loaded.history.trials)} trials to {out}")
+
+
+def rows(history: History) -> list[dict[str, Any]]:
+    """One flat row per trial, all with the same columns; None where a trial lacks one."""
+    metrics = dict.fromkeys(name for trial in history.trials if trial.last is not None for name in trial.last.metrics)
+    found = []
+    for trial in history.trials:
+        row: dict[str, Any] = {"id": trial.id, "status": trial.status, "value": trial.value, "budget": trial.budget}
+        row |= {f"params_{name}": trial.config.get(name) for name in history.problem.space}
+        row |= {f"metrics_{name}": None if trial.last is None else trial.last.metrics.get(name) for name in metrics}
+        row |= {"started": trial.started, "ended": trial.ended, "worker": trial.worker, "message": trial.message}
+        found.append(row)
+    return found
+
+
+def json_record(study: Study) -> dict[str, Any]:
+    """What ``scrimp show --json`` prints, with the question and all metrics."""
+    record = show_record(study)
+    trials = zip(record["trials"], study.history.trials, strict=True)
+    full = [{**shown, "reports": [[point.step, point.metrics] for point in trial.curve]} for shown, trial in trials]
+    return {**record, "problem": study.history.problem.to_json(), "trials": full}
+
+
+def _write_text(kind: str, study: Study, file: TextIO) -> None:
+    if kind == "json":
+        json.dump(json_record(study), file)
+        file.write("\n")
+        return
+    table = rows(study.history)
+    writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["id", "status", "value", "budget"])
+    writer.writeheader()
+    writer.writerows(table)
+
+
+def _write_parquet(table: list[dict[str, Any]], out: Path) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise StudyError("Parquet needs pyarrow, which is not installed; pip install pyarrow, or write csv") from None
+    columns = {name: [row[name] for row in table] for name in table[0]} if table else {}
+    arrays = {name: _column(pyarrow, values) for name, values in columns.items()}
+    pyarrow.parquet.write_table(pyarrow.table(arrays), out)
+
+
+def _column(pyarrow: Any, values: list[Any]) -> Any:
+    """A column of one type; choices of several types are written as JSON texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) <= 1 or kinds <= {int, float}:
+        return pyarrow.array(values)
+    return pyarrow.array([None if value is None else json.dumps(value) for value in values])

@@ -1,0 +1,109 @@
+"""``scrimp plot``: the figures of `scrimp.plots` as files."""
+
+import difflib
+import inspect
+from html import escape
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scrimp.cli.show import StorageOption
+from scrimp.errors import StudyError
+from scrimp.tuning.studies import DEFAULT_URL, load_study
+
+__all__ = ["page", "plot_command", "write_figure"]
+
+IMAGES = ("png", "svg", "pdf", "webp")
+
+
+def plot_command(
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="Name of the study; for regret a file of results of scrimp bench.")
+    ],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the figure, such as history, curves, importance.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="File to write: .html, .json, .png, .svg.")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("--parameter", help="Parameter to show; repeat for several.")
+    ] = None,
+    over: Annotated[str | None, typer.Option("--over", help="Axis of history: trials, time or budget.")] = None,
+    storage: StorageOption = DEFAULT_URL,
+) -> None:
+    """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
+
+    Figures: history, curves, rungs, parallel, slice, contour, importance, timeline, edf, surrogate, source_weights, regret.
+
+    Example: scrimp plot digits importance --out importance.html
+    """
+    import scrimp.plots
+
+    if name not in scrimp.plots.__all__:
+        near = difflib.get_close_matches(name, scrimp.plots.__all__, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise StudyError(f"there is no figure {name!r}{hint} Known: {', '.join(scrimp.plots.__all__)}")
+    draw = getattr(scrimp.plots, name)
+    given = study if name == "regret" else load_study(study, storage=storage)
+    picture = draw(given, **_settings(draw, name, parameter or [], over))
+    path = out if out is not None else Path(f"{name}.html")
+    write_figure(picture, path)
+    typer.echo(f"wrote {path}: {picture.layout.meta['alternative']}")
+
+
+def _settings(draw: Any, name: str, parameters: list[str], over: str | None) -> dict[str, Any]:
+    """The options as arguments of the figure; one it does not take is an error."""
+    known = inspect.signature(draw).parameters
+    settings: dict[str, Any] = {}
+    if over is not None:
+        settings["over"] = over
+    if parameters and "parameters" in known:
+        settings["parameters"] = parameters
+    elif parameters and "parameter" in known:
+        settings["parameter"] = parameters[0]
+    elif parameters and "x" in known:
+        settings |= dict(zip(("x", "y"), parameters, strict=False))
+    elif parameters:
+        raise StudyError(f"the figure {name!r} has no parameters to choose; leave out --parameter")
+    if over is not None and "over" not in known:
+        raise StudyError(f"the figure {name!r} has no axis to choose; leave out --over")
+    return settings
+
+
+def write_figure(picture: Any, path: Path) -> None:
+    """Write the figure in the format that the file's ending names."""
+    kind = path.suffix.removeprefix(".").lower()
+    if kind == "html":
+        path.write_text(page(picture), encoding="utf-8")
+    elif kind == "json":
+        path.write_text(picture.to_json(), encoding="utf-8")
+    elif kind in IMAGES:
+        path.write_bytes(_image(picture, kind))
+    else:
+        raise StudyError(f"{str(path)!r} does not say which format; end it with .html, .json, .{', .'.join(IMAGES)}")
+
+
+def page(picture: Any) -> str:
+    """A page of its own that needs no network, follows the reader's light or dark, and says in words what it shows."""
+    alternative = escape(picture.layout.meta["alternative"])
+    title = escape(picture.layout.title.text)
+    body = picture.to_html(full_html=False, include_plotlyjs=True)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        f'<title>{title}</title></head>\n<body>\n<figure>\n<div role="img" aria-label="{alternative}">{body}</div>\n'
+        f'<figcaption style="font: 14px sans-serif; opacity: 0.75">{alternative}</figcaption>\n</figure>\n</body></html>\n'
+    )
+
+
+def _image(picture: Any, kind: str) -> bytes:
+    try:
+        image: bytes = picture.to_image(format=kind, width=1000, height=picture.layout.height or 600, scale=2)
+    except ImportError as error:
+        raise StudyError(f"{kind} needs kaleido: pip install kaleido, or write .html ({_first(error)})") from None
+    except (ValueError, RuntimeError) as error:
+        raise StudyError(f"kaleido could not draw: {_first(error)}; install Chromium, or write .html") from None
+    return image
+
+
+def _first(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

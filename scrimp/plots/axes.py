@@ -1,0 +1,52 @@
+"""How a parameter is shown on an axis: numbers as they are, logarithmic where the space says so, choices by their names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scrimp.errors import StudyError
+from scrimp.history.trial import Trial
+from scrimp.plots.style import plain
+from scrimp.space.parameter import Float, Int, Ordinal, Parameter
+from scrimp.space.space import Space
+
+__all__ = ["axis_type", "check_parameters", "is_numeric", "labels", "order", "with_value"]
+
+
+def is_numeric(parameter: Parameter) -> bool:
+    """Whether its values are numbers with distances."""
+    return isinstance(parameter, Float | Int)
+
+
+def axis_type(parameter: Parameter) -> str:
+    """Plotly's type of axis: log, linear or category."""
+    if not isinstance(parameter, Float | Int):
+        return "category"
+    return "log" if parameter.log else "linear"
+
+
+def labels(parameter: Parameter, values: Sequence[Any]) -> list[Any]:
+    """The values as Plotly takes them: numbers, or plain texts; an ordinal keeps its order on the axis."""
+    return list(values) if is_numeric(parameter) else [plain(value, 30) for value in values]
+
+
+def order(parameter: Parameter) -> dict[str, Any]:
+    """The settings of an axis of this parameter."""
+    settings: dict[str, Any] = {"type": axis_type(parameter)}
+    if isinstance(parameter, Ordinal) or settings["type"] == "category":
+        settings |= {"categoryorder": "array", "categoryarray": labels(parameter, parameter.grid or ())}
+    return settings
+
+
+def check_parameters(space: Space, names: Sequence[str] | None, most: int | None = None) -> list[str]:
+    """``names`` if all are searched parameters; the first ``most`` searched ones for None."""
+    if names is None:
+        return list(space.searched[:most])
+    for name in names:
+        if name not in space.searched:
+            raise StudyError(f"there is no searched parameter {name!r}; the space has {', '.join(space.searched)}")
+    return list(names)
+
+
+def with_value(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials that reported something finite."""
+    return [trial for trial in trials if trial.value is not None]

@@ -1,0 +1,95 @@
+"""Parallel coordinates: every trial a line through its parameters and its value.
+
+scrimp.plots.parallel(study)
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from scrimp.history.problem import Problem
+from scrimp.history.trial import Trial
+from scrimp.plots.axes import check_parameters, is_numeric, with_value
+from scrimp.plots.style import SCALE, TEXT, figure, number, plain, thinned
+from scrimp.space.parameter import Float, Int, Parameter
+from scrimp.tuning.study import Study
+
+__all__ = ["parallel"]
+
+MOST = 1000
+"""Lines shown at most."""
+
+ABSENT = "not there"
+
+
+def parallel(study: Study, parameters: Sequence[str] | None = None) -> Any:
+    """One axis per parameter and one for the metric; lines are coloured by the value. A parameter that does not exist in a
+    configuration has a place of its own below the others."""
+    from plotly.graph_objects import Figure, Parcoords
+
+    history = study.history
+    problem = history.problem
+    names = check_parameters(problem.space, parameters, 12)
+    known = with_value(history.trials)
+    shown = thinned(known, MOST)
+    values = [trial.value for trial in shown if trial.value is not None]
+    axes = [_axis(name, problem.space[name], shown) for name in names]
+    axes.append({"label": plain(problem.metric, 24), "values": values})
+    better = {"minimize": "low", "maximize": "high"}[problem.direction]
+    line = {
+        "color": values,
+        "colorscale": [list(stop) for stop in SCALE],
+        "showscale": True,
+        "reversescale": problem.direction == "minimize",
+        "colorbar": {"title": {"text": f"{better} is good"}},
+    }
+    picture = Figure(Parcoords(dimensions=axes, line=line, labelfont={"color": TEXT}, tickfont={"color": TEXT}))
+    title = f"Parallel coordinates of {plain(study.name)}"
+    figure(picture, title, _alternative(title, problem, names, len(shown), len(known)))
+    return picture.update_layout(margin={"l": 80, "r": 40, "t": 100, "b": 40})
+
+
+def _alternative(title: str, problem: Problem, names: Sequence[str], shown: int, count: int) -> str:
+    listed = ", ".join(plain(name) for name in names)
+    return f"{title}: {shown} of {count} trials as lines through {listed} and {plain(problem.metric)}."
+
+
+def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str, Any]:
+    """One axis: numbers (their logarithm where the space is logarithmic) or places of choices, with ticks that say so."""
+    given = [trial.config.get(name) if name in trial.config else ABSENT for trial in trials]
+    if is_numeric(parameter):
+        assert isinstance(parameter, Float | Int)
+        places, ticks = _numeric(parameter, given)
+    else:
+        choices = list(parameter.grid or ())
+        places = [-1.0 if value is ABSENT else float(_index(choices, value)) for value in given]
+        ticks = {float(place): plain(choice, 20) for place, choice in enumerate(choices)}
+        if ABSENT in given:
+            ticks[-1.0] = ABSENT
+    return {
+        "label": plain(name, 24),
+        "values": places,
+        "tickvals": list(ticks),
+        "ticktext": list(ticks.values()),
+        "range": [min(ticks, default=0.0), max(ticks, default=1.0)],
+    }
+
+
+def _numeric(parameter: Float | Int, given: Sequence[Any]) -> tuple[list[float], dict[float, str]]:
+    scale = math.log10 if parameter.log else float
+    low, high = scale(parameter.low), scale(parameter.high)
+    ticks = {low + (high - low) * place / 4: "" for place in range(5)}
+    for place in ticks:
+        shown = 10.0**place if parameter.log else place
+        ticks[place] = number(float(f"{shown:.3g}"))
+    below = low - 0.12 * ((high - low) or 1.0)
+    places = [below if value is ABSENT else scale(value) for value in given]
+    if ABSENT in given:
+        ticks[below] = ABSENT
+    return places, ticks
+
+
+def _index(choices: list[Any], value: Any) -> int:
+    """The place of a choice; 1, 1.0 and True are different ones."""
+    same = [place for place, choice in enumerate(choices) if choice == value and type(choice) is type(value)]
+    return same[0] if same else choices.index(value)

@@ -1,0 +1,90 @@
+"""Regret of methods over what they spent, from the results of ``scrimp bench``.
+
+scrimp.plots.regret("results.jsonl")
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scrimp.errors import TableError
+from scrimp.plots.style import SERIES, figure, plain, rgba
+
+__all__ = ["mean_regrets", "regret"]
+
+AXES = {
+    "spent": "share of the budget spent",
+    "share": "share of the cells measured",
+    "at": "evaluations",
+}
+
+Curve = tuple[list[float], list[float], list[float]]
+
+
+def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> Any:
+    """One line per method: mean regret over tasks and seeds, with a band of one standard error over tasks."""
+    from plotly.graph_objects import Figure, Scatter
+
+    records = _read(Path(results)) if isinstance(results, str | Path) else list(results)
+    axis = _axis(records)
+    curves = mean_regrets(records, axis)
+    picture = Figure()
+    for place, (method, (xs, mean, error)) in enumerate(curves.items()):
+        colour = SERIES[place % len(SERIES)]
+        edge = {"x": xs, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        picture.add_trace(Scatter(y=np.add(mean, error).tolist(), legendgroup=method, **edge))
+        fill = {"fill": "tonexty", "fillcolor": rgba(colour, 0.13), "legendgroup": method}
+        picture.add_trace(Scatter(y=np.subtract(mean, error).tolist(), **fill, **edge))
+        line = {"color": colour, "dash": "solid" if place < len(SERIES) else "dot"}
+        picture.add_trace(
+            Scatter(x=xs, y=mean, mode="lines+markers", line=line, name=plain(method), legendgroup=method)
+        )
+    picture.update_xaxes(title_text=AXES[axis])
+    lowest = min((value for _, mean, _ in curves.values() for value in mean), default=0.0)
+    picture.update_yaxes(title_text="mean regret", type="log" if lowest > 0 else "linear")
+    suites = ", ".join(sorted({f"{record['suite']} {record['table']}" for record in records}))
+    title = f"Regret of {len(curves)} methods on {plain(suites, 80)}"
+    last = "; ".join(f"{plain(method)} {mean[-1]:.3g}" for method, (_, mean, _) in curves.items())
+    return figure(picture, title, f"{title}, {len(records)} runs; at the end: {last}.")
+
+
+def mean_regrets(records: Sequence[Mapping[str, Any]], axis: str) -> dict[str, Curve]:
+    """Per method: the axis, the mean over tasks of the mean over seeds, and its standard error over tasks.
+
+    Points that not all runs of a method reached are left out.
+    """
+    runs: dict[str, dict[tuple[str, str], list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    places: dict[str, list[float]] = {}
+    for record in records:
+        values = [np.nan if value is None else float(value) for value in record["regret"]]
+        known = places.setdefault(record["method"], [float(place) for place in record[axis]])
+        places[record["method"]] = [place for place in known if place in record[axis]]
+        runs[record["method"]][record["table"], record["task"]].append(values)
+    curves: dict[str, Curve] = {}
+    for method, tasks in runs.items():
+        length = len(places[method])
+        table = np.array([np.mean([run[:length] for run in task], axis=0) for task in tasks.values()])
+        error = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else np.zeros(length)
+        curves[method] = places[method], table.mean(axis=0).tolist(), np.asarray(error).tolist()
+    return curves
+
+
+def _axis(records: Sequence[Mapping[str, Any]]) -> str:
+    for axis in AXES:
+        if records and all(axis in record and "regret" in record for record in records):
+            return axis
+    raise TableError(
+        "these are no results with regrets over one axis; give a file that scrimp bench wrote, one suite only"
+    )
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        raise TableError(f"{str(path)!r} cannot be read as results of scrimp bench: {error}") from None

@@ -1,0 +1,101 @@
+"""Who was promoted, paused, stopped or failed, and when: the budget of every trial over time.
+
+scrimp.plots.rungs(study)
+"""
+
+from collections import defaultdict
+from typing import Any
+
+from scrimp.history.events import BudgetGranted
+from scrimp.history.history import History
+from scrimp.history.trial import STATUSES, Trial
+from scrimp.plots.style import STATUS, figure, plain
+from scrimp.tuning.study import Study
+
+__all__ = ["rung_counts", "rungs"]
+
+MOST = 400
+"""Trials shown at most: those that came furthest, then the newest."""
+
+SYMBOLS = {
+    "running": "triangle-right",
+    "paused": "circle-open",
+    "completed": "star",
+    "stopped": "square-open",
+    "failed": "x",
+    "stale": "diamond-open",
+}
+
+
+def rungs(study: Study) -> Any:
+    """One line per trial from its start through its reports, a marker where it stands, and the granted budgets as rungs."""
+    from plotly.graph_objects import Figure, Scatter
+
+    history = study.history
+    shown = sorted(sorted(history.trials, key=lambda trial: (-trial.budget, -trial.id))[:MOST], key=lambda t: t.id)
+    began = history.created.time
+    picture = Figure()
+    for status in STATUSES:
+        group = [trial for trial in shown if trial.status == status and trial.started is not None]
+        if not group:
+            continue
+        lines = [_line(trial, began) for trial in group]
+        xs = [x for line in lines for x in [*(place for place, _ in line), None]]
+        ys = [y for line in lines for y in [*(height for _, height in line), None]]
+        colour, name = STATUS[status], f"{status} ({len(group)})"
+        thin = {"color": colour, "width": 1}
+        picture.add_trace(
+            Scatter(x=xs, y=ys, mode="lines", line=thin, hoverinfo="skip", legendgroup=status, showlegend=False)
+        )
+        picture.add_trace(
+            Scatter(
+                x=[line[-1][0] for line in lines],
+                y=[line[-1][1] for line in lines],
+                mode="markers",
+                marker={"color": colour, "symbol": SYMBOLS[status], "size": 9},
+                name=name,
+                legendgroup=status,
+                customdata=[trial.id for trial in group],
+                hovertemplate=f"trial %{{customdata}}, {status} at %{{y}}<extra></extra>",
+            )
+        )
+    return _finished(picture, study.name, history, len(shown))
+
+
+def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
+    assert trial.started is not None
+    start = (trial.started - began, 0.0)
+    return [start, *((point.time - began, point.step) for point in trial.curve)]
+
+
+def _finished(picture: Any, name: str, history: History, shown: int) -> Any:
+    problem = history.problem
+    levels = [row["budget"] for row in rung_counts(history)]
+    unit = "" if problem.budget is None else f" ({plain(problem.budget.name)}s)"
+    picture.update_xaxes(title_text="time since the start (seconds)")
+    picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero")
+    if len(levels) <= 12:
+        picture.update_yaxes(tickvals=levels)
+    title = f"Rungs of {plain(name)} over time"
+    reached = "; ".join(f"{row['reached']} trials reached {row['budget']:g}" for row in rung_counts(history))
+    part = "" if shown == len(history.trials) else f", {shown} of {len(history.trials)} trials shown"
+    return figure(picture, title, f"{title}{part}: {reached or 'no trial has started'}.")
+
+
+def rung_counts(history: History) -> list[dict[str, float]]:
+    """One row per budget that was ever granted: how many trials reached it, and how many of them are there in which state."""
+    levels = sorted({event.budget for event in history.events if isinstance(event, BudgetGranted)})
+    reached = dict.fromkeys(levels, 0)
+    here: dict[float, dict[str, int]] = {level: defaultdict(int) for level in levels}
+    for trial in history.trials:
+        passed = [level for level in levels if trial.budget >= level]
+        for level in passed:
+            reached[level] += 1
+        if trial.status == "running" and trial.granted in here:
+            here[trial.granted]["running"] += 1
+        elif passed and trial.status != "running":
+            here[passed[-1]][trial.status] += 1
+    return [
+        {"budget": level, "reached": reached[level], **{status: here[level][status] for status in STATUSES}}
+        for level in levels
+    ]

@@ -1,0 +1,49 @@
+"""How much each past study counted, decision after decision.
+
+scrimp.plots.source_weights(study)
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scrimp.errors import StudyError
+from scrimp.history.events import Noted
+from scrimp.history.history import History
+from scrimp.plots.style import SERIES, figure, plain
+from scrimp.tuning.study import Study
+
+__all__ = ["NOTE", "recorded_weights", "source_weights"]
+
+NOTE = "weights"
+"""The note in which transfer methods record {name of the source: weight} for each decision."""
+
+
+def source_weights(study: Study) -> Any:
+    """One line per source over the decisions that recorded weights."""
+    from plotly.graph_objects import Figure, Scatter
+
+    recorded = recorded_weights(study.history)
+    if not recorded:
+        raise StudyError(
+            f"study {study.name!r} recorded no weights of sources; create it with learn_from=[...] and a transfer method"
+        )
+    names = list(dict.fromkeys(name for _, weights in recorded for name in weights))
+    picture = Figure()
+    for place, name in enumerate(names):
+        line = {"color": SERIES[place % len(SERIES)], "dash": "solid" if place < len(SERIES) else "dot"}
+        xs, ys = [decision for decision, _ in recorded], [weights.get(name, 0.0) for _, weights in recorded]
+        picture.add_trace(Scatter(x=xs, y=ys, mode="lines+markers", line=line, name=plain(name)))
+    picture.update_xaxes(title_text="decision")
+    picture.update_yaxes(title_text="weight (share)", rangemode="tozero")
+    title = f"What {plain(study.name)} learned from"
+    last = "; ".join(f"{plain(name)} {recorded[-1][1].get(name, 0.0):.2f}" for name in names)
+    return figure(picture, title, f"{title}: weights of sources over {len(recorded)} decisions; now {last}.")
+
+
+def recorded_weights(history: History) -> list[tuple[int, dict[str, float]]]:
+    """(decision, weights by name of the source) for each decision that noted some."""
+    return [
+        (event.decision, {str(name): float(weight) for name, weight in event.notes[NOTE].items()})
+        for event in history.events
+        if isinstance(event, Noted) and isinstance(event.notes.get(NOTE), Mapping)
+    ]

@@ -1,0 +1,79 @@
+"""Figures as files: pages that need no network, pictures where kaleido and a browser are there."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrimp.cli.plot import write_figure
+from scrimp.errors import StudyError
+
+DRAWN = ["history", "curves", "rungs", "parallel", "slice", "contour", "importance", "timeline", "edf", "surrogate"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_figure_is_written(small: str, run: Callable[..., Any], tmp_path: Path, name: str) -> None:
+    out = tmp_path / f"{name}.json"
+    assert "wrote" in run("plot", "small", name, "--out", str(out), "--storage", small).stdout
+    assert json.loads(out.read_text())["data"]
+
+
+def test_a_page_needs_no_network_and_has_words(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+    out = tmp_path / "h.html"
+    run("plot", "small", "history", "--over", "time", "--out", str(out), "--storage", small)
+    text = out.read_text()
+    assert "<script src=" not in text and 'content="light dark"' in text and len(text) > 1_000_000
+    assert 'aria-label="Best error of small over time: 3 trials with a value, the best is 0.2."' in text
+
+
+def test_parameters_and_axes_are_options(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+    def drawn(*arguments: str) -> Any:
+        run("plot", "small", *arguments, "--out", str(tmp_path / "f.json"), "--storage", small)
+        return json.loads((tmp_path / "f.json").read_text())["layout"]
+
+    assert drawn("slice", "--parameter", "kind")["xaxis"]["title"]["text"] == "kind"
+    assert drawn("surrogate", "--parameter", "kind")["xaxis2"]["title"]["text"] == "kind"
+    assert drawn("contour", "--parameter", "kind", "--parameter", "x")["yaxis"]["title"]["text"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["histry"], "did you mean 'history'"),
+        (["history", "--out", "x.txt"], "end it with"),
+        (["history", "--over", "moons"], "'moons'"),
+        (["edf", "--parameter", "x"], "leave out --parameter"),
+        (["edf", "--over", "time"], "leave out --over"),
+        (["source_weights"], "learn_from"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(small: str, run: Callable[..., Any], arguments: list[str], words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        run("plot", "small", *arguments, "--storage", small)
+
+
+def test_without_kaleido_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Picture:
+        layout = type("layout", (), {"height": None})
+
+        def to_image(self, **settings: Any) -> bytes:
+            raise ImportError("kaleido is missing")
+
+    with pytest.raises(StudyError, match="pip install kaleido, or write"):
+        write_figure(Picture(), tmp_path / "x.png")
+
+
+def test_pictures_through_kaleido(
+    small: str, run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("kaleido", reason="kaleido is not installed")
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None or sys.platform != "linux":
+        pytest.skip("no Chromium is installed, and kaleido draws with it")
+    monkeypatch.setenv("BROWSER_PATH", browser)
+    run("plot", "small", "history", "--out", str(tmp_path / "h.png"), "--storage", small)
+    assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG")

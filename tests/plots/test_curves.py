@@ -1,0 +1,84 @@
+"""Observed curves are those of the log; predicted ones come from the method through one hook."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.errors import StudyError
+from scrimp.history.history import History
+from scrimp.policies.policy import Forecast
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.suggesters.random import RandomSuggester
+from scrimp.tuning.catalog import Entry, register_method
+
+
+def observed(picture: Any) -> dict[int, list[tuple[float, float]]]:
+    return {
+        trace.meta["trial"]: list(zip(trace.x, trace.y, strict=True))
+        for trace in picture.data
+        if trace.meta is not None and "trial" in trace.meta
+    }
+
+
+def test_lines_are_the_reported_values(staged: scrimp.Study) -> None:
+    picture = scrimp.plots.curves(staged)
+    for number, line in observed(picture).items():
+        trial = staged.trials[number]
+        assert line == [(point.step, point.metrics["val_error"]) for point in trial.curve]
+    assert staged.best_trial.id in observed(picture)
+    assert picture.layout.xaxis.title.text == "budget (epochs)"
+
+
+def test_named_trials_alone(staged: scrimp.Study) -> None:
+    assert set(observed(scrimp.plots.curves(staged, trials=[4, 2]))) == {2, 4}
+    with pytest.raises(StudyError, match="no trial 99"):
+        scrimp.plots.curves(staged, trials=[99])
+
+
+@dataclass(frozen=True)
+class Prophet(Scheduled):
+    """ASHA with a curve model that believes in 1 / step."""
+
+    scheduler: Any = field(default_factory=AsynchronousHalving)
+    suggester: Any = field(default_factory=RandomSuggester)
+
+    def forecast(
+        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+    ) -> Mapping[int, Forecast]:
+        mean = tuple(1 / step for step in steps)
+        low, high = tuple(value - 0.1 for value in mean), tuple(value + 0.1 for value in mean)
+        return {trial: Forecast(tuple(steps), mean, low, high) for trial in trials}
+
+
+def test_forecasts_of_the_method_are_drawn_in_the_users_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "test_prophet", sys.modules.get(__name__, SimpleNamespace(Prophet=Prophet)))
+    register_method("test-prophet", Entry(policy="test_prophet:Prophet"))
+    study = scrimp.create_study(
+        "p",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        direction="maximize",
+        metric="score",
+        budget=scrimp.Budget("epoch", 1, 9),
+        method="test-prophet",
+        storage="memory://",
+        seed=0,
+    )
+    for _ in range(4):
+        trial = study.ask()
+        for step in range(int(trial.budget) + 1, int(trial.granted) + 1):
+            study.report(trial, step=step, score=trial.params["x"])
+    picture = scrimp.plots.curves(study)
+    paused = {trial.id: trial for trial in study.trials if trial.status == "paused"}
+    means = {trace.meta["forecast"]: trace for trace in picture.data if trace.meta and "forecast" in trace.meta}
+    assert set(means) == set(paused)
+    for number, trace in means.items():
+        assert trace.x[0] >= paused[number].budget and trace.x[-1] == pytest.approx(9.0)
+        assert np.allclose(trace.y, -1 / np.array(trace.x))  # losses turned into scores
+    assert "predicted continuations" in picture.layout.meta["alternative"]

@@ -1,0 +1,25 @@
+"""Every axis holds the trials' own values."""
+
+import math
+
+import scrimp
+
+
+def test_axes_hold_the_values_of_the_trials(staged: scrimp.Study) -> None:
+    (trace,) = scrimp.plots.parallel(staged).data
+    known = [trial for trial in staged.trials if trial.value is not None]
+    axes = {axis.label: axis for axis in trace.dimensions}
+    assert list(axes["val_error"].values) == [trial.value for trial in known] == list(trace.line.color)
+    assert list(axes["lr"].values) == [math.log10(trial.params["lr"]) for trial in known]
+    assert list(axes["layers"].values) == [trial.params["layers"] for trial in known]
+    assert list(axes["width"].values) == [[64, 128, 256].index(trial.params["width"]) for trial in known]
+
+
+def test_an_absent_parameter_has_a_place_of_its_own(staged: scrimp.Study) -> None:
+    (trace,) = scrimp.plots.parallel(staged, ["momentum", "optimizer"]).data
+    momentum, optimizer = trace.dimensions[:2]
+    known = [trial for trial in staged.trials if trial.value is not None]
+    for trial, place in zip(known, momentum.values, strict=True):
+        assert place == trial.params["momentum"] if "momentum" in trial.params else place < 0.0
+    assert "not there" in momentum.ticktext and momentum.range[0] == min(momentum.values)
+    assert optimizer.ticktext == ("adamw", "&lt;b&gt;sgd&lt;/b&gt;")
