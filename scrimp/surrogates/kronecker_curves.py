@@ -4,8 +4,8 @@
 
 u is the logarithm of the step, from 0 (the first) to 1 (the last). kx is Matern 5/2 with one length-scale per column; k1, what
 similar configurations share, is smooth (squared exponential); k2, what a configuration has of its own, is rough (Matern 5/2).
-The dense process is `curve_kernel` under `ExactGP`; hyperparameters are fitted with it, on a thinned part of the data: some
-configurations, each at steps 1, 2, 4, ... and its last.
+The dense process is `curve_kernel` under `ExactGP`; hyperparameters are fitted with it, on a part of the data: many
+configurations, each at a few steps.
 
 The posterior on *all* data never forms the covariance of all observations. The shared time kernel has few directions: a1 + a2 k1
 = U U^T with U (m, q). Given a configuration's z_i (q,), its curve is y_i ~ N(m + U_i z_i, R_i) with R_i = a3 k2 + s^2 I. What
@@ -59,15 +59,20 @@ def curve_kernel(columns: Sequence[Column]) -> Kernel:
     """The kernel over (x, u); its parameters are a scale and a length per time kernel and the length-scales of kx."""
     own, time = tuple(range(len(columns))), (len(columns),)
     lasting, passing = (Parameter("length_scale", LogNormal(-0.5, 0.7), bounds=(0.05, 8.0)) for _ in range(2))
-    level = Scaled(Constant(), _amplitude("level", -0.8))
-    shape = Scaled(RBF((Column(),), length_scale=lasting), _amplitude("shape", 0.2))
-    rest = Scaled(Matern52((Column(),), length_scale=passing), _amplitude("own", -3.0))
+    level = Scaled(Constant(), _amplitude("level", -0.8, 1.2))
+    shape = Scaled(RBF((Column(),), length_scale=lasting), _amplitude("shape", 0.2, 1.2))
+    rest = Scaled(Matern52((Column(),), length_scale=passing), _amplitude("own", -1.5, 0.5))
     shared = OnColumns(Matern52(columns), own) * OnColumns(level + shape, time)
     return shared + OnColumns(SameRow(), own) * OnColumns(rest, time)
 
 
-def _amplitude(name: str, mean: float) -> Parameter:
-    return Parameter(name, LogNormal(mean, 1.2), bounds=(1e-3, 30.0), initial=math.exp(mean))
+def _amplitude(name: str, mean: float, deviation: float) -> Parameter:
+    """A variance by the mean and the standard deviation of its logarithm.
+
+    What a configuration has of its own is kept from vanishing: most curves follow their neighbours, and the few that leave them
+    later are not yet seen to when a fit could learn from it.
+    """
+    return Parameter(name, LogNormal(mean, deviation), bounds=(1e-3, 30.0), initial=math.exp(mean))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +84,7 @@ class KroneckerCurves(Surrogate):
 
     columns: Sequence[Column]
     steps: tuple[float, ...]
-    fit_rows: int = 300
+    fit_rows: int = 400
     direct: int = DIRECT
     search: SearchSettings = field(default_factory=lambda: SearchSettings(random_starts=0, tolerance=0.01))
 
@@ -120,20 +125,25 @@ class KroneckerCurves(Surrogate):
         return FittedKroneckerCurves(self, prior, float(values[-1]), Observed.of(data, np.array(self.steps)), state)
 
     def _thinned(self, data: Data, rng: np.random.Generator) -> Indices:
-        """Rows to fit hyperparameters to: configurations at random, each at steps 1, 2, 4, ... and its last."""
+        """Rows to fit hyperparameters to: as many configurations as possible, each at its ends and a few steps between.
+
+        Length-scales need many configurations, and the noise neighbouring steps: at least 4 rows of each, the last two always.
+        """
         if len(data) <= self.fit_rows:
             return np.arange(len(data))
-        step = nearest_level(np.array(self.steps), data.x)
-        ladder = set((2 ** np.arange(20) - 1).tolist())
         groups = Observed.of(data, np.array(self.steps)).groups
         curves = [rows for group in groups for rows in group.rows.T]
-        chosen: list[int] = []
+        quota = max(4, self.fit_rows // len(curves))
+        chosen: list[Indices] = []
         for place in rng.permutation(len(curves)):
             rows = curves[place]
-            chosen += [int(row) for row in rows[:-1] if step[row] in ladder] + [int(rows[-1])]
-            if len(chosen) >= self.fit_rows:
+            ends = np.unique([0, max(len(rows) - 2, 0), len(rows) - 1])
+            others = np.setdiff1d(np.arange(len(rows)), ends)
+            between = rng.choice(others, min(quota - len(ends), len(others)), replace=False)
+            chosen.append(rows[np.concatenate([ends, between]).astype(np.intp)])
+            if sum(map(len, chosen)) >= self.fit_rows:
                 break
-        return np.sort(np.array(chosen, dtype=np.intp))
+        return np.sort(np.concatenate(chosen))
 
 
 @dataclass(frozen=True, eq=False)
