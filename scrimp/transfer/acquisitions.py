@@ -97,26 +97,34 @@ class BoundMixture(FantasyAverage):
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
         own, pull_own = self.own.terms_and_pullback(x)
-        mixture = self.mixture
-        logs, shares, pulls = [own], [self._weight(-1, self._own_variance(x))], []
-        for one in np.flatnonzero(mixture.weights[:-1] > 0.0):
-            mean, variance, pull_one = mixture.sources.posterior_and_pullback(int(one), x)
-            value, by_mean, by_variance = self._improvement(mean, variance, float(self.eta[one]))
+        mixture, uncertain = self.mixture, self.mixture.expected or self.mixture.experts
+        used = np.flatnonzero(mixture.weights[:-1] > 0.0).tolist()
+        means, pull_means = mixture.sources.means_and_pullback(x)
+        variances = {one: mixture.sources.variance_and_pullback(one, x) for one in used} if uncertain else {}
+        logs, shares, slopes = [own], [self._weight(-1, self._own_variance(x))], {}
+        for one in used:
+            variance = variances[one][0] if uncertain else None
+            value, *slopes[one] = self._improvement(means[:, one], variance, float(self.eta[one]))
             logs.append(value[:, None])
-            shares.append(self._weight(int(one), variance))
-            pulls.append((pull_one, by_mean, by_variance, -1.0 / np.maximum(variance, LEAST_VARIANCE)))
+            shares.append(self._weight(one, variance))
         share = _shares(_parts(logs, shares))
         weight = _shares(_parts([np.zeros((len(x), 1))] * len(shares), shares))
 
         def pull(d_terms: Array) -> Array:
             total = pull_own(d_terms * share[0])
-            for place, (pull_one, by_mean, by_variance, by_weight) in enumerate(pulls, 1):
+            d_means = np.zeros_like(means)
+            for place, one in enumerate(used, 1):
                 d = (d_terms * share[place]).sum(axis=1)
-                d_weight = (d_terms * (share[place] - weight[place])).sum(axis=1) if mixture.experts else 0.0
-                total = total + pull_one(d * by_mean, d * by_variance + d_weight * by_weight)
+                by_mean, d_variance = slopes[one][0], d * slopes[one][1]
+                d_means[:, one] = d * by_mean
+                if mixture.experts:
+                    d_weight = (d_terms * (share[place] - weight[place])).sum(axis=1)
+                    d_variance = d_variance - d_weight / np.maximum(variances[one][0], LEAST_VARIANCE)
+                if uncertain:
+                    total = total + variances[one][1](d_variance)
             if mixture.experts:
                 total = total + self._pull_own_weight(x, (d_terms * (share[0] - weight[0])).sum(axis=1))
-            return total
+            return total + pull_means(d_means)
 
         return _mixed(logs, shares), pull
 

@@ -9,7 +9,7 @@ import numpy as np
 from scrimp.acquisition.acquisition import Acquisition, Context
 from scrimp.acquisition.constrained import CONSTRAINT, Constrained
 from scrimp.acquisition.cost_aware import CostAware
-from scrimp.acquisition.maximize import Found, Search, maximize
+from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
@@ -64,6 +64,7 @@ class Choice:
             anchors=models.evaluated[np.argsort(models.losses, kind="stable")[:5]],
             excluded=None if training.repeatable else np.vstack([training.known, pending]),
             scales=length_scales(models.fitted["loss"], self.encoding.dimension),
+            settings=MaximizeSettings(candidates=768, starts=6),
         )
         score = acquisition.bind(fitted, context)
         return maximize(score, self.encoding.domain, np.random.default_rng(seed), search)

@@ -23,7 +23,6 @@ from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.kernel import Kernel, Scaled
 from scrimp.gp.process import MeanAndKernel
-from scrimp.gp.stationary import Matern52
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
@@ -34,6 +33,7 @@ from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
 from scrimp.transfer.choice import Choice
+from scrimp.transfer.common_points import common_rows
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
 from scrimp.transfer.portfolio import (
@@ -43,7 +43,6 @@ from scrimp.transfer.portfolio import (
     next_of_portfolio,
     scaled_predictions,
 )
-from scrimp.transfer.source_models import SourceModels
 from scrimp.transfer.suggester import weight_notes
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
 from scrimp.transfer.task_prior import Belief, TaskBasis, beliefs, evidences
@@ -178,11 +177,13 @@ def learn(past: Past, encoding: Encoding, seed: int) -> Learned | None:
     count = len(sources)
     differences = means - means.mean(axis=1, keepdims=True)
     kappa = float((differences**2).sum(axis=1).mean()) / max(count - 1, 1)
-    kernel = _shared_kernel(sources, encoding)
-    basis = TaskBasis(sources, kernel, kernel, max(kappa, LEAST_KAPPA))
+    kernel = sources.shared_kernel(encoding.columns)
     rows = candidate_rows(encoding.domain, tuple(model.past for model in sources.models))
     predicted = sources.means(rows)
     losses = np.stack([model.losses(predicted[:, place]) for place, model in enumerate(sources.models)], axis=1)
+    if encoding.domain.pool is None:
+        sources = sources.on_common_points(encoding.columns, common_rows(encoding.domain, rows, seed))
+    basis = TaskBasis(sources, kernel, kernel, max(kappa, LEAST_KAPPA))
     return Learned(basis, rows, scaled_predictions(losses))
 
 
@@ -190,17 +191,6 @@ def _everywhere(encoding: Encoding, seed: int) -> Array:
     """Rows that stand for the whole space."""
     domain = encoding.domain
     return domain.pool if domain.pool is not None else domain.sample(EVERYWHERE, np.random.default_rng(seed))
-
-
-def _shared_kernel(sources: SourceModels, encoding: Encoding) -> Matern52:
-    """A Matern kernel whose length-scales are the medians over past studies; 1 for a column that none of them knows."""
-    logs = np.stack([model.log_length_scales for model in sources.models])
-    scales = np.ones(encoding.dimension)
-    for column in range(encoding.dimension):
-        known = logs[np.isfinite(logs[:, column]), column]
-        if len(known):
-            scales[column] = math.exp(float(np.median(known)))
-    return Matern52(encoding.columns).with_values(scales)
 
 
 def believed(basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]) -> tuple[TaskPosterior, float]:

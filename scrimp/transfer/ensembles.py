@@ -118,20 +118,20 @@ class LinearEnsemble(_Ensemble):
         own, pull_own = self.target.posterior_and_pullback(x)
         assert own.variance is not None
         weights = self.weights
-        parts = {one: self.sources.posterior_and_pullback(one, x) for one in self.used}
-        mean = weights[-1] * own.mean
+        means, pull_means = self.sources.means_and_pullback(x)
+        parts = {one: self.sources.variance_and_pullback(one, x) for one in self.used}
         variance = weights[-1] ** 2 * own.variance
-        for one, (own_mean, own_variance, _) in parts.items():
-            mean = mean + weights[one] * own_mean[:, None]
-            variance = variance + weights[one] ** 2 * own_variance
+        for one, (past_variance, _) in parts.items():
+            variance = variance + weights[one] ** 2 * past_variance
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             total = pull_own(weights[-1] * d_mean, weights[-1] ** 2 * d_variance)
-            for one, (_, _, pull_one) in parts.items():
-                total = total + pull_one(weights[one] * d_mean.sum(1), weights[one] ** 2 * d_variance)
+            total = total + pull_means(d_mean.sum(1)[:, None] * weights[:-1])
+            for one, (_, pull_one) in parts.items():
+                total = total + pull_one(weights[one] ** 2 * d_variance)
             return total
 
-        return Posterior(mean, variance), pull
+        return Posterior(weights[-1] * own.mean + (means @ weights[:-1])[:, None], variance), pull
 
 
 class ExpertProduct(_Ensemble):
@@ -164,27 +164,29 @@ class ExpertProduct(_Ensemble):
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         own, pull_own = self.target.posterior_and_pullback(x)
         assert own.variance is not None
-        parts = [(which, *self.sources.posterior_and_pullback(which, x)) for which in self.used]
+        past, pull_means = self.sources.means_and_pullback(x)
+        parts = {one: self.sources.variance_and_pullback(one, x) for one in self.used}
         own_precision = self._precision(own.variance, -1)
-        precisions = [self._precision(variance, which) for which, _, variance, _ in parts]
-        total = own_precision + np.sum(precisions, axis=0) if parts else own_precision
+        precisions = {one: self._precision(variance, one) for one, (variance, _) in parts.items()}
+        total = own_precision + sum(precisions.values(), np.zeros(len(x)))
         mean = own_precision[:, None] * own.mean
-        for (_, one_mean, _, _), precision in zip(parts, precisions, strict=True):
-            mean = mean + (precision * one_mean)[:, None]
+        for one, precision in precisions.items():
+            mean = mean + (precision * past[:, one])[:, None]
         mean = mean / total[:, None]
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             # d precision = -precision / variance d variance; the mean moves by (mu_i - mean) / total of it
-            def through(own_means: Array, precision: Array, variance: Array) -> Array:
-                d_precision = (d_mean * (own_means - mean)).sum(1) / total - d_variance / total**2
+            def through(means: Array, precision: Array, variance: Array) -> Array:
+                d_precision = (d_mean * (means - mean)).sum(1) / total - d_variance / total**2
                 free = variance > LEAST_VARIANCE
                 return np.where(free, -d_precision * precision / np.maximum(variance, LEAST_VARIANCE), 0.0)
 
             assert own.variance is not None
             result = pull_own(d_mean * (own_precision / total)[:, None], through(own.mean, own_precision, own.variance))
-            for (_, one_mean, variance, pull_one), precision in zip(parts, precisions, strict=True):
-                d_one = through(np.broadcast_to(one_mean[:, None], mean.shape), precision, variance)
-                result = result + pull_one(d_mean.sum(1) * precision / total, d_one)
-            return result
+            d_means = np.zeros_like(past)
+            for one, (variance, pull_one) in parts.items():
+                d_means[:, one] = d_mean.sum(1) * precisions[one] / total
+                result = result + pull_one(through(past[:, one : one + 1], precisions[one], variance))
+            return result + pull_means(d_means)
 
         return Posterior(mean, 1.0 / total), pull

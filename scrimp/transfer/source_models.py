@@ -5,7 +5,7 @@
     sources.means(x)                            # (m, M), looked up where a row was asked about before
 
 A model rests on the columns that its study shares with the space at hand; along the others it is constant. Hyperparameters are
-found on at most 120 observations, the mean uses at most 1000, the variance at most 300: a bound from above, since data only
+found on at most 120 observations, the mean uses at most 1000, the variance at most 200: a bound from above, since data only
 ever reduce it. The prior mean is zero, the average of the study: far from what a study tried, it has nothing to say.
 """
 
@@ -28,6 +28,7 @@ from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import LearnedStep, TargetStep
+from scrimp.transfer.common_points import CommonMeans, common_means
 from scrimp.transfer.normalise import Normaliser, Units
 from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.remembered import Remembered
@@ -36,6 +37,8 @@ __all__ = ["SourceFit", "SourceModel", "SourceModels"]
 
 MeansPullback = Callable[[Array], Array]
 """pull(d_means (m, M)) -> d_x (m, d)."""
+
+FEW = 3000  # observations of all studies together, up to which their own means are cheap enough
 
 NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
 
@@ -47,7 +50,7 @@ class SourceFit:
     columns: tuple[Column, ...]
     fit_rows: int = 120
     mean_rows: int = 1000
-    variance_rows: int = 300
+    variance_rows: int = 200
 
     def hyperparameters(self, past: PastStudy, steps: Sequence[TargetStep]) -> Mapping[str, Any]:
         """The state of the fit, as plain JSON values: all that needs to be kept."""
@@ -141,16 +144,12 @@ class SourceModel:
 
         return cross @ self.whole.alpha[:, 0], pull
 
-    def posterior_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        """Mean and variance (m,) each, and the chain rule from both back to x."""
-        mean, pull_mean = self.mean_and_pullback(x)
+    def variance_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """The variance (m,) and pull(d_variance (m,)) -> d_x (m, d)."""
         posterior, pull_small = self.small.posterior_and_pullback(self._own(x))
         assert posterior.variance is not None
-
-        def pull(d_mean: Array, d_variance: Array) -> Array:
-            return pull_mean(d_mean) + self._back(x, pull_small(np.zeros((len(x), 1)), d_variance))
-
-        return mean, posterior.variance, pull
+        none = np.zeros((len(x), 1))
+        return posterior.variance, lambda d_variance: self._back(x, pull_small(none, d_variance))
 
     def samples(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         """Joint draws (count, m)."""
@@ -190,6 +189,7 @@ class SourceModels:
 
     models: tuple[SourceModel, ...]
     units: tuple[Units, ...] = ()
+    common: CommonMeans | None = None
     _memory: list[Remembered] = field(default_factory=list, repr=False)
 
     @property
@@ -222,6 +222,8 @@ class SourceModels:
 
     def means(self, x: Array) -> Array:
         """(m, M)"""
+        if self.common is not None:
+            return np.asarray(self._shift + self._scale * self.common(x))
         if not self._memory:
             self._memory.append(Remembered(self._together))
         own = self._memory[0](x)
@@ -240,6 +242,8 @@ class SourceModels:
 
     def means_and_pullback(self, x: Array) -> tuple[Array, MeansPullback]:
         """The means (m, M), and the chain rule back to x."""
+        if self.common is not None:
+            return self._common_and_pullback(x, self.common)
         parts = [model.mean_and_pullback(x) for model in self.models]
         means = np.stack([mean for mean, _ in parts], axis=1)
 
@@ -250,12 +254,31 @@ class SourceModels:
 
         return self._shift + self._scale * means, pull
 
-    def posterior_and_pullback(self, model: int, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        """Mean and variance (m,) of one model, and the chain rule back to x."""
-        mean, variance, pull = self.models[model].posterior_and_pullback(x)
-        shift, scale = self._shift[model], self._scale[model]
-        return (
-            shift + scale * mean,
-            variance * scale**2,
-            lambda d_mean, d_variance: pull(scale * d_mean, scale**2 * d_variance),
-        )
+    def _common_and_pullback(self, x: Array, common: CommonMeans) -> tuple[Array, MeansPullback]:
+        cross, back = common.kernel.cross_and_pullback(x, common.points)
+        means = self._shift + self._scale * (cross @ common.weights)
+        return means, lambda d_means: back((d_means * self._scale) @ common.weights.T)
+
+    def on_common_points(self, columns: Sequence[Column], rows: Array) -> "SourceModels":
+        """The same models, with means by `common_means` over ``rows`` (p, d), where that saves work and loses nothing."""
+        if self.common is not None or len(self) * len(self.models[0].whole.data) < FEW:
+            return self
+        held_back = len(rows) // 4
+        means = np.stack([model.mean(rows) for model in self.models], axis=1)
+        return replace(self, common=common_means(self.shared_kernel(columns), rows, means, held_back))
+
+    def shared_kernel(self, columns: Sequence[Column]) -> Matern52:
+        """A Matern kernel whose length-scales are the medians over past studies; 1 for a column that none of them knows."""
+        logs = np.stack([model.log_length_scales for model in self.models])
+        scales = np.ones(len(columns))
+        for column in range(len(columns)):
+            known = logs[np.isfinite(logs[:, column]), column]
+            if len(known):
+                scales[column] = math.exp(float(np.median(known)))
+        return Matern52(columns).with_values(scales)
+
+    def variance_and_pullback(self, model: int, x: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """The variance (m,) of one model, and the chain rule back to x."""
+        variance, pull = self.models[model].variance_and_pullback(x)
+        square = self._scale[model] ** 2
+        return variance * square, lambda d_variance: pull(square * d_variance)

@@ -10,6 +10,7 @@ preset them as published. What every past study counted goes into the notes of e
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from scrimp.surrogates.surrogate import Array, FittedSurrogate
 from scrimp.surrogates.target_transform import Transformed
 from scrimp.transfer.acquisitions import MixedImprovement
 from scrimp.transfer.choice import Choice
+from scrimp.transfer.common_points import common_rows
 from scrimp.transfer.ensembles import ExpertProduct, LinearEnsemble, MeanEnsemble
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
@@ -118,7 +120,8 @@ class TransferSuggester(Suggester):
         loss = Transformed(ExactGP.over(encoding.columns), normaliser.steps)
         models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
         target = models.fitted["loss"]
-        sources = self.past.models(self.normalise).in_units(normaliser, normaliser.present(models.losses))
+        sources = models_here(self.past, self.normalise, encoding, history.problem.seed)
+        sources = sources.in_units(normaliser, normaliser.present(models.losses))
         horizon = int(history.totals.get("n_trials") or 50)
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
         acquisition, believed = self._mixed(target, sources, weights)
@@ -140,6 +143,16 @@ def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:
     """What each past study counts, and last the study at hand; those that count nothing are not listed."""
     listed = zip((*names, "this study"), weights, strict=True)
     return {name: round(float(weight), 4) for name, weight in listed if weight >= 5e-5 or name == "this study"}
+
+
+@lru_cache(maxsize=8)
+def models_here(past: Past, normalise: str, encoding: Encoding, seed: int) -> SourceModels:
+    """The models of past studies, made fit for many candidates where the space is no list of them."""
+    models = past.models(normalise)
+    if encoding.domain.pool is not None:
+        return models
+    rows = common_rows(encoding.domain, candidate_rows(encoding.domain, past.studies), seed)
+    return models.on_common_points(encoding.columns, rows)
 
 
 def portfolio_configs(past: Past, normalise: str, encoding: Encoding, known: Array, count: int) -> list[Config]:

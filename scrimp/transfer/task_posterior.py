@@ -87,7 +87,7 @@ class TaskPosterior(FittedSurrogate):
     def each(self, x: Array) -> tuple[Array, Array]:
         """Means (K, m, F) and variances (K, m) of every belief."""
         step = max(1, MOST_NUMBERS // (len(self.beliefs) * max(len(self.observed), 1)))
-        parts = [self._each(x[start : start + step]) for start in range(0, len(x), step)]
+        parts = [self._each(x[start : start + step]) for start in range(0, max(len(x), 1), step)]
         return np.concatenate([mean for mean, _ in parts], axis=1), np.concatenate([var for _, var in parts], axis=1)
 
     def _each(self, x: Array) -> tuple[Array, Array]:

@@ -1,0 +1,57 @@
+"""Models that are fitted once and kept."""
+
+import numpy as np
+
+from scrimp.transfer.past import NOTHING, Past
+from scrimp.transfer.source_models import SourceFit
+
+
+def test_a_fit_is_made_once_and_restored_afterwards(past: Past, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    kept: dict = {}  # type: ignore[type-arg]
+    x = np.full((3, 3), 0.5)
+    first = Past(past.studies, past.columns, kept=kept).models("z-score").means(x)
+    assert len(kept) == 4
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr(SourceFit, "hyperparameters", refuse)
+    assert np.array_equal(Past(past.studies, past.columns, kept=kept).models("z-score").means(x), first)
+
+
+def test_a_kept_fit_that_no_longer_fits_is_made_anew(past: Past) -> None:
+    kept: dict = {}  # type: ignore[type-arg]
+    fresh = Past(past.studies[:1], past.columns, kept=kept)
+    fresh.models("z-score")
+    (key,) = kept
+    kept[key] = {"parameters": {"length_scale": [1.0]}, "explored": 1}
+    again = Past(past.studies[:1], past.columns, kept=kept).models("z-score")
+    assert len(again) == 1 and len(kept[key]["parameters"]["length_scale"]) == 3
+
+
+def test_linear_normalisers_share_a_fit(past: Past) -> None:
+    assert past.models("none") is past.models("z-score") and past.models("min-max") is past.models("z-score")
+    assert past.models("copula") is not past.models("z-score")
+
+
+def test_without_one_shares_the_models_of_the_others(past: Past) -> None:
+    some = past.without("past1")
+    assert some.models("z-score").names == ("past0", "past2", "past3")
+    assert some.models("z-score").models[1] is past.models("z-score").models[2]
+
+
+def test_progress_is_shown_only_when_something_is_to_be_fitted(past: Past) -> None:
+    seen: list[int] = []
+
+    def progress(studies, count):  # type: ignore[no-untyped-def]
+        seen.append(count)
+        yield from studies
+
+    kept: dict = {}  # type: ignore[type-arg]
+    for _ in range(2):
+        Past(past.studies, past.columns, kept=kept, progress=progress).models("z-score")
+    assert seen == [4]
+
+
+def test_nothing_is_nothing() -> None:
+    assert len(NOTHING) == 0

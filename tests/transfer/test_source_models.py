@@ -1,0 +1,132 @@
+"""Models of past studies against scikit-learn, finite differences and plain sums."""
+
+import json
+
+import numpy as np
+import pytest
+
+from scrimp.gp.columns import Column
+from scrimp.surrogates.surrogate import Array
+from scrimp.transfer.normalise import NORMALISERS, Units
+from scrimp.transfer.past_studies import PastStudy
+from scrimp.transfer.source_models import SourceFit, SourceModels
+
+Z = NORMALISERS["z-score"].steps
+
+
+@pytest.fixture
+def x() -> Array:
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0.1, 0.9, (6, 3))
+    x[:, 2] = rng.choice([0.0, 0.5, 1.0], 6)
+    return x
+
+
+def test_mean_and_variance_are_those_of_a_gaussian_process(sources: SourceModels) -> None:
+    """Against scikit-learn, on numbers alone, with the hyperparameters that were found."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+    rng = np.random.default_rng(0)
+    points = rng.random((20, 2))
+    past = PastStudy("p", points, np.sin(5 * points[:, 0]) + points[:, 1], (0, 1))
+    model = SourceFit((Column(), Column())).fit(past, Z)
+    scale, *lengths = model.whole.prior.values
+    kernel = ConstantKernel(scale) * Matern(lengths, nu=2.5)
+    reference = GaussianProcessRegressor(kernel, alpha=model.whole.noise, optimizer=None)
+    reference.fit(points, (past.y - past.y.mean()) / past.y.std())
+    new = rng.random((9, 2))
+    mean, std = reference.predict(new, return_std=True)
+    assert model.mean(new) == pytest.approx(mean, abs=1e-8)
+    assert np.sqrt(model.variance(new)) == pytest.approx(std, abs=1e-7)
+
+
+def test_a_study_is_constant_along_columns_it_does_not_know(columns: tuple[Column, ...], x: Array) -> None:
+    rng = np.random.default_rng(1)
+    rows = np.full((15, 3), 0.5)
+    rows[:, 0] = rng.random(15)
+    model = SourceFit(columns).fit(PastStudy("p", rows, rows[:, 0] ** 2, (0,)), Z)
+    moved = x.copy()
+    moved[:, 1] = 0.123
+    assert np.array_equal(model.mean(x), model.mean(moved))
+    assert np.isnan(model.log_length_scales).tolist() == [False, True, True]
+    for _, pull in (model.mean_and_pullback(x), model.variance_and_pullback(x)):
+        assert (pull(np.ones(6))[:, 1:] == 0.0).all()
+
+
+def test_pullbacks(sources: SourceModels, x: Array) -> None:
+    rng = np.random.default_rng(2)
+    scaled = SourceModels(sources.models, tuple(Units(0.3, 2.0 + k) for k in range(4)))
+    for some in (sources, scaled):
+        d_means, d_variance = rng.standard_normal((6, 4)), rng.standard_normal(6)
+        _, back = some.means_and_pullback(x)
+        variance, back_one = some.variance_and_pullback(2, x)
+        assert variance == pytest.approx(some.variance(2, x))
+        for column in (0, 1):
+            step = np.zeros(3)
+            step[column] = 1e-5
+            moved = (some.means(x + step) - some.means(x - step)) / 2e-5
+            assert back(d_means)[:, column] == pytest.approx((moved * d_means).sum(axis=1), abs=1e-5)
+            var = (some.variance(2, x + step) - some.variance(2, x - step)) / 2e-5
+            assert back_one(d_variance)[:, column] == pytest.approx(var * d_variance, abs=1e-4)
+
+
+def test_units_of_the_study_at_hand(sources: SourceModels, x: Array) -> None:
+    """Raw losses: the past mean in its own units, then in z-scores of the study at hand."""
+    normaliser, here = NORMALISERS["none"], np.array([10.0, 14.0])
+    present = normaliser.present(here)
+    moved = sources.in_units(normaliser, present)
+    raw = np.stack([m.past.y.mean() + m.past.y.std() * m.mean(x) for m in sources.models], axis=1)
+    assert moved.means(x) == pytest.approx((raw - 12.0) / 2.0)
+    assert moved.variance(1, x) == pytest.approx(sources.variance(1, x) * (sources.models[1].past.y.std() / 2.0) ** 2)
+
+
+def test_common_points_serve_where_data_are_many(sources: SourceModels, columns: tuple[Column, ...], x: Array) -> None:
+    from scrimp.transfer import source_models
+
+    rows = np.random.default_rng(3).random((300, 3))
+    rows[:, 2] = np.random.default_rng(4).choice([0.0, 0.5, 1.0], 300)
+    assert sources.on_common_points(columns, rows) is sources  # 100 observations are few
+    before, source_models.FEW = source_models.FEW, 10
+    try:
+        common = sources.on_common_points(columns, rows)
+    finally:
+        source_models.FEW = before
+    assert common.common is not None
+    assert common.means(x) == pytest.approx(sources.means(x), abs=0.1)
+    means, back = common.means_and_pullback(x)
+    assert means == pytest.approx(common.means(x))
+    weights = np.random.default_rng(5).standard_normal(means.shape)
+    step = np.array([1e-5, 0.0, 0.0])
+    moved = (common.means(x + step) - common.means(x - step)) / 2e-5
+    assert back(weights)[:, 0] == pytest.approx((moved * weights).sum(axis=1), abs=1e-5)
+
+
+def test_hyperparameters_survive_json(sources: SourceModels, columns: tuple[Column, ...], x: Array) -> None:
+    past = sources.models[0].past
+    state = json.loads(json.dumps(SourceFit(columns).hyperparameters(past, Z)))
+    assert SourceFit(columns).restored(past, Z, state).mean(x) == pytest.approx(sources.models[0].mean(x))
+
+
+def test_learnable_and_unlearnable_studies(columns: tuple[Column, ...]) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.random((60, 3))
+    x[:, 2] = 0.5
+    good = SourceFit(columns).fit(PastStudy("a", x, x[:, 0] ** 2, (0, 1, 2)), Z)
+    noise = SourceFit(columns).fit(PastStudy("b", x, rng.standard_normal(60), (0, 1, 2)), Z)
+    assert good.learned > 0.95 and noise.learned < 0.1
+
+
+def test_large_studies_use_a_part(columns: tuple[Column, ...]) -> None:
+    rng = np.random.default_rng(7)
+    x = rng.random((80, 3))
+    x[:, 2] = 0.5
+    fit = SourceFit(columns, fit_rows=20, mean_rows=50, variance_rows=30)
+    model = fit.fit(PastStudy("a", x, x[:, 0] ** 2, (0, 1, 2)), Z)
+    assert (len(model.whole.data), len(model.small.data)) == (50, 30)
+
+
+def test_losses_undo_the_normaliser(columns: tuple[Column, ...], x: Array) -> None:
+    y = np.linspace(3.0, 9.0, 6)
+    model = SourceFit(columns).fit(PastStudy("a", x, y, (0, 1, 2)), NORMALISERS["log-regret"].steps)
+    assert model.losses(np.asarray(model.whole.data.y)) == pytest.approx(y)
