@@ -30,3 +30,10 @@ def test_the_study_file_is_right_and_its_script_trains_by_hand(tmp_path: Path) -
     out = run(tmp_path, str(EXAMPLES / "train_script.py"), "--lr", "0.3", "--hidden", "32", "--batch", "32")
     lines = [line for line in out.splitlines() if line.startswith("scrimp: ")]
     assert len(lines) == 27 and float(re.search(r'"val_error": ([0-9.]+)', lines[-1])[1]) < 0.1  # type: ignore[index]
+
+
+def test_the_study_file_of_the_documentation_is_right(tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "command.md").read_text(encoding="utf-8")
+    text = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]  # type: ignore[index]
+    (tmp_path / "study.toml").write_text(text.replace('"python ', '"{python} '))
+    assert read_study_file(tmp_path / "study.toml").run == {"n_trials": 50, "workers": 2}
