@@ -1,9 +1,9 @@
 """New configurations that compete with running ones: a pool that is redrawn every few decisions.
 
 A pool is a function of what was known when it was drawn: the trials, the rows of the curve model, the number of the decision.
-So a resumed study draws the same one. Most members are random (rows of the user's own list, or a Sobol sequence); the
-others are those of a larger draw that the model expects to end lowest. In a continuous space the larger draw also holds
-perturbations of the best configurations.
+So a resumed study draws the same one. Most members are random (rows of the user's own list, or a Sobol sequence); the others
+are those of a larger draw that the model expects to begin lowest, and those it expects to end lowest. In a continuous
+space the larger draw also holds perturbations of the best configurations.
 """
 
 import zlib
@@ -22,7 +22,7 @@ __all__ = ["Newcomers", "draw_newcomers"]
 Array = NDArray[np.float64]
 
 SCANNED = 1000  # how many the model looks at
-PROMISING = 100  # how many of them it may choose
+PROMISING = 60  # how many of them it may choose for their begin, and as many for their end
 RANDOM = 300
 ANCHORS = 5  # best configurations that are perturbed
 
@@ -50,7 +50,7 @@ def draw_newcomers(
     predicted: Callable[[Array], Array],
     seed: tuple[int, int],
 ) -> Newcomers:
-    """A pool: ``known`` (k, d) are not in it, ``best`` (b, d) are perturbed, ``predicted`` gives final losses of x (m, d).
+    """A pool: ``known`` (k, d) are not in it, ``best`` (b, d) are perturbed, ``predicted`` gives losses (2, m) of x (m, d).
 
     ``seed`` is that of the study and the number of the decision.
     """
@@ -72,8 +72,7 @@ def draw_newcomers(
         scanned = np.arange(len(x)) >= RANDOM
         fresh = ~contains_rows(x, known)
         x, scanned = x[fresh], scanned[fresh]
-    chosen = np.flatnonzero(scanned)
-    if len(chosen) > PROMISING:
-        chosen = chosen[np.argsort(predicted(x[chosen]), kind="stable")[:PROMISING]]
-    members = np.concatenate([np.flatnonzero(~scanned), chosen])
+    others = np.flatnonzero(scanned)
+    ranked = np.argsort(predicted(x[others]), axis=1, kind="stable")[:, :PROMISING]
+    members = np.concatenate([np.flatnonzero(~scanned), np.unique(others[ranked])])
     return Newcomers(encoding, x[members], None if rows is None else rows[members])

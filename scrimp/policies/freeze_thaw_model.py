@@ -273,10 +273,11 @@ def _sync_pool(
         return kept.pool[1:]
     order = kept.order[kept.order < drawn["rows"]]
     weights = factor.weights(curves.targets(order))
-    end = np.array([curves.clock.end])
 
     def predicted(rows: Array) -> Array:
-        return np.asarray(weights @ factor.cross(factor.scaled(curves.map(rows)), None, end)[: len(weights)])
+        scaled = factor.scaled(curves.map(rows))
+        both = [factor.cross(scaled, None, np.array([time]))[: len(weights)] for time in (0.0, curves.clock.end)]
+        return np.asarray([weights @ cross for cross in both])
 
     ranked = curves.trial[order][np.argsort(curves.loss[order], kind="stable")]
     best = curves.x[list(dict.fromkeys(ranked.tolist()))[:ANCHORS]]
