@@ -1,5 +1,6 @@
 """Pictures of studies as Plotly figures: the same in Python, in files and in the dashboard."""
 
+from scrimp.plots.compare import compare
 from scrimp.plots.contour import contour
 from scrimp.plots.curves import curves
 from scrimp.plots.edf import edf
@@ -14,6 +15,7 @@ from scrimp.plots.surrogate import surrogate
 from scrimp.plots.timeline import timeline
 
 __all__ = [
+    "compare",
     "contour",
     "curves",
     "edf",

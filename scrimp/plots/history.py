@@ -12,7 +12,7 @@ from scrimp.history.trial import Observation, Trial
 from scrimp.plots.style import ACCENT, MUTED, figure, params_text, plain, thinned
 from scrimp.tuning.study import Study
 
-__all__ = ["history"]
+__all__ = ["axis_title", "best_line", "history"]
 
 MOST = 2000
 """Points a picture shows at most; the line of the best is never thinned."""
@@ -22,17 +22,34 @@ def history(study: Study, over: str = "trials") -> Any:
     """Values of trials and the best feasible report so far; ``over`` is trials, time or budget."""
     seen = study.history
     reports = _reports(seen, over)
+    line = _best_line(seen, reports)
+    newest = {trial.id: (place, trial) for place, trial, _ in reports if trial.value is not None}
+    return _drawn(study.name, seen, over, line, thinned(list(newest.values()), MOST), len(newest))
+
+
+def best_line(history: History, over: str = "trials") -> list[tuple[float, float]]:
+    """(place, best feasible value so far) at every improvement and at the end."""
+    return _best_line(history, _reports(history, over))
+
+
+def axis_title(history: History, over: str) -> str:
+    """What stands at the axis."""
+    unit = "units" if history.problem.budget is None else f"{history.problem.budget.name}s"
+    titles = {"trials": "trial", "time": "time since the start (seconds)", "budget": f"budget spent ({plain(unit)})"}
+    return titles[over]
+
+
+def _best_line(history: History, reports: list[tuple[float, Trial, Observation]]) -> list[tuple[float, float]]:
     line: list[tuple[float, float]] = []
     best: float | None = None
     for place, _, point in reports:
-        if point.loss is not None and _feasible(seen, point) and (best is None or point.loss < best):
+        if point.loss is not None and _feasible(history, point) and (best is None or point.loss < best):
             best = point.loss
-            line[-1 if line and line[-1][0] == place else len(line) :] = [(place, seen.problem.sign * best)]
+            line[-1 if line and line[-1][0] == place else len(line) :] = [(place, history.problem.sign * best)]
     end = max((place for place, _, _ in reports), default=0.0)
     if line and line[-1][0] < end:
         line.append((end, line[-1][1]))
-    newest = {trial.id: (place, trial) for place, trial, _ in reports if trial.value is not None}
-    return _drawn(study.name, seen, over, line, thinned(list(newest.values()), MOST), len(newest))
+    return line
 
 
 def _reports(history: History, over: str) -> list[tuple[float, Trial, Observation]]:
@@ -93,9 +110,7 @@ def _drawn(
     xs, ys = [place for place, _ in line], [value for _, value in line]
     shape = {"color": ACCENT, "shape": "hv", "width": 2.5}
     picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name="best so far"))
-    unit = "units" if problem.budget is None else f"{problem.budget.name}s"
-    axes = {"trials": "trial", "time": "time since the start (seconds)", "budget": f"budget spent ({plain(unit)})"}
-    picture.update_xaxes(title_text=axes[over])
+    picture.update_xaxes(title_text=axis_title(history, over))
     picture.update_yaxes(title_text=f"{plain(problem.metric)} ({problem.direction})")
     best = f"the best is {ys[-1]:.6g}" if ys else "nothing was reported yet"
     title = f"Best {plain(problem.metric)} of {plain(name)}"

@@ -1,7 +1,8 @@
 """What the next decision is, and which events record it: pure functions of a history and a policy.
 
-The order of precedence: a trial whose worker vanished is taken up first; a configuration somebody put in the queue takes
-the place of the policy's own; the policy decides the rest. No configuration is added beyond the study's total.
+The order of precedence: a study that somebody paused or stopped decides nothing; a trial whose worker vanished is taken up
+first; a configuration somebody put in the queue takes the place of the policy's own; the policy decides the rest. No
+configuration is added beyond the study's total.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,11 @@ def room_for_trials(history: History) -> bool:
 
 def next_decision(policy: Policy, history: History) -> Decision:
     """What a free worker should do."""
+    match history.totals.get("halt"):
+        case "paused":
+            return Decision(Wait("the study is paused"))
+        case "stopped":
+            return Decision(Finish("the study was stopped; run it again to go on"))
     stale = history.with_status("stale")
     if stale:
         trial = stale[0]

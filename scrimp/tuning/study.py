@@ -122,6 +122,18 @@ class Study:
             [Enqueued(config=space.complete(config, history.rng(f"enqueue {len(history.queue)}")), time=wall_clock())]
         )
 
+    def pause(self) -> None:
+        """Begin nothing more until `resume`; what runs goes on to the end of its grant, and workers wait."""
+        self._set_totals({"halt": "paused"})
+
+    def stop(self) -> None:
+        """Begin nothing more; what runs goes on to the end of its grant, then workers end. `resume` or another run goes on."""
+        self._set_totals({"halt": "stopped"})
+
+    def resume(self) -> None:
+        """Let a paused or stopped study go on."""
+        self._set_totals({"halt": None})
+
     def ask(self, count: int | None = None) -> Any:
         """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go on with."""
         if count is not None:
@@ -266,7 +278,9 @@ class Study:
         return self._ledger.append([ended]).trials[trial.id]
 
     def _set_totals(self, totals: dict[str, Any]) -> None:
-        known = self._ledger.history.totals
+        known = self._ledger.refresh().totals
+        if known.get("halt") == "stopped":
+            totals = {"halt": None, **totals}  # whoever sets new totals wants the study to go on
         if any(known.get(key) != value for key, value in totals.items()):
             self._ledger.append([StudyChanged(totals=totals, time=wall_clock())])
 

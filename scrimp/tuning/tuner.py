@@ -93,7 +93,7 @@ class Tuner:
                 case trial:
                     self._start(trial)
                     enough = self._enough()
-        return self._executor.busy > 0 or (not enough and self._others_run())
+        return self._executor.busy > 0 or (not enough and (self._others_run() or self._paused()))
 
     def _start(self, trial: Trial) -> None:
         self._running[trial.id] = trial
@@ -183,6 +183,10 @@ class Tuner:
         return self._settings.leases and any(
             trial.id not in self._running and trial.worker for trial in self._ledger.history.with_status("running")
         )
+
+    def _paused(self) -> bool:
+        """Whether somebody paused the study, so that there may be more to do later."""
+        return self._settings.leases and self._ledger.history.totals.get("halt") == "paused"
 
     def _reclaim(self) -> None:
         """Now and then, look for trials whose workers vanished."""

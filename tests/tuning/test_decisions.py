@@ -103,3 +103,10 @@ def test_a_policy_cannot_smuggle_in_a_bad_configuration() -> None:
 def test_waiting_is_not_recorded() -> None:
     with pytest.raises(ScrimpError, match="only Start and Resume"):
         decision_events(history_of(), Decision(Wait()), "", 0.0)
+
+
+def test_a_paused_study_waits_and_a_stopped_one_ends() -> None:
+    lost = [*added(0), Lost(trial=0, attempt=1)]
+    for halt, kind in (("paused", Wait), ("stopped", Finish), (None, Resume)):
+        action = next_decision(START, history_of(*lost, StudyChanged(totals={"halt": halt}))).action
+        assert isinstance(action, kind)

@@ -1,0 +1,35 @@
+"""The best value so far of several studies, over trials, over time or over budget.
+
+scrimp.plots.compare(first, second, over="budget")
+"""
+
+from typing import Any
+
+from scrimp.errors import StudyError
+from scrimp.plots.history import axis_title, best_line
+from scrimp.plots.style import SERIES, figure, plain
+from scrimp.tuning.study import Study
+
+__all__ = ["compare"]
+
+
+def compare(*studies: Study, over: str = "trials") -> Any:
+    """One line per study; they should have the same metric and direction."""
+    from plotly.graph_objects import Figure, Scatter
+
+    if not studies:
+        raise StudyError("compare was given no study; give at least one")
+    picture = Figure()
+    for place, study in enumerate(studies):
+        line = best_line(study.history, over)
+        shape = {"color": SERIES[place % len(SERIES)], "shape": "hv", "dash": "solid" if place < len(SERIES) else "dot"}
+        xs, ys = [where for where, _ in line], [value for _, value in line]
+        picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name=plain(study.name)))
+    problem = studies[0].history.problem
+    picture.update_xaxes(title_text=axis_title(studies[0].history, over))
+    picture.update_yaxes(title_text=f"best {plain(problem.metric)} ({problem.direction})")
+    title = f"Best {plain(problem.metric)} of {len(studies)} studies"
+    ends = "; ".join(
+        f"{trace.name} {trace.y[-1]:.6g}" if trace.y else f"{trace.name} nothing" for trace in picture.data
+    )
+    return figure(picture, title, f"{title} over {over}: {ends}.")
