@@ -1,6 +1,6 @@
 """Syne Tune 0.13 on a table of training runs: MOBSTER, Hyper-Tune, DyHPO and ASHA, driven by a small simulator of workers.
 
-    .venvs/syne-tune/bin/python benchmarks/peer_syne_curves.py TABLE.npz --method mobster-joint --task adult --seed 0 --out peers.jsonl
+    .venvs/syne-tune/bin/python benchmarks/peer_syne_curves.py TABLE.npz --method mobster-joint --task adult --out peers.jsonl
 
 Four workers train rows of the table; the clock advances by what each level costs, as in `scrimp bench curves`. Its own tuner
 and backend are left out, so what is timed is the scheduler alone: CPU seconds of `suggest` and of every `on_trial_*` call, one

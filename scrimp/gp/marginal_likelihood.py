@@ -134,16 +134,20 @@ class SearchSettings:
     ``random_starts``: draws from the densities, beside the recorded start and the densities' modes.
     ``iterations``: of L-BFGS-B per start. ``tolerance``: a step that gains less than this many nats is the last.
     ``rows``: with more observations than this, starts race on that many of them, and all data see the winner only.
+    ``most``: with more observations than this, the search looks at that many of them alone; None for no limit.
     """
 
     random_starts: int = 1
     iterations: int = 100
     tolerance: float = 1e-3
     rows: int = 256
+    most: int | None = None
 
 
 def maximum_a_posteriori(posterior: LogPosterior, starts: Sequence[Array], settings: SearchSettings) -> Array:
     """The best natural values (p,) found by L-BFGS-B from each of ``starts``; the first start when every search fails."""
+    if settings.most is not None and posterior.size > settings.most:
+        posterior = posterior.part(settings.most)
     if len(starts) > 1 and posterior.size > settings.rows:
         part = posterior.part(settings.rows)
         starts = [max((starts[0], maximum_a_posteriori(part, starts, settings)), key=posterior.log_density)]

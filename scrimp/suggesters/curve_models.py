@@ -41,8 +41,8 @@ __all__ = ["ADDITIVE", "MODELS", "CurveSettings", "Curves", "curve_model", "fit_
 MOST_STEPS = 500
 ADDITIVE = ("gp_expdecay", "gp_issm")
 FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
-LATER_FIT = SearchSettings(tolerance=0.1, iterations=3)
-"""A fit begins where the last one ended, and is repeated at almost every decision: a few steps each keep up."""
+LATER_FIT = SearchSettings(tolerance=0.1, iterations=3, most=150)
+"""A fit begins where the last one ended, and is repeated at almost every decision: a few steps on part of the data keep up."""
 
 MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
 

@@ -120,9 +120,12 @@ def _maximized(
     score: BoundAcquisition, curves: Curves, encoding: Encoding, pending: Array, plan: Plan, rng: np.random.Generator
 ) -> Found:
     training = curves.training
-    means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
+    anchors = None
+    if encoding.domain.pool is None:
+        means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
+        anchors = curves.configs[np.argsort(means, kind="stable")[:5]]
     search = Search(
-        anchors=curves.configs[np.argsort(means, kind="stable")[:5]],
+        anchors=anchors,
         excluded=None if training.repeatable else np.vstack([training.known, pending]),
         scales=length_scales(curves.fitted, encoding.dimension),
         settings=MaximizeSettings(starts=4),

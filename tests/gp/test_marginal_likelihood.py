@@ -111,3 +111,11 @@ def test_impossible_data_keep_the_first_start():
     broken = HyperparameterPosterior(posterior.prior, NOISE, posterior.x * np.nan, posterior.y)
     start = broken.vector.initial
     np.testing.assert_array_equal(maximum_a_posteriori(broken, [start], SearchSettings()), start)
+
+
+def test_a_search_may_look_at_part_of_the_data():
+    posterior = posterior_over(Scaled(Matern52((Column(),) * 3)), (Column(),) * 3)
+    start = posterior.vector.initial
+    few = maximum_a_posteriori(posterior, [start], SearchSettings(most=12, tolerance=1e-6))
+    alone = maximum_a_posteriori(posterior.part(12), [start], SearchSettings(tolerance=1e-6))
+    np.testing.assert_array_equal(few, alone)
