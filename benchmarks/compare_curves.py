@@ -3,9 +3,9 @@
     python benchmarks/environments.py syne-tune          # once
     python benchmarks/compare_curves.py ../shared/data/curves/lcbench.npz --tasks adult,fabert --out curves.jsonl
 
-Both sides decide with one thread, method by method in turn, so that a busy machine is busy for both; counted are the CPU seconds of
-deciding, not of simulating. Both refit at every decision below 150 observations and then at every one (DyHPO at every third), on at
-most 500 observations. Runs that the file holds are not run again.
+Both sides decide with one thread, method by method in turn, so that a busy machine is busy for both; counted are the CPU seconds
+of deciding, not of simulating. Both refit at every decision (DyHPO beyond 150 observations at every third), on at most 500
+observations. Runs that the file holds are not run again.
 """
 
 import argparse

@@ -2,12 +2,12 @@
 
     python benchmarks/curve_likelihood.py ../shared/data/curves/lcbench.npz --configs 60 --seeds 1
 
-Of each task some configurations are drawn, and each curve is cut at a random epoch; everything after the cut is predicted. All models
-see the same transformed values, logarithms capped at far outliers and standardised by what was seen, so their densities compare; the
-figure is the mean log density of a held-out value in those units, averaged over tasks. Beside the GP models stand
+Of each task some configurations are drawn, and each curve is cut at a random epoch; everything after the cut is predicted. All
+models see the same transformed values, logarithms capped at far outliers and standardised by what was seen, so their densities
+compare; the figure is the mean log density of a held-out value in those units, averaged over tasks. Beside the GP models stand
 
-    last value    a random walk in the logarithm of the epoch that starts at the last value; its variance is fitted to all curves
-    power law     a + b t^-c fitted to each curve by least squares, with the pooled error of all fits; the last value for short curves
+    last value    a random walk in the logarithm of the epoch from the last value; its variance is fitted to all curves
+    power law     a + b t^-c fitted to each curve by least squares, with the pooled error of all fits
 """
 
 import argparse

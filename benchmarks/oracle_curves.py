@@ -2,8 +2,9 @@
 
     .venvs/syne-tune/bin/python benchmarks/oracle_curves.py tests/surrogates/oracle_curves.json
 
-Recorded are the seven resource kernels and their means, the likelihood of one GP per rung, the likelihoods of both additive models
-(of the innovations model on whole curves alone: for cut ones the release takes unit variance for steps to come) and ranking losses.
+Recorded are the seven resource kernels and their means, the likelihood of one GP per rung, the likelihoods of both additive
+models (of the innovations model on whole curves alone: for cut ones the release takes unit variance for steps to come) and
+ranking losses.
 """
 
 import json
