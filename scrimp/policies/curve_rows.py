@@ -1,11 +1,11 @@
 """Which reports of a study a curve model learns from, in the order in which they came.
 
-*Levels* grow by doubling: minimum, twice, four times, ..., full budget. The first report at or beyond a level that its trial
-had not reached gives a row, at the step it was made; so does the last report of a run that ended. Its loss is the lowest the
-trial has reported so far: what a study keeps of a run is its best value, and lowest losses fall steadily where losses are
-noisy or rise again. A failed run, or one whose value is not finite, gives a row with an infinite loss at the level it did not
-reach, and is dead. A report that violates a constraint does not lower anything; a trial without any that holds teaches
-as an infinite loss.
+*Levels* grow by a factor of 1.6: 1, 2, 3, 5, 8, 13, ... times the minimum, up to the full budget. The first report at or
+beyond a level that its trial had not reached gives a row, at the step it was made; so does the last report of a run that
+ended. Its loss is the lowest the trial has reported so far: what a study keeps of a run is its best value, and lowest losses
+fall steadily where losses are noisy or rise again. A failed run, or one whose value is not finite, gives a row with an
+infinite loss at the level it did not reach, and is dead. A report that violates a constraint does not lower anything; a
+trial without any that holds teaches as an infinite loss.
 
 Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision that names how many rows
 it saw can be repeated.
@@ -24,7 +24,7 @@ from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Observation, Trial
 from scrimp.schedulers.rungs import Levels
 
-__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "doubling_levels"]
+__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "slice_levels"]
 
 Waiting = tuple[int, float, float]
 """A paused trial, what it has used, and where its next slice ends."""
@@ -32,23 +32,24 @@ Waiting = tuple[int, float, float]
 SCOUT = "scout"
 """The tag of trials that were drawn at random, not chosen by a model."""
 
+GROWTH = 1.6
 NEARLY_FULL = 0.85
 """A level beyond this share of the full budget is replaced by the full budget."""
 
 
-def doubling_levels(budget: Budget | None) -> Levels:
-    """Minimum, 2 x minimum, 4 x minimum, ... and the full budget, which replaces a level close below it.
+def slice_levels(budget: Budget | None) -> Levels:
+    """Each level 1.6 times the one before, whole where the minimum is, and the full budget, which replaces a level close below.
 
-    >>> doubling_levels(Budget("epoch", 1, 50))
-    (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 50.0)
+    >>> slice_levels(Budget("epoch", 1, 50))
+    (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 50.0)
     """
     if budget is None:
         return (1.0,)
     level, full = float(budget.minimum), float(budget.maximum)
-    levels = []
+    levels, whole = [], level.is_integer()
     while level <= NEARLY_FULL * full:
         levels.append(level)
-        level *= 2.0
+        level = float(round(level * GROWTH)) if whole else level * GROWTH
     return (*levels, full)
 
 
@@ -57,7 +58,7 @@ class RowList:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.levels = doubling_levels(problem.budget)
+        self.levels = slice_levels(problem.budget)
         self.trial: list[int] = []
         self.step: list[float] = []
         self.loss: list[float] = []
@@ -138,7 +139,7 @@ class CurveTable(Fold[RowList]):
         """Take one event in."""
         if isinstance(event, StudyChanged) and event.problem is not None:
             state.problem = Problem.from_json(event.problem)
-            state.levels = doubling_levels(state.problem.budget)
+            state.levels = slice_levels(state.problem.budget)
         if isinstance(event, TrialAdded) and event.tag.get(SCOUT):
             state.scouts.add(event.trial)
         if trial is None or before is None or trial is before:

@@ -7,7 +7,7 @@ import pytest
 from scrimp.history.events import BudgetGranted, Ended, Event, Lost, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import AtMost, Budget, Problem
-from scrimp.policies.curve_rows import CurveTable, RowList, doubling_levels
+from scrimp.policies.curve_rows import CurveTable, RowList, slice_levels
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 
@@ -15,22 +15,22 @@ from scrimp.space.space import Space
 @pytest.mark.parametrize(
     ("budget", "levels"),
     [
-        (Budget("epoch", 1, 50), (1, 2, 4, 8, 16, 32, 50)),
-        (Budget("epoch", 1, 36), (1, 2, 4, 8, 16, 36)),
-        (Budget("epoch", 3, 81), (3, 6, 12, 24, 48, 81)),
-        (Budget("share", 0.1, 1.0), (0.1, 0.2, 0.4, 0.8, 1.0)),
+        (Budget("epoch", 1, 50), (1, 2, 3, 5, 8, 13, 21, 34, 50)),
+        (Budget("epoch", 1, 36), (1, 2, 3, 5, 8, 13, 21, 36)),
+        (Budget("epoch", 3, 81), (3, 5, 8, 13, 21, 34, 54, 81)),
+        (Budget("share", 0.25, 1.0), (0.25, 0.25 * 1.6, 0.25 * 1.6 * 1.6, 1.0)),
         (Budget("epoch", 9, 9), (9,)),
         (None, (1,)),
     ],
 )
-def test_levels_double_and_end_at_the_full_budget(budget: Budget | None, levels: tuple[float, ...]) -> None:
-    assert doubling_levels(budget) == levels
+def test_levels_grow_and_end_at_the_full_budget(budget: Budget | None, levels: tuple[float, ...]) -> None:
+    assert slice_levels(budget) == levels
 
 
 def rows_of(events: list[Event], **settings: object) -> RowList:
     problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 16), **settings)  # type: ignore[arg-type]
     created = StudyCreated(name="rows", problem=problem.to_json(), method={})
-    start = [TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=4)]
+    start = [TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=5)]
     return History.of([created, *start, *events]).derive(CurveTable())
 
 
@@ -43,26 +43,26 @@ def table(rows: RowList) -> list[tuple[int, float, float]]:
 
 
 def test_one_row_per_level_reached_with_the_lowest_loss_so_far() -> None:
-    rows = rows_of([report(1, 0.9), report(2, 0.5), report(3, 0.3), report(4, 0.6)])
-    assert table(rows) == [(0, 1, 0.9), (0, 2, 0.5), (0, 4, 0.3)]
+    rows = rows_of([report(1, 0.9), report(2, 0.5), report(3, 0.6), report(4, 0.3), report(5, 0.4)])
+    assert table(rows) == [(0, 1, 0.9), (0, 2, 0.5), (0, 3, 0.5), (0, 5, 0.3)]
 
 
 def test_skipped_levels_give_one_row_where_the_report_was_made() -> None:
-    rows = rows_of([report(3, 0.8), report(2, 0.1), report(4, 0.7)])
-    assert table(rows) == [(0, 3, 0.8), (0, 4, 0.7)]
+    rows = rows_of([report(4, 0.8), report(2, 0.1), report(5, 0.7)])
+    assert table(rows) == [(0, 4, 0.8), (0, 5, 0.7)]
 
 
 def test_a_failure_is_an_infinite_loss_at_the_level_it_did_not_reach() -> None:
     for end in (Ended(trial=0, status="failed"), report(3, None)):
         rows = rows_of([report(1, 0.9), report(2, 0.5), end, Ended(trial=0, status="failed")])
-        assert table(rows) == [(0, 1, 0.9), (0, 2, 0.5), (0, 4, math.inf)]
+        assert table(rows) == [(0, 1, 0.9), (0, 2, 0.5), (0, 3, math.inf)]
         assert rows.dead == {0} and not rows.waiting
     assert table(rows_of([Ended(trial=0, status="failed")])) == [(0, 1, math.inf)]
 
 
 def test_a_run_that_ends_by_itself_counts_where_it_ended() -> None:
-    rows = rows_of([report(1, 0.9), report(2, 0.5), report(3, 0.4), Ended(trial=0, status="completed")])
-    assert table(rows)[-1] == (0, 3, 0.4) and not rows.waiting
+    rows = rows_of([report(1, 0.9), report(2, 0.5), report(4, 0.4), Ended(trial=0, status="completed")])
+    assert table(rows)[-1] == (0, 4, 0.4) and not rows.waiting
 
 
 def test_a_report_that_violates_a_constraint_teaches_to_keep_away() -> None:
@@ -71,11 +71,11 @@ def test_a_report_that_violates_a_constraint_teaches_to_keep_away() -> None:
 
 
 def test_who_waits_and_how_many_run() -> None:
-    paused = [report(step, 1.0 / step) for step in (1, 2, 3, 4)]
+    paused = [report(step, 1.0 / step) for step in (1, 2, 3, 4, 5)]
     rows = rows_of(paused)
-    assert rows.waiting == {0: (4.0, 8.0)} and rows.running == set() and rows.workers == 1
+    assert rows.waiting == {0: (5.0, 8.0)} and rows.running == set() and rows.workers == 1
     more = [TrialAdded(trial=1, config={"x": 0.1}), BudgetGranted(trial=1, budget=1)]
     rows = rows_of([*paused, *more, BudgetGranted(trial=0, budget=8, attempt=2)])
     assert not rows.waiting and rows.running == {0, 1} and rows.workers == 2
     rows = rows_of([*paused, *more, Lost(trial=1)])
-    assert rows.running == set() and rows.waiting == {0: (4.0, 8.0)}
+    assert rows.running == set() and rows.waiting == {0: (5.0, 8.0)}

