@@ -23,6 +23,8 @@ if typing.TYPE_CHECKING:
     from scrimp.space.space import Pool, Space
     from scrimp.tuning.catalog import Method
     from scrimp.tuning.minimize import Result, maximize, minimize
+    from scrimp.tuning.selection import Selection
+    from scrimp.tuning.selections import create_selection, load_selection, select_checkpoint
     from scrimp.tuning.stopping import NoImprovement, Seconds, TargetReached, Trials
     from scrimp.tuning.studies import create_study, delete_study, load_study, studies
     from scrimp.tuning.study import Study
@@ -43,17 +45,21 @@ __all__ = [
     "Result",
     "RunContext",
     "Seconds",
+    "Selection",
     "Space",
     "Study",
     "TargetReached",
     "Trial",
     "Trials",
+    "create_selection",
     "create_study",
     "delete_study",
     "errors",
+    "load_selection",
     "load_study",
     "maximize",
     "minimize",
+    "select_checkpoint",
     "studies",
 ]
 
@@ -75,6 +81,10 @@ _HOMES = {
     "Result": "scrimp.tuning.minimize",
     "maximize": "scrimp.tuning.minimize",
     "minimize": "scrimp.tuning.minimize",
+    "Selection": "scrimp.tuning.selection",
+    "create_selection": "scrimp.tuning.selections",
+    "load_selection": "scrimp.tuning.selections",
+    "select_checkpoint": "scrimp.tuning.selections",
     "NoImprovement": "scrimp.tuning.stopping",
     "Seconds": "scrimp.tuning.stopping",
     "TargetReached": "scrimp.tuning.stopping",

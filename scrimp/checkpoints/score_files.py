@@ -1,5 +1,8 @@
 """Score tables in files: CSV with a header ``checkpoint,task,score[,stderr]``, in any order of rows and columns.
 
+JSON holds a list of objects with these keys, or scores by checkpoint and task: {"1000": {"mmlu": 0.61}}. A folder is searched
+for results of lm-evaluation-harness: ``results_*.json`` below ``FOLDER/<checkpoint>/``.
+
 Checkpoints that are all numbers are training steps and are sorted; others keep the order in which they first appear. An
 empty score is a cell that has not been measured; ``nan`` is one that was tried and failed.
 
@@ -7,21 +10,31 @@ empty score is a cell that has not been measured; ``nan`` is one that was tried 
 """
 
 import csv
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from scrimp.checkpoints.results import harness_scores
 from scrimp.checkpoints.score_table import Checkpoint, Entry, ScoreTable
 from scrimp.errors import TableError
 
-__all__ = ["read_scores", "table_from_records"]
+__all__ = ["by_numbers", "read_scores", "table_from_records"]
 
 _COLUMNS = ("checkpoint", "task", "score")
 
 
 def read_scores(path: str | Path) -> ScoreTable:
-    """The score table of a CSV file; errors name the file and the line."""
+    """The score table of a CSV or JSON file or a folder of results; errors name the file and the line."""
+    if Path(path).is_dir():
+        return _from_folder(Path(path))
     try:
+        if Path(path).suffix.lower() == ".json":
+            return table_from_records(
+                _from_json(json.loads(Path(path).read_text("utf-8-sig")), path), str(path), "entry"
+            )
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
             missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
@@ -30,13 +43,16 @@ def read_scores(path: str | Path) -> ScoreTable:
                     f"{path} has no column {missing[0]!r}; its first line must name {', '.join(_COLUMNS)}[, stderr]"
                 )
             return table_from_records(list(reader), str(path))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
         raise TableError(f"{path} cannot be read as a table of scores: {error}") from error
 
 
-def table_from_records(records: Iterable[Mapping[str, str | None]], source: str = "the scores") -> ScoreTable:
-    """A table from rows of text by column name."""
-    rows = [_parse(record, f"{source}, line {number}") for number, record in enumerate(records, start=2)]
+def table_from_records(
+    records: Iterable[Mapping[str, Any]], source: str = "the scores", place: str = "line"
+) -> ScoreTable:
+    """A table from rows by column name; ``place`` is what a row is called in errors."""
+    first = 2 if place == "line" else 1
+    rows = [_parse(record, f"{source}, {place} {number}") for number, record in enumerate(records, start=first)]
     if not rows:
         raise TableError(f"{source} has no rows; each must name a checkpoint, a task and a score")
     table = ScoreTable.empty(_checkpoints([row[0] for row in rows]), list(dict.fromkeys(row[1] for row in rows)))
@@ -53,13 +69,53 @@ def table_from_records(records: Iterable[Mapping[str, str | None]], source: str 
         table = table.with_scores(entries)
     except TableError as error:
         raise TableError(f"{source}: {error}") from error
-    for label, task in failures:
-        table = table.with_failure(label, task)
-    return table
+    return table.with_failures(failures)
 
 
-def _parse(record: Mapping[str, str | None], where: str) -> tuple[str, str, float | None, float | None]:
-    checkpoint, task, score, stderr = ((record.get(name) or "").strip() for name in (*_COLUMNS, "stderr"))
+def _from_json(record: Any, path: str | Path) -> list[Mapping[str, Any]]:
+    """Rows of a JSON file."""
+    if isinstance(record, list) and all(isinstance(row, dict) for row in record):
+        return record
+    if isinstance(record, dict) and record and all(isinstance(scores, dict) for scores in record.values()):
+        return [
+            {"checkpoint": checkpoint, "task": task, **(score if isinstance(score, dict) else {"score": score})}
+            for checkpoint, scores in record.items()
+            for task, score in scores.items()
+        ]
+    raise TableError(f"{path} is no table of scores; write a list of objects with {', '.join(_COLUMNS)}[, stderr]")
+
+
+def _from_folder(folder: Path) -> ScoreTable:
+    """All results below a folder; of a cell with several the newest counts."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    files = sorted(folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    for file in files:
+        checkpoint = file.relative_to(folder).parts[0]
+        try:
+            record = json.loads(file.read_text("utf-8-sig"))
+            scores = harness_scores(record)
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            raise TableError(f"{file} cannot be read as results of lm-evaluation-harness: {error!r}") from None
+        for task, (score, stderr) in scores.items():
+            cell = {"checkpoint": checkpoint, "task": task, "score": score, "stderr": stderr}
+            found[checkpoint, task] = cell
+    if not found:
+        raise TableError(
+            f"{folder} has no results_*.json with scores below it; expected {folder}/CHECKPOINT/results_*.json"
+        )
+    return table_from_records(
+        [found[key] for key in sorted(found, key=lambda cell: by_numbers(cell[0]))], str(folder), "result"
+    )
+
+
+def by_numbers(name: str) -> list[tuple[bool, float, str]]:
+    """Numbers within names count as numbers: step900 before step1000."""
+    parts = re.split(r"(\d+)", name)
+    return [(part.isdigit(), float(part) if part.isdigit() else 0.0, part) for part in parts]
+
+
+def _parse(record: Mapping[str, Any], where: str) -> tuple[str, str, float | None, float | None]:
+    checkpoint, task, score, stderr = (_text(record.get(name)) for name in (*_COLUMNS, "stderr"))
     if not checkpoint or not task:
         raise TableError(f"{where}: a row must name its checkpoint and its task")
     parsed = []
@@ -69,6 +125,10 @@ def _parse(record: Mapping[str, str | None], where: str) -> tuple[str, str, floa
         except ValueError:
             raise TableError(f"{where}: the {name} {text!r} is no number; leave it empty if it is not known") from None
     return checkpoint, task, parsed[0], parsed[1]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
 
 
 def _checkpoints(names: list[str]) -> list[Checkpoint]:

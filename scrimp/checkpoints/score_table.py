@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from scrimp.errors import TableError
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["Cell", "Checkpoint", "Entry", "Mask", "ScoreTable"]
+__all__ = ["LARGEST_SCORE", "Cell", "Checkpoint", "Entry", "Mask", "ScoreTable", "check_score"]
 
 Checkpoint = str | int | float
 Cell = tuple[int, int]
 Entry = tuple[Checkpoint, str, float, float | None]
 Mask = NDArray[np.bool_]
 
-_LARGEST_SCORE = 1e9
+LARGEST_SCORE = 1e9
 _FAR = 10.0  # a score this many spreads away from the others of its task is probably in other units
 
 
@@ -75,6 +75,11 @@ class ScoreTable:
             _by_task("scale", scales, tasks),
         )
 
+    def with_numbers(self, *, weights: Mapping[str, float], costs: Mapping[str, float]) -> "ScoreTable":
+        """The table with these weights and costs of tasks, one where nothing is given."""
+        given = _by_task("weight", weights, self.tasks)
+        return replace(self, weights=given / given.sum(), costs=_by_task("cost", costs, self.tasks))
+
     @cached_property
     def seen(self) -> Mask:
         """(K, J): measured cells."""
@@ -114,7 +119,7 @@ class ScoreTable:
         scores, errors, failed = self.scores.copy(), self.errors.copy(), self.failed.copy()
         for checkpoint, task, score, stderr in entries:
             cell = self.cell(checkpoint, task)
-            _check_score(score, stderr, checkpoint, task)
+            check_score(score, stderr, checkpoint, task)
             if not replacing and not np.isnan(scores[cell]) and scores[cell] != score:
                 raise TableError(
                     f"{task} of checkpoint {checkpoint!r} has the score {scores[cell]:g} already and is now given as {score:g};"
@@ -125,9 +130,14 @@ class ScoreTable:
 
     def with_failure(self, checkpoint: Checkpoint, task: str) -> "ScoreTable":
         """The table that knows that a cell cannot be measured; a score told before stays."""
-        cell = self.cell(checkpoint, task)
+        return self.with_failures([(checkpoint, task)])
+
+    def with_failures(self, cells: Iterable[tuple[Checkpoint, str]]) -> "ScoreTable":
+        """The same for several cells."""
         failed = self.failed.copy()
-        failed[cell] = not self.seen[cell]
+        for checkpoint, task in cells:
+            cell = self.cell(checkpoint, task)
+            failed[cell] = not self.seen[cell]
         return replace(self, failed=failed)
 
     def with_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> "ScoreTable":
@@ -173,14 +183,14 @@ class ScoreTable:
         return {task: column for column, task in enumerate(self.tasks)}
 
 
-def _check_score(score: float, stderr: float | None, checkpoint: Checkpoint, task: str) -> None:
+def check_score(score: float, stderr: float | None, checkpoint: Checkpoint, task: str) -> None:
     """Scores are finite numbers of a sane size, standard errors finite and not negative."""
     where = f"of checkpoint {checkpoint!r} on {task}"
     if math.isnan(score):
         raise TableError(f"the score {where} is not a number; a cell that could not be measured is told as failed")
-    if abs(score) > _LARGEST_SCORE:
+    if abs(score) > LARGEST_SCORE:
         raise TableError(
-            f"the score {score:g} {where} is beyond ±{_LARGEST_SCORE:g}: rescale it, or tell the cell as failed"
+            f"the score {score:g} {where} is beyond ±{LARGEST_SCORE:g}: rescale it, or tell the cell as failed"
         )
     if stderr is not None and not 0.0 <= stderr < math.inf:
         raise TableError(

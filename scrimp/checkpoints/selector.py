@@ -93,7 +93,7 @@ class Selector:
     def recommend(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> Recommendation:
         """The answer the scores so far support; also on a table somebody else made."""
         model = self.method.grid_model(table)
-        if model is None:
+        if model is None or not table.seen.any():
             return recommend_measured(table, self.settings.tolerance)
         fitted = self.fit(table, model, memory, growth=1.0)
         means = RowMeans.of(table, fitted)

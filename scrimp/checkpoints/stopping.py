@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.errors import MethodError
 
-__all__ = ["Check", "StopRule", "stop_reason"]
+__all__ = ["CHECKS_APART", "Check", "StopRule", "stop_reason"]
 
 _CAUTION = 2.0
-_APART = 1.1
+CHECKS_APART = 1.1
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def stop_reason(rule: StopRule, table: ScoreTable, check: Check | None, earlier:
     if rule.loss_per_cost is not None:
         limits.append(rule.loss_per_cost * remaining)
     for limit in limits:
-        before = [past for past in earlier if past.cells * _APART <= check.cells]
+        before = [past for past in earlier if past.cells * CHECKS_APART <= check.cells]
         if _CAUTION * check.loss < limit and before and _CAUTION * before[-1].loss < limit:
             return f"the expected loss {check.loss:.2g} is small at two checks, against {limit:.2g}"
     return None

@@ -124,6 +124,26 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
         _run(cells, out, processes, as_json, transfer_summary)
 
 
+@bench_app.command("checkpoints")
+def checkpoints_command(  # noqa: PLR0913 - the options of a command
+    scores: Annotated[list[Path], typer.Argument(help="Complete tables of scores: checkpoint,task,score.")],
+    methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = "kg,ei,stride,last",
+    shares: Annotated[str, typer.Option(help="Shares of all cells, separated by commas.")] = "0.02,0.05,0.1,0.2",
+    seeds: SeedsOption = 10,
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare ways to select a checkpoint on tables of scores: how much worse is the one they take?
+
+    Example: scrimp bench checkpoints scores.csv --methods kg,ei,stride --shares 0.02,0.05,0.1,0.2 --seeds 10 --out results.jsonl
+    """
+    from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary
+
+    cells = checkpoint_cells(scores, _names(methods), [_real(part) for part in _names(shares)], seeds)
+    _run(cells, out, processes, as_json, checkpoint_summary)
+
+
 @bench_app.command("speed")
 def speed_command(
     sizes: Annotated[str, typer.Option(help="Numbers of observations, separated by commas.")] = "50,100,200,500,1000",
@@ -172,6 +192,13 @@ def _whole(text: str) -> int:
     if not text.isdigit():
         raise typer.BadParameter(f"{text!r} is not a whole number; give sizes such as 50,100")
     return int(text)
+
+
+def _real(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number; give shares such as 0.05,0.1") from None
 
 
 def _run(

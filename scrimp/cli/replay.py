@@ -5,8 +5,9 @@ import json
 import typer
 
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
+from scrimp.tuning.learning import past_reader
 from scrimp.tuning.replay import other_versions, replay
-from scrimp.tuning.studies import DEFAULT_URL, load_study
+from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 
 __all__ = ["replay_command"]
 
@@ -16,9 +17,10 @@ def replay_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, a
 
     Example: scrimp replay digits --json
     """
-    events = load_study(study, storage=storage).history.events
+    place = storage_at(storage)
+    events = load_any(study, storage=place).history.events
     versions = other_versions(events)
-    outcomes = list(replay(events))
+    outcomes = list(replay(events, past_reader(place)))
     different = [outcome for outcome in outcomes if not outcome.same]
     if as_json:
         differences = [

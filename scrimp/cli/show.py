@@ -8,7 +8,7 @@ import typer
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
-from scrimp.tuning.studies import DEFAULT_URL, load_study, storage_at
+from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
 
 __all__ = [
@@ -28,7 +28,7 @@ StorageOption = Annotated[
     typer.Option("--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE", show_default=True),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-StudyArgument = Annotated[str, typer.Argument(help="Name of the study.")]
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.")]
 
 
 def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
@@ -37,7 +37,7 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
     Example: scrimp studies --storage sqlite:///scrimp.db
     """
     place = storage_at(storage)
-    rows = [_study_row(load_study(name, storage=place)) for name in place.names()]
+    rows = [_study_row(load_any(name, storage=place)) for name in place.names()]
     if as_json:
         typer.echo(json.dumps(rows))
         return
@@ -52,7 +52,9 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
 
     Example: scrimp show digits --json
     """
-    loaded = load_study(study, storage=storage)
+    loaded = load_any(study, storage=storage)
+    if _shown_as_selection(loaded, as_json):
+        return
     record = show_record(loaded)
     if as_json:
         typer.echo(json.dumps(record))
@@ -89,13 +91,25 @@ def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
 
     Example: scrimp best digits --json
     """
-    loaded = load_study(study, storage=storage)
+    loaded = load_any(study, storage=storage)
+    if _shown_as_selection(loaded, as_json):
+        return
     loaded.best()  # a clear error when there is none
     record = best_record(loaded.history)
     if as_json:
         typer.echo(json.dumps(record))
     else:
         show_best({"best": record, "metric": loaded.history.problem.metric})
+
+
+def _shown_as_selection(study: Study, as_json: bool) -> bool:
+    """Whether it is a selection, which is shown by its recommendation; its single cells say little."""
+    selection = study.history.created.kind == "selection"
+    if selection:
+        from scrimp.cli.selection_report import show_selection
+
+        show_selection(study.history, as_json)
+    return selection
 
 
 def show_record(study: Study) -> dict[str, Any]:
@@ -136,13 +150,14 @@ def _trial_record(history: History, trial: Trial) -> dict[str, Any]:
 
 def _study_row(study: Study) -> dict[str, Any]:
     history = study.history
-    best = best_record(history)
+    selection = history.created.kind == "selection"
+    best = None if selection else best_record(history)
     return {
         "name": study.name,
         "method": study.method,
         "trials": len(history.trials),
         "best": None if best is None else best["value"],
-        "metric": f"{history.problem.direction} {history.problem.metric}",
+        "metric": "select checkpoint" if selection else f"{history.problem.direction} {history.problem.metric}",
     }
 
 

@@ -7,9 +7,9 @@ everything discrete must be equal. Another version of scrimp or NumPy is reporte
     for outcome in replay(study.history.events): print(outcome)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrimp.errors import ScrimpError
 from scrimp.history.events import BudgetGranted, Config, Event, Noted, TrialAdded
@@ -17,8 +17,12 @@ from scrimp.history.history import History
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.space.space import Space
 from scrimp.tuning.catalog import Method, build_policy
+from scrimp.tuning.cell_policy import CellPolicy
 from scrimp.tuning.decisions import next_decision
 from scrimp.tuning.studies import present_versions
+
+if TYPE_CHECKING:  # loading it takes SciPy
+    from scrimp.transfer.past import Past
 
 __all__ = ["TOLERANCE", "Replayed", "other_versions", "replay"]
 
@@ -40,18 +44,24 @@ class Replayed:
         return not self.difference
 
 
-def replay(events: Sequence[Event]) -> Iterator[Replayed]:
-    """Recompute each decision in turn; one outcome per decision, as soon as it is known."""
+def replay(events: Sequence[Event], past: "Callable[[History], Past | None] | None" = None) -> Iterator[Replayed]:
+    """Recompute each decision in turn; one outcome per decision, as soon as it is known. ``past`` reads the past studies."""
     history = History.of(events[:1])
     policy: Policy | None = None
     method: Any = None
     for place, event in enumerate(events):
-        if not isinstance(event, Noted):
+        if not isinstance(event, Noted) or "told" in event.notes:  # what a user told was nobody's decision
             continue
         history = history.with_events(events[history.length : event.seen])
         if policy is None or method is not history.method:
-            policy, method = build_policy(history.problem, Method.from_json(history.method)), history.method
+            policy, method = _policy(history, past), history.method
         yield _compared(event, events[place + 1 : place + 3], history, policy)
+
+
+def _policy(history: History, past: "Callable[[History], Past | None] | None") -> Policy:
+    if history.created.kind == "selection":
+        return CellPolicy()
+    return build_policy(history.problem, Method.from_json(history.method), None if past is None else past(history))
 
 
 def other_versions(events: Sequence[Event]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Reading score tables from CSV."""
+"""Reading score tables from CSV, JSON and folders of results."""
+
+import json
+import os
 
 import pytest
 
@@ -55,3 +58,48 @@ def test_equal_duplicates_are_one_cell(tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(TableError, match=r"nowhere\.csv cannot be read"):
         read_scores(tmp_path / "nowhere.csv")
+
+
+def test_json_in_both_forms(tmp_path):
+    rows = [
+        {"checkpoint": 200, "task": "a", "score": 0.5, "stderr": 0.1},
+        {"checkpoint": 100, "task": "b", "score": None},
+    ]
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(rows))
+    table = read_scores(path)
+    assert table.checkpoints == (100, 200) and table.tasks == ("a", "b") and table.scores[1, 0] == 0.5
+    assert table.errors[1, 0] == 0.1 and table.seen.sum() == 1
+    path.write_text(json.dumps({"200": {"a": 0.5}, "100": {"a": {"score": 0.4, "stderr": 0.2}, "b": float("nan")}}))
+    table = read_scores(path)
+    assert table.scores[:, 0].tolist() == [0.4, 0.5] and table.errors[0, 0] == 0.2 and table.failed[0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "cannot be read"), ("[1, 2]", "no table of scores"), ('[{"task": "a"}]', "entry 1: a row must name")],
+)
+def test_json_that_is_no_table(tmp_path, text, words):
+    path = tmp_path / "s.json"
+    path.write_text(text)
+    with pytest.raises(TableError, match=words):
+        read_scores(path)
+
+
+def test_a_folder_of_harness_results(tmp_path):
+    for name, value in (("step1000", 0.6), ("step200", 0.4), ("step1000/again", 0.7)):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        record = {"results": {"arc": {"acc,none": value, "acc_stderr,none": 0.01}, "piqa": {"acc,none": 0.5}}}
+        file = folder / "results_2024.json"
+        file.write_text(json.dumps(record))
+        os.utime(file, (1000 * value, 1000 * value))
+    table = read_scores(tmp_path)
+    assert table.checkpoints == ("step200", "step1000") and table.tasks == ("arc", "piqa")
+    assert table.scores[:, 0].tolist() == [0.4, 0.7] and table.errors[0, 0] == 0.01
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TableError, match="no results_"):
+        read_scores(tmp_path / "empty")
+    (tmp_path / "step1000" / "results_broken.json").write_text('{"config": 1}')
+    with pytest.raises(TableError, match="results_broken"):
+        read_scores(tmp_path)

@@ -93,8 +93,8 @@ def test_cells_run_out_and_single_checkpoints_need_none(full_table):
 
 def test_an_empty_table_has_an_answer():
     answer = Selector().recommend(ScoreTable.empty([1, 2, 3], ["a", "b"]))
-    assert answer.checkpoint in (1, 2, 3)
-    assert answer.probability_best < 0.9
+    assert answer.checkpoint == 3  # the last one, for want of anything better
+    assert answer.probability_best is None and answer.expected_score is None
     assert answer.spent == 0.0
 
 

@@ -77,3 +77,21 @@ def test_speed() -> None:
 )
 def test_bad_options_exit_with_2(arguments: list[str]) -> None:
     assert RUNNER.invoke(bench_app, arguments).exit_code == 2
+
+
+def test_checkpoints(tmp_path: Path) -> None:
+    lines = [f"{step},{task},{0.5 + 0.01 * step}" for step in range(1, 9) for task in "abc"]
+    path, out = tmp_path / "scores.csv", tmp_path / "results.jsonl"
+    path.write_text("\n".join(["checkpoint,task,score", *lines]))
+    options = ["--methods", "kg,last", "--shares", "0.3,0.6", "--seeds", "2", "--processes", "1", "--out", str(out)]
+    done = RUNNER.invoke(bench_app, ["checkpoints", str(path), *options])
+    assert done.exit_code == 0, done.output
+    assert [line.split()[0] for line in done.output.splitlines()[1:]] == ["kg", "last"]
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(records) == 4 and all(
+        record["share"] == [0.3, 0.6] and record["table"] == "scores" for record in records
+    )
+    assert all(record["regret"] == [0.0, 0.0] for record in records if record["method"] == "last")
+    unknown = RUNNER.invoke(bench_app, ["checkpoints", str(path), "--methods", "gp"])
+    assert isinstance(unknown.exception, MethodError) and "kg, ei" in str(unknown.exception)
+    assert RUNNER.invoke(bench_app, ["checkpoints", str(path), "--shares", "few"]).exit_code == 2

@@ -7,7 +7,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import MethodError, ScrimpError, SpaceError, StorageError, StudyError
-from scrimp.tuning.studies import _checkpoint_root, storage_at
+from scrimp.tuning.studies import checkpoint_root, storage_at
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -81,13 +81,13 @@ def test_the_default_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "..", "nul\n", "x" * 190, "ünï"])
 def test_checkpoint_folders_cannot_leave_their_parent(tmp_path: Path, name: str) -> None:
     storage = storage_at(f"sqlite:///{tmp_path}/s.db")
-    root = _checkpoint_root(storage, name)()
+    root = checkpoint_root(storage, name)()
     assert root.parent == tmp_path / "s-checkpoints" and len(root.name) < 100
 
 
 def test_distinct_names_have_distinct_folders(tmp_path: Path) -> None:
     storage = storage_at(f"sqlite:///{tmp_path}/s.db")
-    assert len({_checkpoint_root(storage, name)() for name in ("a/b", "a-b", "a b")}) == 3
+    assert len({checkpoint_root(storage, name)() for name in ("a/b", "a-b", "a b")}) == 3
 
 
 def test_a_bad_space_is_a_space_error() -> None:

@@ -1,0 +1,93 @@
+"""What commands say of a selection: the recommendation, how sure it is, and which cells failed."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:  # loading them takes SciPy
+    from scrimp.checkpoints.recommendation import Recommendation
+    from scrimp.checkpoints.score_table import ScoreTable
+    from scrimp.history.history import History
+
+__all__ = ["cell_counts", "print_failures", "print_recommendation", "recommendation_record", "show_selection"]
+
+
+def recommendation_record(answer: "Recommendation") -> dict[str, Any]:
+    """A recommendation as JSON."""
+    return {**asdict(answer), "warnings": list(answer.warnings)}
+
+
+def show_selection(history: "History", as_json: bool) -> None:
+    """What ``scrimp show`` and ``scrimp best`` print of a selection."""
+    from scrimp.tuning.cell_policy import recommendation, score_table
+
+    table, answer = score_table(history), recommendation(history)
+    record = {
+        "name": history.created.name,
+        "kind": "selection",
+        "method": history.method["name"],
+        "checkpoints": list(table.checkpoints),
+        "tasks": list(table.tasks),
+        "cells": cell_counts(history),
+        "recommendation": recommendation_record(answer),
+        "trials": [_cell_record(trial) for trial in history.trials],
+    }
+    if as_json:
+        typer.echo(json.dumps(record))
+        return
+    typer.echo(f"{record['name']}: selection of a checkpoint with {record['method']}")
+    print_recommendation(answer, table)
+    print_failures(history)
+
+
+def print_recommendation(answer: "Recommendation", table: "ScoreTable") -> None:
+    """The answer, for people."""
+    measured, failed = int(table.seen.sum()), int(table.failed.sum())
+    note = f", {failed} failed" if failed else ""
+    typer.echo(f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}")
+    typer.echo(f"take checkpoint {answer.checkpoint}{_expected(answer)}")
+    if answer.probability_best is not None:
+        typer.echo(
+            f"  within {answer.tolerance:g} of the best with probability {answer.probability_best:.2f};"
+            f" expected loss {answer.expected_loss:.2g}; runner-up {answer.runner_up}; best underlying {answer.underlying}"
+        )
+    for warning in answer.warnings:
+        typer.echo(f"  warning: {warning}")
+
+
+def _expected(answer: "Recommendation") -> str:
+    if answer.expected_score is None:
+        return " (nothing was measured)"
+    error = "" if answer.standard_error is None else f" ± {answer.standard_error:.2g}"
+    return f": mean score {answer.expected_score:.5g}{error}"
+
+
+def print_failures(history: "History") -> None:
+    """The newest cells that could not be measured."""
+    failed = history.with_status("failed")
+    for trial in failed[-5:]:
+        cell = f"{trial.config['task']} of checkpoint {trial.config['checkpoint']}"
+        lines = [line for line in trial.message.splitlines() if line.strip()]
+        typer.echo(f"  failed: {cell}: {lines[0][:120] if lines else 'no message'}")
+    if len(failed) > 5:
+        typer.echo(f"  … and {len(failed) - 5} more; scrimp show {history.created.name} --json lists them")
+
+
+def cell_counts(history: "History") -> dict[str, int]:
+    """How many cells are in each state."""
+    return {status: count for status, count in history.counts.items() if count}
+
+
+def _cell_record(trial: Any) -> dict[str, Any]:
+    error = trial.message if trial.status in ("failed", "stale") else ""
+    stderr = None if trial.last is None else trial.last.stderr
+    return {
+        "id": trial.id,
+        "status": trial.status,
+        **trial.config,
+        "score": trial.value,
+        "stderr": stderr,
+        "error": error,
+    }

@@ -1,0 +1,168 @@
+"""Checkpoint selection as a policy: which cell of the table comes next, as a function of a selection's log.
+
+A selection is a study whose configurations are cells, ``{"checkpoint": 2000, "task": "mmlu"}``, each with a budget of one. The
+space lists checkpoints and tasks, the record of the method holds the rest (costs, weights, ...), and the total ``stop`` says
+when it ends. So leases, lost workers, numbered decisions and replay are those of any study.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scrimp.checkpoints.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
+from scrimp.checkpoints.stopping import CHECKS_APART, Check, StopRule, stop_reason
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.policies.policy import Decision, Finish, Policy, Start, Wait
+from scrimp.space.parameter import Categorical
+from scrimp.space.space import Space
+
+if TYPE_CHECKING:  # loading them takes SciPy
+    from scrimp.checkpoints.recommendation import Recommendation
+    from scrimp.checkpoints.selector import Selector
+
+__all__ = [
+    "CellPolicy",
+    "cell_of",
+    "cell_space",
+    "pending_cells",
+    "recommendation",
+    "score_table",
+    "selector_of",
+    "stop_rule",
+]
+
+
+def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> Space:
+    """The cells as configurations."""
+    return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
+
+
+def score_table(history: History) -> ScoreTable:
+    """The scores told so far; of a cell that was told twice the newer one. A score of no sane size counts as failed."""
+    space, settings = history.problem.space, history.method["settings"]
+    table = ScoreTable.empty(
+        _choices(space, "checkpoint"),
+        _choices(space, "task"),
+        ordered=settings["ordered"],
+        **{name: settings[name] for name in ("weights", "costs", "scales")},
+    )
+    scores: dict[tuple[Checkpoint, str], Entry] = {}
+    failed: dict[tuple[Checkpoint, str], None] = {}
+    for trial in history.trials:
+        checkpoint, task = cell_of(trial)
+        if trial.last is not None and trial.value is not None and abs(trial.value) <= LARGEST_SCORE:
+            scores[checkpoint, task] = checkpoint, task, trial.value, trial.last.stderr
+        elif trial.finished:
+            failed[checkpoint, task] = None
+    return table.with_scores(scores.values(), replacing=True).with_failures(failed)
+
+
+def cell_of(trial: Trial) -> tuple[Checkpoint, str]:
+    """The cell that a trial measures."""
+    return trial.config["checkpoint"], trial.config["task"]
+
+
+def pending_cells(history: History) -> list[tuple[Checkpoint, str]]:
+    """The cells under evaluation, in the order in which they were handed out."""
+    return [cell_of(trial) for trial in history.with_status("running", "stale")]
+
+
+def stop_rule(history: History) -> StopRule:
+    """When the selection ends, as recorded."""
+    return StopRule(**(history.totals.get("stop") or {}))
+
+
+def selector_of(history: History) -> "Selector":
+    """The selector that a selection records."""
+    from scrimp.checkpoints.selector import Selector, SelectorSettings
+
+    settings = history.method["settings"]
+    return Selector(
+        SelectorSettings(
+            method=history.method["name"],
+            seed=history.problem.seed,
+            planned=_planned(history, stop_rule(history)),
+            stderr=settings["stderr"],
+            tolerance=settings["tolerance"],
+        )
+    )
+
+
+def recommendation(history: History) -> "Recommendation":
+    """The answer that the scores so far support."""
+    return selector_of(history).recommend(score_table(history), _memory(history))
+
+
+@dataclass(frozen=True)
+class CellPolicy(Policy):
+    """Decides by the method that the selection records."""
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """The next cell; cells under evaluation count as spent, and their scores as still to come."""
+        table = score_table(history)
+        pending = [table.cell(*cell) for cell in pending_cells(history)]
+        rule = stop_rule(history)
+        handed_out = table.with_failures(table.label(cell) for cell in pending)
+        reason = stop_reason(rule, handed_out, None)
+        if reason is not None:
+            return _nothing(reason, waiting=bool(pending))
+        selector = selector_of(history)
+        notes: dict[str, Any] = {}
+        if rule.loss is not None or rule.loss_per_cost is not None:
+            earlier = [Check(**check) for check in history.note("checks") or []]
+            check = _check(selector, table, _memory(history), earlier)
+            reason = stop_reason(rule, table, check, earlier)
+            if reason is not None:
+                return _nothing(reason, waiting=False)
+            if check is not None:
+                notes["checks"] = [asdict(each) for each in (*earlier[-1:], check)]
+        decision = selector.decide(table, pending, rng, memory=_memory(history))
+        if not decision.cells:
+            reason = "there is one checkpoint only" if table.shape[0] == 1 else "the method asks for no further cell"
+            return _nothing(reason, waiting=bool(pending))
+        checkpoint, task = table.label(decision.cells[0])
+        notes["reasons"] = decision.notes["reasons"]
+        if decision.notes.get("fit") != history.note("fit"):  # a fit is recorded once
+            notes["fit"] = decision.notes["fit"]
+        return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0), notes)
+
+
+def _nothing(reason: str, waiting: bool) -> Decision:
+    return Decision(Wait(reason) if waiting else Finish(reason))
+
+
+def _check(
+    selector: "Selector", table: ScoreTable, memory: Mapping[str, Any] | None, earlier: list[Check]
+) -> Check | None:
+    """The expected loss now, when a tenth more cells are measured than at the last check; None otherwise."""
+    cells = int(table.seen.sum())
+    if cells < CHECKS_APART * (earlier[-1].cells if earlier else 1):
+        return None
+    loss = selector.recommend(table, memory).expected_loss
+    return None if loss is None else Check(cells, loss)
+
+
+def _memory(history: History) -> Mapping[str, Any] | None:
+    fit = history.note("fit")
+    return None if fit is None else {"fit": fit}
+
+
+def _choices(space: Space, name: str) -> tuple[Any, ...]:
+    parameter = space[name]
+    assert isinstance(parameter, Categorical)
+    return tuple(parameter.choices)
+
+
+def _planned(history: History, rule: StopRule) -> int | None:
+    """Cells in all, as far as the stop rule says."""
+    space, costs = history.problem.space, history.method["settings"]["costs"]
+    tasks = _choices(space, "task")
+    plans = []
+    if rule.share is not None:
+        plans.append(max(round(rule.share * space.size), 1))
+    if rule.budget is not None:
+        plans.append(max(int(rule.budget * len(tasks) / sum(costs.get(task, 1.0) for task in tasks)), 1))
+    return min(plans, default=None)
