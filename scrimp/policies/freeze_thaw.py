@@ -14,6 +14,7 @@
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from scrimp.history.history import History
 from scrimp.policies.curve_rows import SCOUT, CurveTable, RowList, Waiting
 from scrimp.policies.freeze_thaw_model import NOTE, Belief, believe
 from scrimp.policies.freeze_thaw_outlook import Outlook
-from scrimp.policies.policy import Decision, Policy, Resume, Start
+from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
 from scrimp.policies.scouting import promotion, scouting_probability
 from scrimp.schedulers.ending import wait_or_finish
 from scrimp.suggesters.bayesian import encoding_of
@@ -84,8 +85,7 @@ class FreezeThaw(Policy):
         ]
         if not outlook.add and not waiting:
             return Decision(wait_or_finish(history, "no further configuration may be added and no slice is left"))
-        usable = any(np.isfinite(loss) for loss in rows.loss)
-        if outlook.add and (len(history.trials) < self.initial or not usable):
+        if outlook.add and (len(history.trials) < self.initial or not _has_values(rows)):
             first = first_configs(history, 1, 1, rng)
             if first:
                 return Decision(Start(first[0], rows.levels[0], {SCOUT: True}, reason="first design"))
@@ -95,10 +95,21 @@ class FreezeThaw(Policy):
             notes = {"degraded": f"the curve model failed ({error}); successive halving instead"}
             return _scouted(history, rows, waiting, outlook.add, rng, notes)
 
+    def forecast(
+        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+    ) -> Mapping[int, Forecast]:
+        """The lowest loss the model expects of each trial after each step, with two standard deviations either way."""
+        rows = history.derive(CurveTable())
+        if not _has_values(rows):
+            return {}
+        belief = believe(history, rows, encoding_of(history.problem.space), [], rng)
+        known = set(belief.curves.trial[belief.order].tolist())
+        return {trial: _forecast(belief, trial, steps) for trial in trials if trial in known}
+
     def _modelled(
         self, history: History, rows: RowList, outlook: Outlook, waiting: list[Waiting], rng: np.random.Generator
     ) -> Decision:
-        if not any(np.isfinite(loss) for loss in rows.loss):
+        if not _has_values(rows):
             return Decision(wait_or_finish(history, "every configuration was tried, and nothing finite was reported"))
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
         belief = believe(history, rows, encoding_of(history.problem.space), running, rng)
@@ -118,6 +129,18 @@ class FreezeThaw(Policy):
         else:
             scores = _horizon(history, belief, rows, candidates, outlook, rng)
         return _best(history, rows, belief, candidates, scores)
+
+
+def _has_values(rows: RowList) -> bool:
+    """Whether there is anything to learn from."""
+    return bool(np.isfinite(rows.loss).any())
+
+
+def _forecast(belief: Belief, trial: int, steps: Sequence[float]) -> Forecast:
+    who = np.full(len(steps), trial, dtype=np.intp)
+    mean, deviation = belief.of_trials(who, np.asarray(steps, dtype=float))
+    parts = [belief.target.backward(mean + width * deviation) for width in (0.0, -2.0, 2.0)]
+    return Forecast(tuple(steps), *(tuple(part.tolist()) for part in parts))
 
 
 def _race(belief: Belief, rows: RowList, candidates: Candidates) -> Scores:
@@ -179,12 +202,19 @@ def _best(history: History, rows: RowList, belief: Belief, candidates: Candidate
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
     shown = [_told(belief, candidates, scores, int(place)) for place in order]
-    notes = {**scores.reasons, "believed": shown[0], "competitors": shown[1:], **_noted(history, belief)}
-    place, count, phase = int(order[0]), len(candidates.trials), scores.reasons["phase"]
+    told = {"believed": shown[0], "acquisition": shown[0]["score"], "competitors": shown[1:]}
+    notes = {**scores.reasons, **told, **_noted(history, belief)}
+    place, count, reason = int(order[0]), len(candidates.trials), _reason(scores.reasons)
     if place < count:
-        return Decision(Resume(int(candidates.trials[place]), float(candidates.slices[place]), phase), notes)
+        return Decision(Resume(int(candidates.trials[place]), float(candidates.slices[place]), reason), notes)
     config = belief.newcomers.config(int(candidates.new[place - count]))
-    return Decision(Start(config, rows.levels[0], reason=phase), notes)
+    return Decision(Start(config, rows.levels[0], reason=reason), notes)
+
+
+def _reason(reasons: Mapping[str, Any]) -> str:
+    if reasons["phase"] == "race":
+        return "the largest expected improvement at its next level"
+    return f"most likely to be below {reasons['threshold']:.4g} after {reasons['horizon']:g} further steps"
 
 
 def _told(belief: Belief, candidates: Candidates, scores: Scores, place: int) -> dict[str, Any]:

@@ -116,6 +116,17 @@ def test_notes_say_what_was_believed() -> None:
     assert not history.degraded
 
 
+def test_forecasts_narrow_towards_what_was_seen() -> None:
+    history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
+    rng = np.random.default_rng(0)
+    seen = max(history.trials, key=lambda trial: (trial.budget < 27, trial.budget))
+    forecast = FreezeThaw().forecast(history, [seen.id], [seen.budget, 27.0], rng)[seen.id]
+    now, end = (forecast.high[k] - forecast.low[k] for k in (0, 1))
+    assert forecast.low[0] <= min(point.loss for point in seen.curve) + 0.05 and now <= end
+    nothing = History.of(history.events[:2])
+    assert FreezeThaw().forecast(nothing, [], [1.0], rng) == {}
+
+
 def test_a_failing_model_is_replaced_openly(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise NumericalError("no factor")
