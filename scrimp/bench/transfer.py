@@ -28,7 +28,7 @@ from scrimp.history.problem import Problem
 from scrimp.storage.memory import MemoryStorage
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import PastStudy, Unusable, past_study
-from scrimp.tuning.catalog import choose, parse_method
+from scrimp.tuning.catalog import choose, learns, parse_method
 from scrimp.tuning.study import Study
 
 __all__ = [
@@ -84,9 +84,10 @@ def run_transfer(cell: Cell) -> dict[str, Any]:
     task = read_tasks(cell.source).task(cell.task)
     past = _past(cell.source, cell.sources, cell.seed, cell.folder).without(cell.task)
     problem = Problem(task.space, features=task.features, seed=zlib.crc32(f"{cell.task}/{cell.seed}".encode()))
-    method, _ = choose(problem, parse_method(cell.method), learns=True)
+    method, _ = choose(problem, parse_method(cell.method), True)
     created = StudyCreated(name="bench", problem=problem.to_json(), method=method.to_json())
-    study = Study(MemoryStorage().create("bench", [created]), Path, lambda history: past)
+    known = past if learns(method) else None  # others stay cold, to compare with
+    study = Study(MemoryStorage().create("bench", [created]), Path, lambda history: known)
     values: list[float] = []
 
     def measure(config: Config) -> float | None:

@@ -20,6 +20,7 @@ COMMANDS = {
     "explain": ("scrimp.cli.explain:explain_command", "Say in plain words why a trial was chosen and got its budget."),
     "plot": ("scrimp.cli.plot:plot_command", "Write a figure of a study to a file: html, png, svg or json."),
     "export": ("scrimp.cli.export:export_command", "Write all trials of a study to a file: csv, json or parquet."),
+    "import": ("scrimp.cli.imports:import_command", "Make studies of past results: csv, json, Optuna databases."),
     "delete": ("scrimp.cli.delete:delete_command", "Delete a study with all its trials and checkpoints."),
     "replay": ("scrimp.cli.replay:replay_command", "Recompute every decision and say whether each one is the same."),
     "dashboard": (

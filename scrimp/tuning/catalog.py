@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
@@ -24,7 +25,9 @@ from scrimp.policies.scheduled import Scheduled
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
 
-__all__ = ["Method", "build_policy", "choose", "method_names", "parse_method", "register_method"]
+__all__ = ["Method", "build_policy", "choose", "learns", "method_names", "parse_method", "register_method"]
+
+RECOMMENDED = 3  # configurations of past studies that any method begins with
 
 RUN_TO_END = "scrimp.schedulers.run_to_end:RunToEnd"
 
@@ -177,14 +180,33 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     _refuse_unknown(chosen.name, settings, classes)
     parts = [_construct(chosen.name, part, settings) for part in classes]
     if past is not None:
-        parts = [dataclasses.replace(part, past=past) if _learns(type(part)) else part for part in parts]
+        parts = [dataclasses.replace(part, past=past) if _handed_in(type(part)) else part for part in parts]
     policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
+    if past is not None and not any(map(_handed_in, classes)):
+        return _warm_started(policy, problem, past)
     return policy
 
 
-def _learns(part: type[Any]) -> bool:
+def learns(method: Method) -> bool:
+    """Whether the method is one of those that are made to learn from past studies."""
+    entry = _METHODS.get(method.name, Entry())
+    return bool(entry.suggester) and _handed_in(_load(entry.suggester))
+
+
+def _handed_in(part: type[Any]) -> bool:
     """Whether it is handed the past studies, as a field that is no setting."""
     return any(item.name == "past" and item.metadata.get("handed_in") for item in dataclasses.fields(part))
+
+
+def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
+    """Any other method begins with what past studies recommend."""
+    from scrimp.encoding.encoding import Encoding
+    from scrimp.policies.warm_start import WarmStarted
+    from scrimp.transfer.suggester import portfolio_configs
+
+    encoding = Encoding(problem.space)
+    configs = portfolio_configs(past, "z-score", encoding, np.zeros((0, encoding.dimension)), RECOMMENDED)
+    return WarmStarted(policy, tuple(configs)) if configs else policy
 
 
 def _load(path: str) -> type[Any]:

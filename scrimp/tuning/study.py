@@ -16,6 +16,7 @@ from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, StudyChanged
 from scrimp.history.history import History
+from scrimp.history.problem import Problem
 from scrimp.history.reports import as_metrics, report_events
 from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
@@ -43,7 +44,7 @@ class Study:
         self._checkpoints = checkpoints
         self._past = past
         self._policy: Policy | None = None
-        self._policy_of: Mapping[str, Any] = {}
+        self._policy_of: tuple[Mapping[str, Any], Problem | None] = ({}, None)
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, method={self.method!r}, {len(self.history.trials)} trials)"
@@ -244,10 +245,11 @@ class Study:
     def _deciding(self) -> Policy:
         """The study's policy, built once and again when the method or the problem changed."""
         history = self._ledger.history
-        if self._policy is None or self._policy_of is not history.method:
+        made_of = history.method, history.problem
+        if self._policy is None or any(was is not now for was, now in zip(self._policy_of, made_of, strict=True)):
             past = None if self._past is None else self._past(history)
             self._policy = build_policy(history.problem, Method.from_json(history.method), past)
-            self._policy_of = history.method
+            self._policy_of = made_of
         return self._policy
 
     def _open_trial(self, trial: Trial | int) -> Trial:

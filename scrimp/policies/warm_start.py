@@ -1,0 +1,54 @@
+"""A policy that begins with configurations which past studies recommend, and then decides as it would.
+
+Any method learns this much from the past: the first configurations it starts are those of a portfolio, at the budgets and with
+the tags the method itself gives out; from then on its models rest on them.
+
+    WarmStarted(policy, ({"lr": 1e-3}, {"lr": 1e-2})).decide(history, rng)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.policies.policy import Decision, Forecast, Policy, Start, Verdict
+from scrimp.suggesters.known import KNOWN
+
+__all__ = ["WarmStarted"]
+
+
+@dataclass(frozen=True)
+class WarmStarted(Policy):
+    """``inner``, whose first starts get ``configs``, as far as nobody tried them."""
+
+    inner: Policy
+    configs: tuple[Config, ...]
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """What ``inner`` decides; a new trial gets the next recommended configuration."""
+        decision = self.inner.decide(history, rng)
+        action = decision.action
+        if not isinstance(action, Start) or len(history.trials) >= len(self.configs):
+            return decision
+        known = history.derive(KNOWN)
+        left = [config for config in self.configs if config not in known]
+        if not left:
+            return decision
+        reason = "recommended by past studies"
+        return Decision(replace(action, config=dict(left[0]), reason=reason), {"reason": reason})
+
+    def may_resume(self, history: History, trial: int) -> bool:
+        """What ``inner`` says."""
+        return self.inner.may_resume(history, trial)
+
+    def forecast(
+        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+    ) -> Mapping[int, Forecast]:
+        """What ``inner`` believes."""
+        return self.inner.forecast(history, trials, steps, rng)
+
+    def review(self, history: History, trial: int) -> Verdict:
+        """What ``inner`` says."""
+        return self.inner.review(history, trial)

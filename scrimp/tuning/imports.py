@@ -1,0 +1,209 @@
+"""Results of others as studies: tables of rows (CSV, JSON), exports of scrimp, and Optuna storages.
+
+Rows hold parameters and a value. Parameters are the columns ``params_<name>``, or those that are named, or everything that is
+not the value, an id, a state or a time. A space is made from what the rows hold: whole numbers, numbers (in the logarithm when
+they span two orders of magnitude), choices; what never varies is a constant. A row without a finite value is a failed trial.
+
+    found = read_results(Path("old.csv"), ImportSettings(metric="val_error"))
+    store_results(storage, "old", found[0])
+"""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scrimp.errors import StudyError
+from scrimp.history.events import BudgetGranted, Config, Ended, Event, Reported, StudyCreated, TrialAdded
+from scrimp.history.problem import Problem
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
+from scrimp.space.space import Space
+from scrimp.storage.store import EventStore, Storage
+from scrimp.tuning.optuna_file import is_optuna, read_optuna
+
+__all__ = ["ImportSettings", "Imported", "ImportedTrial", "inferred_space", "read_results", "store_results"]
+
+AROUND = ("id", "number", "trial", "status", "state", "budget", "started", "ended", "worker", "message", "seed")
+"""Columns that are not parameters unless they are named."""
+
+WIDE = 100.0  # how many times the least the largest must be for a logarithmic scale
+FEW = 10  # whole numbers that are kept as such
+
+
+@dataclass(frozen=True)
+class ImportSettings:
+    """``metric``: the column of the value. ``direction`` of the study. ``parameters``: columns, none for all that may be."""
+
+    metric: str = "value"
+    direction: str = "minimize"
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImportedTrial:
+    """A configuration, its curve of (budget, value), and how it ended: completed, stopped or failed."""
+
+    config: Config
+    curve: tuple[tuple[float, float], ...]
+    status: str = "completed"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A study of others: its name there, the question, and the trials."""
+
+    name: str
+    problem: Problem
+    trials: tuple[ImportedTrial, ...]
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
+    """The studies in a file; `StudyError` says what cannot be read."""
+    if not path.exists():
+        raise StudyError(f"there is no file {str(path)!r}; give a CSV or JSON file, or an Optuna database")
+    if is_optuna(path):
+        return [
+            Imported(name, problem, tuple(ImportedTrial(*trial) for trial in trials), notes)
+            for name, problem, trials, notes in read_optuna(path)
+        ]
+    if path.suffix.lower() == ".csv":
+        return [_from_rows(path, _csv_rows(path), settings)]
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StudyError(f"{str(path)!r} is neither CSV, nor JSON, nor an Optuna database: {error}") from None
+    if isinstance(record, Mapping) and "problem" in record and "trials" in record:
+        return [_from_export(path, record)]
+    rows = record.get("trials") if isinstance(record, Mapping) else record
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise StudyError(f"{str(path)!r} holds no list of results; give a list of objects with parameters and a value")
+    return [_from_rows(path, [_flat(row) for row in rows], settings)]
+
+
+def _csv_rows(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{name: _scalar(text) for name, text in row.items() if name} for row in csv.DictReader(file)]
+
+
+def _scalar(text: str | None) -> Any:
+    """A cell: a number, true or false, nothing, or the text itself."""
+    if text is None or not text.strip():
+        return None
+    words = {"true": True, "false": False}
+    if text.strip().lower() in words:
+        return words[text.strip().lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """``{"params": {...}, "value": v}`` as a row with columns ``params_<name>``; flat rows as they are."""
+    nested = row.get("params", row.get("config"))
+    if not isinstance(nested, Mapping):
+        return dict(row)
+    rest = {name: value for name, value in row.items() if not isinstance(value, Mapping | list)}
+    return {**rest, **{f"params_{name}": value for name, value in nested.items()}}
+
+
+def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings) -> Imported:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if settings.metric not in columns:
+        raise StudyError(
+            f"{str(path)!r} has no column {settings.metric!r}; name the value with --metric, one of {', '.join(columns)}"
+        )
+    names = _parameter_columns(columns, settings)
+    if not names:
+        raise StudyError(
+            f"{str(path)!r} has no parameters beside {settings.metric!r}; name them with --params lr,layers"
+        )
+    configs = [{short: row[name] for name, short in names.items() if row.get(name) is not None} for row in rows]
+    trials = []
+    for config, row in zip(configs, rows, strict=True):
+        value = _number(row.get(settings.metric))
+        curve = () if value is None else ((1.0, value),)
+        trials.append(ImportedTrial(config, curve, "completed" if curve else "failed"))
+    space = inferred_space(configs)
+    problem = Problem(space, metric=settings.metric, direction=settings.direction)
+    return Imported(path.stem, problem, tuple(trials))
+
+
+def _number(value: Any) -> float | None:
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if usable else None
+
+
+def _parameter_columns(columns: Sequence[str], settings: ImportSettings) -> dict[str, str]:
+    """Column -> name of the parameter."""
+    if settings.parameters:
+        missing = [name for name in settings.parameters if name not in columns and f"params_{name}" not in columns]
+        if missing:
+            raise StudyError(f"there is no column {missing[0]!r} for a parameter; there are {', '.join(columns)}")
+        return {name if name in columns else f"params_{name}": name for name in settings.parameters}
+    marked = {name: name.removeprefix("params_") for name in columns if name.startswith("params_")}
+    return marked or {
+        name: name
+        for name in columns
+        if name != settings.metric and name.lower() not in AROUND and name[:8] != "metrics_"
+    }
+
+
+def inferred_space(configs: Sequence[Config]) -> Space:
+    """A space that holds these configurations."""
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    return Space({name: _inferred([config[name] for config in configs if name in config]) for name in names})
+
+
+def _inferred(values: Sequence[Any]) -> Parameter:
+    distinct = list(dict.fromkeys((type(value), value) for value in values))
+    if len(distinct) == 1:
+        return Constant(values[0])
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    if not numbers:
+        return Categorical([value for _, value in distinct])
+    low, high = min(values), max(values)
+    log = low > 0 and high / low >= WIDE
+    if all(isinstance(value, int) for value in values):
+        return Int(low, high, log=log)
+    return Float(float(low), float(high), log=log)
+
+
+def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
+    """What ``scrimp export`` wrote."""
+    try:
+        problem = Problem.from_json(record["problem"])
+        trials = tuple(
+            ImportedTrial(
+                dict(trial["params"]),
+                tuple((float(step), float(value)) for step, value in trial["curve"] if value is not None),
+                trial["status"],
+            )
+            for trial in record["trials"]
+        )
+        return Imported(str(record["name"]), problem, trials)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StudyError(f"{str(path)!r} looks like an export of scrimp and cannot be read: {error!r}") from None
+
+
+def store_results(storage: Storage, name: str, found: Imported, time: float) -> EventStore:
+    """Make a study of them; it can be learned from, shown, and gone on with."""
+    problem = found.problem
+    method = {"name": "gp", "settings": {}, "reason": "imported results"}
+    events: list[Event] = [StudyCreated(name=name, problem=problem.to_json(), method=method, time=time)]
+    ended = {"completed": "completed", "stopped": "stopped", "paused": "stopped", "failed": "failed"}
+    kept = [trial for trial in found.trials if trial.status in ended]
+    for number, trial in enumerate(kept):
+        events.append(TrialAdded(trial=number, config=trial.config, time=time))
+        events.append(BudgetGranted(trial=number, budget=problem.full_budget, time=time))
+        for step, value in trial.curve:
+            events.append(Reported(trial=number, step=step, metrics={problem.metric: value}, time=time))
+        if trial.status != "completed" or not trial.curve or trial.curve[-1][0] < problem.full_budget:
+            events.append(Ended(trial=number, status=ended[trial.status], message="imported", time=time))
+    return storage.create(name, events)

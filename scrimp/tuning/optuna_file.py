@@ -1,0 +1,152 @@
+"""Studies in an Optuna database, read with SQLite alone: Optuna need not be installed.
+
+The tables ``studies``, ``study_directions``, ``trials``, ``trial_params`` (with the distribution as JSON), ``trial_values`` and
+``trial_intermediate_values`` have kept their meaning since Optuna 2.4. Intermediate values become learning curves; steps counted
+from 0 are counted from 1. Studies with several objectives are left out.
+"""
+
+import json
+import math
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scrimp.errors import SpaceError, StudyError
+from scrimp.history.events import Config
+from scrimp.history.problem import Budget, Problem
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
+from scrimp.space.space import Space
+
+__all__ = ["is_optuna", "parameter_of", "read_optuna"]
+
+STATES = {"COMPLETE": "completed", "PRUNED": "stopped", "FAIL": "failed"}
+
+OptunaTrial = tuple[Config, tuple[tuple[float, float], ...], str]
+OptunaStudy = tuple[str, Problem, list[OptunaTrial], tuple[str, ...]]
+
+
+def is_optuna(path: Path) -> bool:
+    """Whether the file is an SQLite database with Optuna's tables."""
+    with path.open("rb") as file:
+        if file.read(15) != b"SQLite format 3":
+            return False
+    names = {name for (name,) in _query(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not {"studies", "trials", "trial_params", "trial_values"} <= names:
+        raise StudyError(f"{str(path)!r} is an SQLite database, but not one of Optuna's: it has no table trial_params")
+    return True
+
+
+def _query(path: Path, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    try:
+        connection = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True)
+        try:
+            return connection.execute(sql, parameters).fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise StudyError(f"{str(path)!r} cannot be read as an Optuna database: {error}") from None
+
+
+def read_optuna(path: Path) -> list[OptunaStudy]:
+    """Every study of one objective: name, problem, trials and what there is to say."""
+    found = []
+    for study, name in _query(path, "SELECT study_id, study_name FROM studies ORDER BY study_id"):
+        directions = _query(path, "SELECT direction FROM study_directions WHERE study_id = ?", study)
+        if len(directions) == 1:
+            found.append(_study(path, study, str(name), str(directions[0][0])))
+    if not found:
+        raise StudyError(f"{str(path)!r} holds no Optuna study with a single objective, so nothing can be imported")
+    return found
+
+
+def _study(path: Path, study: int, name: str, direction: str) -> OptunaStudy:
+    rows = _query(path, "SELECT trial_id, state FROM trials WHERE study_id = ? ORDER BY number", study)
+    ended = {trial: STATES[state] for trial, state in rows if state in STATES}
+    parameters, configs = _parameters(path, study)
+    space = Space(dict(parameters))
+    curves = _curves(path, study)
+    steps = [step for curve in curves.values() for step, _ in curve]
+    budget = Budget("step", 1, max(steps)) if steps and max(steps) > 1 else None
+    values = _values(path, study)
+    trials: list[OptunaTrial] = []
+    for trial, status in ended.items():
+        curve = dict(curves.get(trial, ())) if budget is not None else {}
+        if status == "completed" and trial in values:
+            curve[1.0 if budget is None else max(curve, default=budget.maximum)] = values[trial]
+        trials.append((configs.get(trial, {}), tuple(sorted(curve.items())), status if curve else "failed"))
+    problem = Problem(space, direction="maximize" if direction == "MAXIMIZE" else "minimize", budget=budget)
+    left = len(rows) - len(ended)
+    return name, problem, trials, (f"{left} trials that had not ended are left out",) if left else ()
+
+
+def _parameters(path: Path, study: int) -> tuple[dict[str, Parameter], dict[int, Config]]:
+    sql = (
+        "SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p "
+        "JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = ? ORDER BY p.trial_id, p.param_id"
+    )
+    parameters: dict[str, Parameter] = {}
+    configs: dict[int, Config] = {}
+    for trial, name, value, text in _query(path, sql, study):
+        distribution = json.loads(text)
+        parameters[name] = parameter_of(name, distribution)  # the newest distribution counts
+        configs.setdefault(trial, {})[name] = _value(distribution, float(value))
+    if not parameters:
+        raise StudyError(f"the Optuna study number {study} in {str(path)!r} has no trial with parameters")
+    return parameters, configs
+
+
+def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
+    """The parameter that an Optuna distribution means; `StudyError` for one that is not known."""
+    kind, settings = str(distribution["name"]), distribution["attributes"]
+    try:
+        if kind == "CategoricalDistribution":
+            return (
+                Categorical(settings["choices"]) if len(settings["choices"]) > 1 else Constant(settings["choices"][0])
+            )
+        low, high = settings["low"], settings["high"]
+        if low == high:
+            return Constant(low)
+        log = bool(settings.get("log")) or "LogUniform" in kind
+        if kind.startswith("Int"):
+            return Int(int(low), int(high), log=log)
+        if kind in (
+            "FloatDistribution",
+            "UniformDistribution",
+            "LogUniformDistribution",
+            "DiscreteUniformDistribution",
+        ):
+            return Float(float(low), float(high), log=log)
+    except (KeyError, SpaceError) as error:
+        raise StudyError(f"parameter {name!r} of the Optuna study cannot be read: {error}") from None
+    raise StudyError(f"parameter {name!r} of the Optuna study has distribution {kind!r}, which is not known")
+
+
+def _value(distribution: Mapping[str, Any], stored: float) -> Any:
+    """Optuna stores every parameter as a number: choices by index."""
+    kind, settings = str(distribution["name"]), distribution["attributes"]
+    if kind == "CategoricalDistribution":
+        return settings["choices"][int(stored)]
+    return int(stored) if kind.startswith("Int") else stored
+
+
+def _values(path: Path, study: int) -> dict[int, float]:
+    sql = "SELECT v.trial_id, v.value FROM trial_values v JOIN trials t ON t.trial_id = v.trial_id WHERE t.study_id = ?"
+    return {trial: float(value) for trial, value in _query(path, sql, study) if _finite(value)}
+
+
+def _curves(path: Path, study: int) -> dict[int, list[tuple[float, float]]]:
+    sql = (
+        "SELECT v.trial_id, v.step, v.intermediate_value FROM trial_intermediate_values v "
+        "JOIN trials t ON t.trial_id = v.trial_id WHERE t.study_id = ? ORDER BY v.trial_id, v.step"
+    )
+    rows = [(trial, step, value) for trial, step, value in _query(path, sql, study) if _finite(value)]
+    first = min((step for _, step, _ in rows), default=1)
+    found: dict[int, list[tuple[float, float]]] = {}
+    for trial, step, value in rows:
+        found.setdefault(trial, []).append((float(step + (1 if first <= 0 else 0)), float(value)))
+    return found
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
