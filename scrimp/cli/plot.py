@@ -33,7 +33,8 @@ def plot_command(
 ) -> None:
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
-    Figures: history, curves, rungs, parallel, slice, contour, importance, timeline, edf, surrogate, source_weights, regret.
+    Figures: history, curves, rungs, parallel, slice, contour, importance, timeline, edf, surrogate, source_weights, regret;
+    of selections: selection_grid, selection_curve, selection_confidence.
 
     Example: scrimp plot digits importance --out importance.html
     """
@@ -44,11 +45,20 @@ def plot_command(
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise StudyError(f"there is no figure {name!r}{hint} Known: {', '.join(scrimp.plots.__all__)}")
     draw = getattr(scrimp.plots, name)
-    given = study if name == "regret" else load_study(study, storage=storage)
+    given = study if name == "regret" else _loaded(study, name, storage)
     picture = draw(given, **_settings(draw, name, parameter or [], over))
     path = out if out is not None else Path(f"{name}.html")
     write_figure(picture, path)
     typer.echo(f"wrote {path}: {picture.layout.meta['alternative']}")
+
+
+def _loaded(study: str, name: str, storage: str) -> Any:
+    """The study, or the selection for figures of selections."""
+    if name.startswith("selection_"):
+        from scrimp.tuning.selections import load_selection
+
+        return load_selection(study, storage=storage)
+    return load_study(study, storage=storage)
 
 
 def _settings(draw: Any, name: str, parameters: list[str], over: str | None) -> dict[str, Any]:

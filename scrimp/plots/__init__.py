@@ -9,6 +9,7 @@ from scrimp.plots.importance import importance
 from scrimp.plots.parallel import parallel
 from scrimp.plots.regret import regret
 from scrimp.plots.rungs import rungs
+from scrimp.plots.selection import selection_confidence, selection_curve, selection_grid
 from scrimp.plots.slice import slice
 from scrimp.plots.source_weights import source_weights
 from scrimp.plots.surrogate import surrogate
@@ -24,6 +25,9 @@ __all__ = [
     "parallel",
     "regret",
     "rungs",
+    "selection_confidence",
+    "selection_curve",
+    "selection_grid",
     "slice",
     "source_weights",
     "surrogate",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import scrimp
 from scrimp.cli.plot import write_figure
 from scrimp.errors import StudyError
 
@@ -77,3 +78,17 @@ def test_pictures_through_kaleido(
     monkeypatch.setenv("BROWSER_PATH", browser)
     run("plot", "small", "history", "--out", str(tmp_path / "h.png"), "--storage", small)
     assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["selection_grid", "selection_curve", "selection_confidence"])
+def test_figures_of_selections(small: str, run: Callable[..., Any], tmp_path: Path, name: str) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    selection = scrimp.create_selection("s", checkpoints=range(6), tasks=["a", "b"], storage=url, seed=0)
+    selection.run(lambda checkpoint, task: checkpoint / 10)
+    out = tmp_path / "f.json"
+    assert "wrote" in run("plot", "s", name, "--out", str(out), "--storage", url).stdout
+    assert json.loads(out.read_text())["data"]
+    with pytest.raises(StudyError, match="load_selection"):
+        run("plot", "s", "history", "--storage", url)
+    with pytest.raises(StudyError, match="load_study"):
+        run("plot", "small", name, "--storage", small)
