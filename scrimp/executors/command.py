@@ -10,7 +10,6 @@ import contextlib
 import os
 import queue
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,9 +45,9 @@ class CommandExecutor(Executor):
         self._environments = list(environments)
         self._slots: list[Supervisor | None] = [None] * len(self._environments)
         self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
-        self._folder = Path(tempfile.mkdtemp(prefix="scrimp-"))
         self._name = secrets.token_hex(8)
         self._launched = 0
+        self._folder: Path | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
     @property
@@ -68,8 +67,9 @@ class CommandExecutor(Executor):
 
     def start(self, assignment: Assignment) -> None:
         """Start the script in a free slot."""
-        if self._guard is None:
-            command = [sys.executable, "-I", "-S", guard.__file__]
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="scrimp-"))
+            command = [sys.executable, "-I", "-S", guard.__file__, str(self._folder)]
             self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         slot = self._slots.index(None)
         mark = f"{self._name}-{self._launched}"
@@ -111,8 +111,7 @@ class CommandExecutor(Executor):
             with contextlib.suppress(OSError):
                 self._guard.stdin.close()
             self._guard.wait()
-            self._guard = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+            self._guard = self._folder = None
 
     def _tell_guard(self, sign: str, group: int, mark: str) -> None:
         assert self._guard is not None and self._guard.stdin is not None

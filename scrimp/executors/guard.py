@@ -1,13 +1,15 @@
 """A process that ends what its parent started when the parent is gone, however it went.
 
-``python guard.py`` reads lines from standard input: ``+ GROUP MARK`` for a process tree that begins and ``- GROUP MARK`` for one
-that has ended. Only the parent holds the other end of that pipe, so its end is the parent's end: every tree still listed is
-then killed. A tree is a process group, and wherever /proc tells environments, all processes that carry its mark: children
-that left the group are found too. Standard library only, so that it starts in no time.
+``python guard.py FOLDER`` reads lines from standard input: ``+ GROUP MARK`` for a process tree that begins and ``- GROUP MARK``
+for one that has ended. Only the parent holds the other end of that pipe, so its end is the parent's end: every tree still
+listed is then killed, and the parent's temporary folder removed. A tree is a process group, and wherever /proc tells
+environments, all processes that carry its mark: children that left the group are found too. Standard library only, so that it
+starts in no time.
 """
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 
@@ -58,6 +60,7 @@ def main() -> None:
             trees.pop((int(group), mark), None)
     for group, mark in trees:
         end_tree(group, mark)
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 
 if __name__ == "__main__":

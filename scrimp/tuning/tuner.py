@@ -73,6 +73,9 @@ class Tuner:
                     self._idle.wait(0.2)  # others run what we wait for
                 self._collect()
                 self._observe()
+        except KeyboardInterrupt:
+            self._running |= {trial.id: trial for trial in self._ledger.unheld()}
+            raise
         except StorageError:
             self._running.clear()  # nobody to hand them back to: their leases run out
             raise
@@ -118,9 +121,8 @@ class Tuner:
         if not events:
             return
         ending = self._settings.ending()
-        self._ledger.store.append([self._handed_back(event) for event in events] if ending else events)
         stopped: list[Event] = []
-        for event in self._ledger.advance():
+        for event in self._ledger.advance([self._handed_back(event) for event in events] if ending else events):
             if isinstance(event, Reported) and self._is_mine(event):
                 if ending:
                     self._executor.stop(event.trial)

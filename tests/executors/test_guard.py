@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -49,11 +50,15 @@ def test_signals_reach_all_of_it(tree: tuple[subprocess.Popen[bytes], str]) -> N
 
 
 @pytest.mark.parametrize("ended_before", [False, True])
-def test_the_guard_ends_what_is_still_listed(tree: tuple[subprocess.Popen[bytes], str], ended_before: bool) -> None:
+def test_the_guard_ends_what_is_still_listed(
+    tree: tuple[subprocess.Popen[bytes], str], tmp_path: Path, ended_before: bool
+) -> None:
     process, mark = tree
     lines = f"+ {process.pid} {mark}\n" + (f"- {process.pid} {mark}\n" if ended_before else "")
-    subprocess.run([sys.executable, "-I", "-S", guard.__file__], input=lines.encode(), check=True, timeout=30)
-    assert bool(guard.marked(mark)) == ended_before
+    (tmp_path / "folder").mkdir()
+    command = [sys.executable, "-I", "-S", guard.__file__, str(tmp_path / "folder")]
+    subprocess.run(command, input=lines.encode(), check=True, timeout=30)
+    assert bool(guard.marked(mark)) == ended_before and not (tmp_path / "folder").exists()
 
 
 def test_a_tree_that_is_gone_is_no_error() -> None:

@@ -157,3 +157,18 @@ def test_reports_are_judged_at_their_place_in_the_log() -> None:
     policy: Any = Watching()
     Tuner(book, policy, executor, TunerSettings()).run()
     assert lengths
+
+
+def test_an_interrupt_between_decision_and_lease_loses_nothing() -> None:
+    """Ctrl-C may come at any moment: here, right after a decision was recorded."""
+
+    class Interrupted(Ledger):
+        def take(self, policy: Policy, worker: str) -> Any:
+            super().take(policy, worker)
+            raise KeyboardInterrupt
+
+    created = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "x", "settings": {}})
+    book = Interrupted(MemoryStorage().create("s", [created]), lambda: 0.0)
+    with contextlib.suppress(KeyboardInterrupt):
+        Tuner(book, Scripted(), Stepwise(), TunerSettings()).run()
+    assert [trial.status for trial in book.history.trials] == ["stale"] and book.store.leases() == []
