@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.bench.hpob import is_hpob, read_hpob
 from scrimp.bench.tables import Table, read_table
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
 from scrimp.errors import TableError
@@ -78,7 +79,13 @@ class TransferTasks:
 
 @lru_cache(maxsize=4)
 def read_tasks(path: str | Path) -> TransferTasks:
-    """The tasks of a table or of a YAHPO surrogate (its last epoch)."""
+    """The tasks of a table, of a YAHPO surrogate (its last epoch), or of one search space of an HPO-B file.
+
+    Of an HPO-B file with several search spaces, ``file.json#4796`` names one.
+    """
+    name, _, chosen = str(path).partition("#")
+    if is_hpob(Path(name)):
+        return _hpob_tasks(Path(name), chosen)
     if is_yahpo(Path(path)):
         network = read_yahpo(Path(path))
         return TransferTasks(network.name, network.tasks, lru_cache(lambda name: _network_task(network, name)))
@@ -86,18 +93,36 @@ def read_tasks(path: str | Path) -> TransferTasks:
     return TransferTasks(table.name, table.tasks, lru_cache(lambda name: _table_task(table, name)))
 
 
+def _hpob_tasks(path: Path, chosen: str) -> TransferTasks:
+    spaces = read_hpob(path)
+    if not chosen and len(spaces) > 1:
+        raise TableError(
+            f"{str(path)!r} has search spaces {', '.join(spaces)}; name one, as in {path.name}#{next(iter(spaces))}"
+        )
+    space = spaces.get(chosen or next(iter(spaces)))
+    if space is None:
+        raise TableError(f"{str(path)!r} has no search space {chosen!r}; it has {', '.join(spaces)}")
+
+    def task(name: str) -> TransferTask:
+        pool, losses = space.task(name)
+        return _pool_task(name, pool, losses, {})
+
+    return TransferTasks(f"hpob-{space.name}", space.tasks, lru_cache(task))
+
+
 def _table_task(table: Table, name: str) -> TransferTask:
     task = table.task(name)
-    final = np.asarray(task.final, dtype=float)
-
-    def measure(config: Config) -> float | None:
-        value = float(final[task.pool.index(config)])
-        return value if math.isfinite(value) else None
-
     numbers = () if task.meta_features is None else task.meta_features.tolist()
     features = {f"f{place}": float(number) for place, number in enumerate(numbers) if math.isfinite(number)}
-    assert isinstance(task.pool, Pool)
-    return TransferTask(name, task.pool, measure, task.pool.configs, final, features)
+    return _pool_task(name, task.pool, np.asarray(task.final, dtype=float), features)
+
+
+def _pool_task(name: str, pool: Pool, final: Array, features: dict[str, float]) -> TransferTask:
+    def measure(config: Config) -> float | None:
+        value = float(final[pool.index(config)])
+        return value if math.isfinite(value) else None
+
+    return TransferTask(name, pool, measure, pool.configs, final, features)
 
 
 def _network_task(network: Network, name: str) -> TransferTask:

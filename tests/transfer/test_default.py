@@ -63,9 +63,9 @@ def test_a_single_past_study_is_enough() -> None:
 
 def test_the_start_is_the_portfolio_then_models_decide() -> None:
     suggester = TaskPriorSuggester(past=Past(GOOD, COLUMNS))
-    history = drive(suggester, begin(Problem(POOL)), 2, loss)
+    history = drive(suggester, begin(Problem(POOL)), 1, loss)
     assert ask(suggester, history).notes == {"reason": "portfolio of past studies"}
-    history = drive(suggester, history, 1, loss)
+    history = drive(suggester, history, 2, loss)
     assert "weights" in ask(suggester, history).notes
     learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
     assert learned is not None
