@@ -82,13 +82,13 @@ def test_running_trials_are_not_repeated() -> None:
 
 
 def test_it_beats_random_search_at_equal_cost() -> None:
-    """10 seeds, 25 trials: the mean log regret is lower by at least one (a factor of e); random varies by about 0.4."""
+    """6 seeds, 20 trials: the mean log regret is lower by at least one (a factor of e); random varies by about 0.4."""
 
     def final(method: str, seed: int) -> float:
-        result = scrimp.minimize(loss, SPACE, 25, seed=seed, method=method)
+        result = scrimp.minimize(loss, SPACE, 20, seed=seed, method=method)
         return math.log(result.best_value + 1e-3)
 
-    gaps = [final("random", seed) - final("gp", seed) for seed in range(10)]
+    gaps = [final("random", seed) - final("gp", seed) for seed in range(6)]
     assert np.mean(gaps) > 1.0
 
 
