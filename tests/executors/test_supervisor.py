@@ -1,5 +1,6 @@
 """The thread around one script, spoken to as the executor does."""
 
+import os
 import queue
 import subprocess
 from pathlib import Path
@@ -25,7 +26,7 @@ def supervised(tmp_path: Path, told: list[Any], words: list[str], end: float = 3
     news: queue.SimpleQueue[News] = queue.SimpleQueue()
     rules = Rules(Command(words), "loss", None, None, 2.0)
     assignment = Assignment(0, {}, 1, 0.0, end, tmp_path / "t")
-    supervisor = Supervisor(assignment, rules, {guard.MARK: "test-supervisor"}, tmp_path / "s", news)
+    supervisor = Supervisor(assignment, rules, {guard.MARK: f"test-{tmp_path.name}-{os.getpid()}"}, tmp_path / "s", news)
     supervisor.start(lambda *line: told.append(line))
     return supervisor, news
 
@@ -48,7 +49,7 @@ def test_the_guard_knows_of_the_script_from_its_start_to_its_end(tmp_path: Path,
     assert news.get(timeout=20).ended
     supervisor.join()
     (begun, group, mark), (ended, same, _) = told
-    assert (begun, ended, mark) == ("+", "-", "test-supervisor") and group == same > 1
+    assert (begun, ended, mark) == ("+", "-", f"test-{tmp_path.name}-{os.getpid()}") and group == same > 1
 
 
 def test_closing_does_not_wait_for_news_to_be_taken(tmp_path: Path, told: list[Any]) -> None:
