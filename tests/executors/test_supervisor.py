@@ -26,7 +26,9 @@ def supervised(tmp_path: Path, told: list[Any], words: list[str], end: float = 3
     news: queue.SimpleQueue[News] = queue.SimpleQueue()
     rules = Rules(Command(words), "loss", None, None, 2.0)
     assignment = Assignment(0, {}, 1, 0.0, end, tmp_path / "t")
-    supervisor = Supervisor(assignment, rules, {guard.MARK: f"test-{tmp_path.name}-{os.getpid()}"}, tmp_path / "s", news)
+    supervisor = Supervisor(
+        assignment, rules, {guard.MARK: f"test-{tmp_path.name}-{os.getpid()}"}, tmp_path / "s", news
+    )
     supervisor.start(lambda *line: told.append(line))
     return supervisor, news
 
