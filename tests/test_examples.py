@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scrimp.tuning.selection_file import read_selection_file
 from scrimp.tuning.study_file import read_study_file
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -37,3 +38,25 @@ def test_the_study_file_of_the_documentation_is_right(tmp_path: Path) -> None:
     text = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]  # type: ignore[index]
     (tmp_path / "study.toml").write_text(text.replace('"python ', '"{python} '))
     assert read_study_file(tmp_path / "study.toml").run == {"n_trials": 50, "workers": 2}
+
+
+def test_the_checkpoint_example_finds_a_good_one_with_a_tenth_of_the_cells(tmp_path: Path) -> None:
+    script = EXAMPLES / "checkpoints" / "select_checkpoint.py"
+    text = run(tmp_path, str(script), "out")
+    assert "48 of 480 cells evaluated" in text
+    lost, last = map(float, re.search(r"lost: ([0-9.]+)   by taking the last: ([0-9.]+)", text).groups())  # type: ignore[union-attr]
+    assert lost < 0.01 and last > 0.05
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.html")) == [
+        "confidence.html",
+        "curve.html",
+        "grid.html",
+    ]
+
+
+def test_the_selection_files_are_right(tmp_path: Path) -> None:
+    plan = read_selection_file(EXAMPLES / "checkpoints" / "select.toml")
+    assert plan.name == "digits-command" and plan.run["share"] == 0.2
+    page = (EXAMPLES.parent / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+    text = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]  # type: ignore[index]
+    (tmp_path / "select.toml").write_text(text.replace('"lm_eval ', '"{python} -m lm_eval '))
+    assert read_selection_file(tmp_path / "select.toml").question["tasks"]
