@@ -181,7 +181,8 @@ def main() -> None:
     at = [next((r for spent, r in reversed(trace) if spent <= share + 1e-9), 1.0) for share in SHARES]
     record = {
         "suite": "curves", "table": given.table.stem, "task": given.task, "method": f"syne-tune:{given.method}",
-        "seed": given.seed, "decision_seconds": simulation.seconds, "decisions": simulation.decisions,
+        "seed": given.seed, "size": given.fulls, "workers": given.workers,
+        "decision_seconds": simulation.seconds, "decisions": simulation.decisions,
         "trials": len(simulation.trials), "spent": list(SHARES), "regret": at, "trace": trace,
     }  # fmt: skip
     with given.out.open("a", encoding="utf-8") as file:
