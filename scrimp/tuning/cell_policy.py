@@ -124,14 +124,24 @@ class CellPolicy(Policy):
             reason = "there is one checkpoint only" if table.shape[0] == 1 else "the method asks for no further cell"
             return _nothing(reason, waiting=bool(pending))
         checkpoint, task = table.label(decision.cells[0])
-        notes["reasons"] = decision.notes["reasons"]
         if decision.notes.get("fit") != history.note("fit"):  # a fit is recorded once
             notes["fit"] = decision.notes["fit"]
-        return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0), notes)
+        why = _sentence(**decision.notes["reasons"][0])
+        return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0, reason=why), notes)
 
 
 def _nothing(reason: str, waiting: bool) -> Decision:
     return Decision(Wait(reason) if waiting else Finish(reason))
+
+
+def _sentence(rule: str, log_value: float | None) -> str:
+    """Why a cell was chosen, for `scrimp explain`."""
+    if rule == "start":
+        return "it belongs to the method's first cells, which are spread over the run"
+    value = "" if log_value is None else f" (its logarithm is {log_value:.4g})"
+    if rule == "open a task":
+        return f"it is the most valuable cell among the tasks that were not measured yet{value}"
+    return f"it is the most valuable cell per unit of cost by {rule}{value}"
 
 
 def _check(

@@ -191,7 +191,7 @@ class Selection:
                 return
             space = cell_space(grown.checkpoints, grown.tasks).to_json()
             changed = StudyChanged(problem={**problem.to_json(), "space": space}, time=wall_clock())
-            if self._decided([changed], {"told": "new checkpoints"}):
+            if self._decided([changed], {"told": True, "reason": "new checkpoints"}):
                 return
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -259,7 +259,7 @@ class Selection:
             report = Reported(trial=number, step=1.0, metrics={METRIC: score}, attempt=attempt, stderr=stderr, time=now)
             outcome = report_events(report, METRIC)
         if before:
-            return self._decided([*before, *outcome], {"told": "by the user"})
+            return self._decided([*before, *outcome], {"told": True, "reason": "told by the user, not asked for"})
         self._ledger.append(outcome)
         return self._ledger.history.trials[number].finished
 

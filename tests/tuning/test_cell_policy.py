@@ -99,6 +99,20 @@ def test_a_fit_is_noted_once() -> None:
     assert any(noted) and not all(noted[6:])
 
 
+def test_every_decision_says_why() -> None:
+    history = made(rows=12, tasks=8)
+    reasons = []
+    for turn in range(14):
+        decision = decided(history)
+        cell = decision.action.config
+        reasons.append(decision.action.reason)
+        history = history.with_events([Noted(decision=turn, seen=history.length, notes=dict(decision.notes))])
+        history = measured(history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"])
+    assert reasons[0].startswith("it belongs to the method's first cells")
+    assert any("by kg (its logarithm is" in reason for reason in reasons)
+    assert any("not measured yet" in reason for reason in reasons)
+
+
 def test_a_share_counts_cells_under_evaluation() -> None:
     history = made(stop={"share": 2 / 18})
     history = measured(history, 100, "t0", 0.5)
