@@ -5,9 +5,9 @@
     gp_expdecay       a function of the configuration plus exponential decay, each curve its own; learns from all reports
     gp_issm           the same with a power law that innovations bend
 
-The refit rule is that of the published systems: every time while there are fewer than ``refit_from`` observations, then every
-``refit_every``-th time. In between, the recorded hyperparameters are restored on the data of the moment. The record is a note
-in the log, so a resumed study decides exactly as an uninterrupted one.
+The refit rule is that of the published systems: with every new observation while there are fewer than ``refit_from`` of them,
+then every ``refit_every``-th time that there are new ones. In between, the recorded hyperparameters are restored on the data of
+the moment. The record is a note in the log, so a resumed study decides exactly as an uninterrupted one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ __all__ = ["ADDITIVE", "MODELS", "CurveSettings", "Curves", "curve_model", "fit_
 MOST_STEPS = 500
 ADDITIVE = ("gp_expdecay", "gp_issm")
 FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
-LATER_FIT = SearchSettings(tolerance=0.1, iterations=3, most=150)
+LATER_FIT = SearchSettings(tolerance=0.1, iterations=2, most=150)
 """A fit begins where the last one ended, and is repeated at almost every decision: a few steps on part of the data keep up."""
 
 MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
@@ -157,7 +157,8 @@ def fit_curves(
     data = Data(x, training.y[kept], None if training.noise is None else training.noise[kept])
     recorded = (history.note("fit") or {}).get(settings.model)
     model = curve_model(settings, encoding.columns, levels, FIRST_FIT if recorded is None else LATER_FIT)
-    fitted, record = _fit_or_restore(model, data, recorded, settings, rng)
+    seen = len(training.y)
+    fitted, record = _fit_or_restore(model, data, seen, recorded, _is_due(recorded, seen, settings), rng)
     return Curves(model, fitted, data, training, kept, full, {"fit": {settings.model: record}})
 
 
@@ -171,17 +172,24 @@ def _kept(training: Training, settings: CurveSettings, rng: np.random.Generator)
 
 
 def _fit_or_restore(
-    model: Surrogate,
-    data: Data,
-    recorded: Mapping[str, Any] | None,
-    settings: CurveSettings,
-    rng: np.random.Generator,
+    model: Surrogate, data: Data, seen: int, recorded: Mapping[str, Any] | None, due: bool, rng: np.random.Generator
 ) -> tuple[FittedSurrogate, Mapping[str, Any]]:
-    """A fit when one is due, the recorded hyperparameters otherwise; ``since`` counts the decisions without one."""
-    if recorded is not None and len(data) >= settings.refit_from and recorded["since"] + 1 < settings.refit_every:
+    """A fit when one is due, the recorded hyperparameters otherwise, with the record to note.
+
+    ``seen``: observations so far; ``since`` counts how often there were new ones without a fit.
+    """
+    if recorded is not None and not due:
         try:
-            return model.restore(data, recorded["state"]), {**recorded, "since": recorded["since"] + 1}
+            since = recorded["since"] + (seen != recorded["n"])
+            return model.restore(data, recorded["state"]), {**recorded, "n": seen, "since": since}
         except ScrimpError:
             recorded = None  # the space or the method changed since: fit anew
     fitted = model.fit(data, rng, None if recorded is None else recorded["state"])
-    return fitted, {"since": 0, "state": fitted.state}
+    return fitted, {"n": seen, "since": 0, "state": fitted.state}
+
+
+def _is_due(recorded: Mapping[str, Any] | None, seen: int, settings: CurveSettings) -> bool:
+    """Whether to fit anew. Without new observations there is nothing to learn: other workers ask at the same moment."""
+    if recorded is None:
+        return True
+    return seen != recorded["n"] and (seen < settings.refit_from or recorded["since"] + 1 >= settings.refit_every)

@@ -119,25 +119,24 @@ def search_configs(curves: Curves, encoding: Encoding, plan: Plan, count: int, r
 def _maximized(
     score: BoundAcquisition, curves: Curves, encoding: Encoding, pending: Array, plan: Plan, rng: np.random.Generator
 ) -> Found:
-    training = curves.training
-    anchors = None
-    if encoding.domain.pool is None:
-        means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
-        anchors = curves.configs[np.argsort(means, kind="stable")[:5]]
+    training, scales = curves.training, length_scales(curves.fitted, encoding.dimension)
+    known = pending[:0] if training.repeatable else training.known
+    if encoding.domain.pool is not None:
+        return maximize(score, _part(encoding.domain, known, rng), rng, Search(excluded=pending, scales=scales))
+    means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
     search = Search(
-        anchors=anchors,
-        excluded=None if training.repeatable else np.vstack([training.known, pending]),
-        scales=length_scales(curves.fitted, encoding.dimension),
+        anchors=curves.configs[np.argsort(means, kind="stable")[:5]],
+        excluded=None if training.repeatable else np.vstack([known, pending]),
+        scales=scales,
         settings=MaximizeSettings(starts=4),
     )
-    return maximize(score, _domain(encoding.domain, training.known, rng), rng, search)
+    return maximize(score, encoding.domain, rng, search)
 
 
-def _domain(domain: Domain, known: Array, rng: np.random.Generator) -> Domain:
-    """Where to look: everywhere, or at some rows of a large pool. Deciding often matters more than deciding on all of it."""
-    if domain.pool is None or len(domain.pool) <= CANDIDATES:
-        return domain
-    rows = rng.choice(len(domain.pool), min(CANDIDATES + len(known), len(domain.pool)), replace=False)
+def _part(domain: Domain, known: Array, rng: np.random.Generator) -> Domain:
+    """What is left of a pool, at most `CANDIDATES` rows at random: deciding often matters more than deciding on all of it."""
+    assert domain.pool is not None
+    rows = rng.permutation(len(domain.pool))[: CANDIDATES + len(known)]
     left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
     return Domain(domain.columns, domain.conditions, left[:CANDIDATES])
 

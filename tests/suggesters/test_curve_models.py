@@ -37,9 +37,9 @@ def fit(history, settings, seed=0):
     return fit_curves(history, encoding_of(SPACE), LEVELS, settings, np.random.default_rng(seed))
 
 
-def learn(history, curves):
+def learn(history, notes):
     """The history in which the notes of a decision were written down."""
-    return history.with_events([Noted(decision=history.decisions, seen=history.length, notes=dict(curves.notes))])
+    return history.with_events([Noted(decision=history.decisions, seen=history.length, notes=dict(notes))])
 
 
 @pytest.mark.parametrize(
@@ -77,22 +77,25 @@ def test_every_model_learns_that_x_matters(model, data):
 
 
 def test_fits_follow_the_schedule():
-    history = history_of(18)
     settings = CurveSettings(refit_from=10, refit_every=3)
-    states = []
-    for _ in range(7):
-        curves = fit(history, settings)
-        history = learn(history, curves)
-        states.append(curves.notes["fit"]["gp_multitask"]["since"])
-    assert states == [0, 1, 2, 0, 1, 2, 0]
-    assert fit(history, replace(settings, refit_from=100)).notes["fit"]["gp_multitask"]["since"] == 0
+    notes = {}
+    since = []
+    for count in range(18, 25):
+        history = learn(history_of(count), notes)
+        notes = fit(history, settings).notes
+        since.append(notes["fit"]["gp_multitask"]["since"])
+        again = fit(learn(history_of(count), notes), settings).notes  # nothing new: nothing to fit
+        assert again["fit"] == notes["fit"]
+    assert since == [0, 1, 2, 0, 1, 2, 0]
+    more = learn(history_of(30), notes)
+    assert fit(more, replace(settings, refit_from=100)).notes["fit"]["gp_multitask"]["since"] == 0
 
 
 def test_a_restored_model_is_the_fitted_one_and_other_records_are_set_aside():
     history = history_of(18)
     settings = CurveSettings(refit_from=10, refit_every=9)
     first = fit(history, settings)
-    history = learn(history, first)
+    history = learn(history, first.notes)
     again = fit(history, settings, seed=1)
     x = np.array([[0.3, 0.3, 1.0]])
     np.testing.assert_allclose(again.fitted.mean(x), first.fitted.mean(x), rtol=1e-9)
