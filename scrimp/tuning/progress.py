@@ -14,6 +14,8 @@ def summary_line(history: History, seconds: float) -> str:
     """One line that says where a study stands."""
     counts = {status: count for status, count in history.counts.items() if count}
     states = ", ".join(f"{count} {status}" for status, count in counts.items()) or "no trials yet"
+    if history.created.kind == "selection":  # the score of a single cell says little
+        return f"{states}, of {history.problem.space.size:g} cells  ·  {seconds:.0f} s"
     best = history.best
     value = "none" if best is None else f"{history.problem.value(best[1].loss):.6g} (trial {best[0].id})"
     parts = [f"best {history.problem.metric} {value}", states]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # loading it takes SciPy
 
 __all__ = ["create_selection", "load_selection", "select_checkpoint"]
 
+_RUNNING = ("budget", "loss", "loss_per_cost", "workers", "gpus_per_worker", "timeout", "time_limit", "progress")
+
 
 def create_selection(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
     name: str,
@@ -114,18 +116,6 @@ def select_checkpoint(
     question = {"storage": "memory://", "seed": seed, "load_if_exists": "storage" in options, **options}
     selection = create_selection(name, checkpoints=checkpoints, tasks=tasks, **question)
     return selection.run(evaluate, share=share, **running)
-
-
-_RUNNING = (
-    "budget",
-    "loss",
-    "loss_per_cost",
-    "workers",
-    "gpus_per_worker",
-    "timeout",
-    "time_limit",
-    "progress",
-)
 
 
 def _adopt(

@@ -12,6 +12,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import ObjectiveError, ReportError, StudyError, TableError
+from scrimp.tuning.progress import summary_line
 from scrimp.tuning.replay import replay
 
 STEPS = list(range(100, 1300, 100))
@@ -257,3 +258,22 @@ def test_the_log_is_plain_json(tmp_path: Path) -> None:
     created = selection.history.created
     assert created.kind == "selection" and json.loads(json.dumps(created.method))["name"] == "kg"
     assert selection.checkpoints == ("ckpt/a", "ckpt/b", "c")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"use_stderr": True}, {"ordered": False}, {"scales": {"a": 100.0}, "tolerance": 0.1}]
+)
+def test_settings_are_kept_and_used(tmp_path: Path, settings: dict[str, Any]) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    plain, chosen = played(made(), 14), played(made(storage=url, **settings), 14)
+    cells = [[trial.config for trial in each.history.trials] for each in (plain, chosen)]
+    assert cells[0] != cells[1] or chosen.recommend() != plain.recommend()
+    again = scrimp.load_selection("s", storage=url)
+    assert again.recommend() == chosen.recommend() and abs(again.recommend().checkpoint - 800) <= 300
+    assert all(outcome.same for outcome in replay(again.history.events))
+
+
+def test_the_progress_of_a_selection_counts_cells() -> None:
+    selection = played(made(), 3)
+    selection.ask()
+    assert summary_line(selection.history, 2.0) == "1 running, 3 completed, of 36 cells  ·  2 s"
