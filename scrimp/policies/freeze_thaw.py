@@ -4,8 +4,7 @@
 2. A Gaussian process over all learning curves (`scrimp.surrogates.curve_gp`) predicts every candidate: paused trials, and a
    pool of new configurations. Slices grow by a factor of 1.6.
 3. Early, the candidate wins whose *next level* has the largest expected improvement over the best value at that level (Wistuba,
-   Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter Configurations, 2022); at most two
-   thirds of what is spent then go into first slices. Later a horizon h and a
+   Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter Configurations, 2022). Later a horizon h and a
    threshold T are drawn at random for each decision, and the candidate wins that is most likely to be below T after h further
    steps (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for Hyperparameter Optimization, 2024).
 4. Running slices count as if they had come out as predicted.
@@ -40,7 +39,6 @@ __all__ = ["FreezeThaw"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
-FIRST = 2.0 / 3.0  # the share of first slices in a race
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -122,23 +120,15 @@ class FreezeThaw(Policy):
         trials = np.array([trial for trial, _, _ in waiting], dtype=np.intp)
         known = np.isin(trials, belief.curves.trial[belief.order])
         slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2)[known]
-        racing = outlook.share < self.race
-        closed = racing and known.any() and _first_slices_dominate(history, rows)
-        fresh = belief.unknown() if outlook.add and not closed else np.zeros(0, dtype=np.intp)
+        fresh = belief.unknown() if outlook.add else np.zeros(0, dtype=np.intp)
         candidates = Candidates(trials[known], slices[:, 0], slices[:, 1], fresh)
         if not len(candidates.trials) and not len(fresh):
             return Decision(wait_or_finish(history, "every configuration of the space was tried to its end"))
-        if racing:
+        if outlook.share < self.race:
             scores = _race(belief, rows, candidates)
         else:
             scores = _horizon(history, belief, rows, candidates, outlook, rng)
         return _best(history, rows, belief, candidates, scores)
-
-
-def _first_slices_dominate(history: History, rows: RowList) -> bool:
-    """Whether more than `FIRST` of what was spent went into first slices, which say nothing about how curves go on."""
-    unit = rows.levels[0]
-    return len(history.trials) * unit > FIRST * max(history.spent + unit, 8.0 * unit)
 
 
 def _has_values(rows: RowList) -> bool:
