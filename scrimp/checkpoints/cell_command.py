@@ -30,11 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path)
     parser.add_argument("--metric")
     parser.add_argument("--retries", type=int, default=0)
-    parser.add_argument("words", nargs="+")
-    options = parser.parse_args(arguments)
+    own, words = _parted(sys.argv[1:] if arguments is None else list(arguments))
+    options = parser.parse_args(own)
     for attempt in range(options.retries + 1):
         try:
-            found = _measured(options)
+            found = _measured(options, words)
         except (ScrimpError, OSError) as error:
             print(f"attempt {attempt + 1} of {options.retries + 1}: {error}", file=sys.stderr, flush=True)
             continue
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _measured(options: argparse.Namespace) -> Score | None:
+def _measured(options: argparse.Namespace, words: list[str]) -> Score | None:
     """One attempt: the score, None when the command has reported it; `TableError` when there is none."""
     last, reported = "", False
-    with subprocess.Popen(options.words, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
@@ -65,6 +65,12 @@ def _measured(options: argparse.Namespace) -> Score | None:
         raise TableError(f"the score is {score[0]}, which is not a finite number")
     check_score(*score, options.checkpoint, options.task)
     return score
+
+
+def _parted(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after the first ``--``; the command may have some of its own."""
+    place = arguments.index("--")
+    return arguments[:place], arguments[place + 1 :]
 
 
 def _printed(line: str) -> Score:

@@ -62,3 +62,8 @@ def test_it_is_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CELL, "--", "no-such-program"]) == 1
     assert "no-such-program" in capsys.readouterr().err
+
+
+def test_the_command_may_have_dashes_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CELL, *python("import sys; print(len(sys.argv[1:]))"), "--task", "--", "-x"]) == 0
+    assert reports(capsys.readouterr().out) == [{"score": 3.0, "stderr": None}]
