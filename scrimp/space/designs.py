@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from scrimp.errors import SpaceError
+from scrimp.sobol import sobol_points
 from scrimp.space.conditions import nearest
 from scrimp.space.parameter import Parameter
-from scrimp.sobol import sobol_points
 from scrimp.space.space import Config, Pool, Space
 from scrimp.space.values import identity
 

@@ -140,7 +140,15 @@ def test_it_looks_elsewhere_when_nothing_improves() -> None:
     falling, still = np.linspace(5.0, 1.0, 12), np.ones(20)
     assert not any(explores(falling[:count], 6) for count in range(1, 13))
     stuck = np.concatenate([falling, still])
-    assert [explores(stuck[: 12 + count], 6) for count in range(4, 11)] == [False, False, True, False, True, False, True]
+    assert [explores(stuck[: 12 + count], 6) for count in range(4, 11)] == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
     failing = np.concatenate([falling, np.full(20, np.inf)])  # failures are no progress either
     assert [explores(failing[: 12 + count], 6) for count in range(5, 9)] == [False, True, False, True]
 

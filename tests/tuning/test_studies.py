@@ -93,3 +93,14 @@ def test_distinct_names_have_distinct_folders(tmp_path: Path) -> None:
 def test_a_bad_space_is_a_space_error() -> None:
     with pytest.raises(SpaceError, match=r"low is 1\.0"):
         scrimp.Space(lr=scrimp.Float(1.0, 0.1))
+
+
+def test_two_who_create_at_once_share_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both look, find nothing, and create: one does, the other joins."""
+    url, space = f"sqlite:///{tmp_path}/s.db", scrimp.Space(x=scrimp.Float(0, 1))
+    first = scrimp.create_study("s", space, storage=url, seed=0)
+    place = storage_at(url)
+    answers = [[], ["s"]]
+    monkeypatch.setattr(type(place), "names", lambda self: answers.pop(0))
+    second = scrimp.create_study("s", space, storage=place, seed=0, load_if_exists=True)
+    assert second.name == "s" and second.history.length == first.history.length and answers == []
