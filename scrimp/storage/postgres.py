@@ -149,6 +149,7 @@ class _PostgresStore(EventStore):
         self._study = study
         self._turn = (LOCKS, study % 2**31)  # an advisory lock of the server, free again when its holder is gone
         self._thread_turn = threading.Lock()
+        self._in_turn = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _PostgresStore, (self._server, self._name, self._study)
@@ -162,44 +163,79 @@ class _PostgresStore(EventStore):
         if not lines:
             return self._length()
         batch = {"study": self._study, **_batch(lines, decision)}
-        end = self._server.run(lambda connection: self._insert(connection, batch))
+
+        def insert(connection: Connection) -> int | None:
+            try:
+                grown = connection.execute(APPEND, batch).fetchone()
+            except errors.UniqueViolation:
+                return self._end_of_earlier(connection, batch)
+            return None if grown is None else int(grown[0])
+
+        end = self._server.run(insert)
         if end is None:
             raise self._deleted()
         return end
 
-    def _insert(self, connection: Connection, batch: dict[str, Any]) -> int | None:
-        """The new length; None when the study is gone."""
-        try:
-            grown = connection.execute(APPEND, batch).fetchone()
-            return None if grown is None else int(grown[0])
-        except errors.UniqueViolation:
-            query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
-            earlier = connection.execute(query, (self._study, batch["batch"])).fetchone()
-            if earlier is None:
-                raise decision_taken(self._name, batch["decision"]) from None
-            return int(earlier[0]) + int(batch["count"])  # the first copy had arrived
+    def _end_of_earlier(self, connection: Connection, batch: dict[str, Any]) -> int:
+        """Where the batch ends that had arrived before; `Conflict` when it was not this one that took the decision."""
+        query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
+        earlier = connection.execute(query, (self._study, batch["batch"])).fetchone()
+        if earlier is None:
+            raise decision_taken(self._name, batch["decision"]) from None
+        return int(earlier[0]) + int(batch["count"])
+
+    def extend(self, events: Sequence[Event], start: int, decision: int | None = None) -> list[Event]:
+        lines = lines_of(events, decision)
+        if not lines:
+            return self.read(start)
+        batch = {"study": self._study, **_batch(lines, decision)}
+        ends_turn = self._in_turn and decision is not None
+
+        def insert(connection: Connection) -> list[tuple[Any, ...]]:
+            """All in one round trip: others get their turn while this process still waits for the answer."""
+            try:
+                with connection.pipeline() as pipeline:
+                    connection.execute(APPEND, batch)
+                    pipeline.sync()  # committed here: whoever has the next turn sees it
+                    if ends_turn:
+                        connection.execute(END_OF_TURN, self._turn)
+                    news = connection.execute(READ, (start, self._study))
+            except errors.UniqueViolation:
+                self._end_of_earlier(connection, batch)
+                news = connection.execute(READ, (start, self._study))
+            return news.fetchall()
+
+        found = self._server.run(insert)
+        if ends_turn:
+            self._in_turn = False
+        return self._decoded(found, start)
 
     def read(self, start: int = 0) -> list[Event]:
-        found = _rows(self._server, READ, start, self._study)
+        return self._decoded(_rows(self._server, READ, start, self._study), start)
+
+    def _decoded(self, found: list[tuple[Any, ...]] | None, start: int) -> list[Event]:
         if not found:
             raise self._deleted()
         return decode((line for (line,) in found if line is not None), self._name, start)
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        def take(connection: Connection) -> bool:
+    def turn(self, start: int) -> Iterator[list[Event]]:
+        def take(connection: Connection) -> tuple[bool, list[tuple[Any, ...]]]:
             try:
-                connection.execute(TURN, (LONGEST_TURN, *self._turn))
+                with connection.pipeline():
+                    connection.execute(TURN, (LONGEST_TURN, *self._turn))
+                    news = connection.execute(READ, (start, self._study))
+                return True, news.fetchall()
             except errors.LockNotAvailable:
-                return False
-            return True
+                return False, connection.execute(READ, (start, self._study)).fetchall()
 
         with self._thread_turn:
-            taken = self._server.run(take)
+            self._in_turn, found = self._server.run(take) or (False, [])
             try:
-                yield
+                yield self._decoded(found, start)
             finally:
-                if taken:
+                if self._in_turn:  # no decision came of it
+                    self._in_turn = False
                     self._server.run(lambda connection: connection.execute(END_OF_TURN, self._turn))
 
     def lease(self, lease: Lease) -> None:

@@ -139,6 +139,9 @@ class PostgresServer(Connected):
     def _connected(self, create: bool) -> Connection:
         if self._connection is None:
             self._connection = psycopg.connect(**self._options, autocommit=True)
+            self._connection.execute(
+                "SET plan_cache_mode = force_generic_plan"
+            )  # planning takes longer than our queries
             self._reached, self._version = True, 0
         if not self._version:
             self._version = self._found_version(self._connection)

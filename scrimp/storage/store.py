@@ -55,14 +55,20 @@ class EventStore(ABC):
     def read(self, start: int = 0) -> list[Event]:
         """The events from position ``start`` on."""
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for a turn to decide: read, decide and append within it. Where many decide at once it saves their work.
+    def extend(self, events: Sequence[Event], start: int, decision: int | None = None) -> list[Event]:
+        """Append, and read from ``start`` on: what others appended since then, and this batch in its place."""
+        length = self.append(events, decision)
+        return list(events) if length == start + len(events) else self.read(start)
 
+    @contextmanager
+    def turn(self, start: int) -> Iterator[list[Event]]:
+        """Wait for a turn to decide; it begins by reading from ``start`` on, and ends with the append of the decision.
+
+        Where many decide at once it saves their work.
         It is a courtesy, not a lock: others may decide without one, and `Conflict` still tells who was first. A turn that
         lasts too long is no longer waited for. Stores that few processes share need none.
         """
-        yield
+        yield self.read(start)
 
     @abstractmethod
     def lease(self, lease: Lease) -> None:

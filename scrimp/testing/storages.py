@@ -284,7 +284,7 @@ class StorageContract:
         def take(taker: int) -> list[int]:
             won = []
             for _ in range(5):
-                with store.turn():
+                with store.turn(0):
                     number = sum(isinstance(event, Noted) for event in store.read())
                     try:
                         store.append([Noted(decision=number, seen=0, notes={"by": taker})], decision=number)
@@ -298,11 +298,11 @@ class StorageContract:
         assert sorted(won) == list(range(len(won))) and len(store.read()) == 1 + len(won)
 
     def test_a_turn_may_end_without_a_decision(self, store: EventStore) -> None:
-        with pytest.raises(KeyError), store.turn():
+        with pytest.raises(KeyError), store.turn(0):
             raise KeyError("the policy failed")
-        with store.turn():
+        with store.turn(0):
             pass
-        with store.turn():
+        with store.turn(0):
             assert store.append([report(0)], decision=0) == 2
 
     def test_what_is_kept_comes_back_or_is_forgotten(self, storage: Storage, store: EventStore) -> None:

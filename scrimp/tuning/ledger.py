@@ -46,35 +46,32 @@ class Ledger:
 
     def refresh(self) -> History:
         """Read what others appended."""
-        for _ in self.advance():
-            pass
-        return self._history
+        return self._grown(self.store.read(self._history.length))
 
-    def advance(self) -> Iterator[Event]:
-        """Read what is new, one event at a time; ``history`` ends with the event that was yielded."""
-        for event in self.store.read(self._history.length):
-            self._history = self._history.with_events([event])
+    def advance(self, events: Sequence[Event]) -> Iterator[Event]:
+        """Append, and give what is new one event at a time; ``history`` ends with the event that was yielded."""
+        for event in self.store.extend(events, self._history.length):
+            self._grown([event])
             yield event
 
     def append(self, events: Sequence[Event], decision: int | None = None) -> History:
         """Make events durable; the history then includes them and whatever came between."""
-        length = self.store.append(events, decision)
-        if length == self._history.length + len(events):
-            self._history = self._history.with_events(events)  # nobody came between: no need to read
-        return self.refresh() if length != self._history.length else self._history
+        return self._grown(self.store.extend(events, self._history.length, decision))
+
+    def _grown(self, news: Sequence[Event]) -> History:
+        self._history = self._history.with_events(news)
+        return self._history
 
     def take(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
         """Take the next decision: the trial to run with its new grant, or why there is none."""
         while True:
-            self.refresh()
             try:
-                with self.store.turn():  # a courtesy among many deciders; the numbered append still decides
-                    return self._decided(policy, worker)
+                with self.store.turn(self._history.length) as news:  # a courtesy; the numbered append still decides
+                    return self._decided(self._grown(news), policy, worker)
             except Conflict:
                 continue  # somebody else decided first: read on and decide again
 
-    def _decided(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
-        history = self.refresh()
+    def _decided(self, history: History, policy: Policy, worker: str) -> Trial | Wait | Finish:
         decision = next_decision(policy, history)
         action = decision.action
         if isinstance(action, Wait | Finish):

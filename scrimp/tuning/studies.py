@@ -92,15 +92,19 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     chosen, reason = choose(problem, parse_method(method), bool(learn_from))
     build_policy(problem, chosen)  # refuse bad settings before anything is stored
     if load_if_exists and name in place.names():
-        study = load_study(name, storage=place)
-        _adopt(study, problem, seed)
-        return study
+        return _adopted(name, place, problem, seed)
     record = {**chosen.to_json(), "reason": reason}
     created = StudyCreated(
         name=name, problem=problem.to_json(), method=record, versions=present_versions(), time=wall_clock()
     )
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
-    return Study(place.create(name, [created, *sources]), checkpoint_root(place, name), past_reader(place))
+    try:
+        store = place.create(name, [created, *sources])
+    except StudyError:
+        if load_if_exists and name in place.names():  # somebody else was quicker
+            return _adopted(name, place, problem, seed)
+        raise
+    return Study(store, checkpoint_root(place, name), past_reader(place))
 
 
 def load_study(name: str, *, storage: str | Storage | None = None) -> Study:
@@ -129,8 +133,9 @@ def studies(storage: str | Storage | None = None) -> list[str]:
     return storage_at(storage).names()
 
 
-def _adopt(study: Study, problem: Problem, seed: int | None) -> None:
-    """Check that an existing study asks the same question; let its space grow."""
+def _adopted(name: str, place: Storage, problem: Problem, seed: int | None) -> Study:
+    """The existing study, once it is clear that it asks the same question; its space may grow."""
+    study = load_study(name, storage=place)
     history: History = study.history
     known = history.problem
     fixed = {"metric": known.metric, "direction": known.direction, "budget": known.budget}
@@ -152,6 +157,7 @@ def _adopt(study: Study, problem: Problem, seed: int | None) -> None:
             )
         grown = {**known.to_json(), "space": problem.space.to_json()}
         study._ledger.append([StudyChanged(problem=grown, time=wall_clock())])
+    return study
 
 
 def checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:

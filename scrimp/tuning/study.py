@@ -141,10 +141,12 @@ class Study:
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
             return [self.ask() for _ in range(count)]
-        if self._ledger.refresh().totals.get("n_trials") is not None:
+        if self._ledger.history.totals.get("n_trials") is not None:
             self._set_totals({"n_trials": None, "budget": None})
         match self._ledger.take(self._deciding(), worker=""):
             case Finish(reason):
+                if self._ledger.history.totals.get("n_trials") is not None:
+                    return self.ask()  # a total that somebody set meanwhile
                 raise StudyError(f"study {self.name!r} has nothing left to try: {reason}")
             case Wait(reason):
                 raise StudyError(f"study {self.name!r} waits for results of running trials: {reason}; tell one first")
@@ -254,7 +256,9 @@ class Study:
 
     def _open_trial(self, trial: Trial | int) -> Trial:
         number = trial.id if isinstance(trial, Trial) else trial
-        trials = self._ledger.refresh().trials
+        trials = self._ledger.history.trials
+        if number not in range(len(trials)) or trials[number].status != "running":
+            trials = self._ledger.refresh().trials  # otherwise what came meanwhile is seen with the append
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
             raise ReportError(f"study {self.name!r} has no trial {number!r}; it has {len(trials)}, counted from 0")
         current = trials[number]
@@ -273,7 +277,11 @@ class Study:
             cost=metrics.get(problem.cost) if problem.cost is not None else None,
             time=now,
         )
-        self._ledger.append(report_events(report, problem.metric))
+        curve = self._ledger.append(report_events(report, problem.metric)).trials[trial.id].curve
+        if not any(point.step == step and point.time == now for point in curve):
+            raise ReportError(
+                f"trial {trial.id} was told or taken over by somebody else meanwhile; this does not count"
+            )
 
     def _end(self, trial: Trial, status: str, message: str) -> Trial:
         ended: Event = Ended(trial=trial.id, status=status, message=message, attempt=trial.attempt, time=wall_clock())

@@ -121,9 +121,8 @@ class Tuner:
         if not events:
             return
         ending = self._settings.ending()
-        self._ledger.store.append([self._handed_back(event) for event in events] if ending else events)
         stopped: list[Event] = []
-        for event in self._ledger.advance():
+        for event in self._ledger.advance([self._handed_back(event) for event in events] if ending else events):
             if isinstance(event, Reported) and self._is_mine(event):
                 if ending:
                     self._executor.stop(event.trial)

@@ -257,7 +257,7 @@ def test_turns_leave_no_conflict(url: str, storage: Storage) -> None:
     def take(other: Storage) -> int:
         store, conflicts = other.open("digits"), 0
         for _ in range(15):
-            with store.turn():
+            with store.turn(0):
                 number = sum(isinstance(event, Noted) for event in store.read())
                 try:
                     store.append([Noted(decision=number, seen=0)], decision=number)
@@ -278,8 +278,8 @@ def test_a_turn_that_lasts_too_long_is_not_waited_for(
     monkeypatch.setattr(postgres, "LONGEST_TURN", "50ms")
     store = storage.create("digits", [first_event("digits")])
     other = open_storage(url)
-    with store.turn():
-        with other.open("digits").turn():
+    with store.turn(0):
+        with other.open("digits").turn(0):
             assert other.open("digits").append([report(0)], decision=0) == 2
         with pytest.raises(Conflict):
             store.append([report(1)], decision=0)
@@ -289,19 +289,19 @@ def test_a_turn_that_lasts_too_long_is_not_waited_for(
 def test_a_turn_ends_with_its_holder(url: str, storage: Storage) -> None:
     store = storage.create("digits", [first_event("digits")])
     other = open_storage(url)
-    with other.open("digits").turn():
+    with other.open("digits").turn(0):
         other.close()  # as if the process had died
-        with store.turn():
+        with store.turn(0):
             assert store.append([report(0)], decision=0) == 2
     other.close()
 
 
 def test_a_turn_survives_a_lost_line(shaky: Storage, network: Network) -> None:
     store = shaky.create("digits", [first_event("digits")])
-    with store.turn():
+    with store.turn(0):
         network.answers = 0
         assert store.append([report(0)], decision=0) == 2
-    with store.turn():
+    with store.turn(0):
         assert store.append([report(1)], decision=1) == 3
 
 
