@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.domain import contains_rows
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
@@ -25,7 +26,7 @@ from scrimp.gp.kernel import Kernel, Scaled
 from scrimp.gp.process import MeanAndKernel
 from scrimp.history.events import Config
 from scrimp.history.history import History
-from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
+from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, encoding_of, explores
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
@@ -63,9 +64,14 @@ EVIDENCE_ROWS = 150  # observations by which beliefs are weighed
 
 @dataclass(frozen=True)
 class TaskPriorSuggester(Suggester):
-    """The default with past studies. ``start``: configurations of the portfolio before the model decides."""
+    """The default with past studies.
+
+    ``start``: configurations of the portfolio before the model decides. ``patience``: trials without progress after which every
+    second decision explores; 0 for never. ``fantasies``: joint samples over running trials.
+    """
 
     start: int = 3
+    patience: int = 6
     fantasies: int = 16
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
@@ -141,7 +147,10 @@ class TaskPriorSuggester(Suggester):
         posterior, cold = believed(learned.basis, target.inner, target.steps)
         incumbent = "mean" if history.problem.noisy else "observed"
         fitted = {**models.fitted, "loss": posterior}
-        choice = Choice(TaskImprovement(), fitted, models, training, encoding, self.fantasies, incumbent)
+        outcomes = np.where(training.failed, np.inf, training.y)
+        stuck = self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
+        acquisition = LowerConfidenceBound(EXPLORING) if stuck else TaskImprovement()
+        choice = Choice(acquisition, fitted, models, training, encoding, self.fantasies, incumbent)
         configs, notes = choice.best(count, history.problem.seed, rng)
         return Suggestion(tuple(configs), {**models.notes, **notes, "weights": learned.weights(target.data, cold)})
 
