@@ -62,10 +62,6 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     ScoreTable.empty(  # refuses what cannot be, before anything is stored
         labels, names, ordered=ordered, weights=settings["weights"], costs=settings["costs"], scales=settings["scales"]
     )
-    if load_if_exists and name in place.names():
-        selection = load_selection(name, storage=place)
-        _adopt(selection, labels, names, record, seed)
-        return selection
     problem = Problem(
         space=cell_space(labels, names),
         metric=METRIC,
@@ -80,7 +76,15 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
         versions=present_versions(),
         time=wall_clock(),
     )
-    return Selection(place.create(name, [created]), checkpoint_root(place, name))
+    try:
+        if not (load_if_exists and name in place.names()):
+            return Selection(place.create(name, [created]), checkpoint_root(place, name))
+    except StudyError:  # another process may have created it just now
+        if not (load_if_exists and name in place.names()):
+            raise
+    selection = load_selection(name, storage=place)
+    _adopt(selection, labels, names, record, seed)
+    return selection
 
 
 def load_selection(name: str, *, storage: str | Storage | None = None) -> Selection:

@@ -108,3 +108,12 @@ def test_studies_and_selections_are_told_apart(tmp_path: Path) -> None:
     assert scrimp.studies(url) == ["selection", "study"]
     scrimp.delete_study("selection", storage=url)
     assert scrimp.studies(url) == ["study"]
+
+
+def test_another_process_may_create_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    question: dict[str, Any] = {"checkpoints": [1, 2], "tasks": ["a"], "storage": url, "load_if_exists": True}
+    scrimp.create_selection("s", **question).tell(1, "a", 0.5)
+    looks = iter([[], ["s"]])  # not there yet when first looked for
+    monkeypatch.setattr("scrimp.storage.sqlite.SqliteStorage.names", lambda self: next(looks))
+    assert scrimp.create_selection("s", **question).scores.seen.sum() == 1
