@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -22,6 +21,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyChanged, TrialAdded
@@ -145,11 +146,11 @@ def torture(fire: Fire, folder: Path) -> tuple[History, list[str]]:
 
 
 def _attack(company: _Company, fire: Fire) -> None:
-    chance = random.Random(fire.seed)
+    chance = np.random.default_rng(fire.seed)
     kills = 0
     while kills < fire.kills:
         time.sleep(chance.uniform(0.2, 1.8) * fire.pause)
-        slot, kind = chance.randrange(4), chance.random()
+        slot, kind = int(chance.integers(4)), chance.random()
         if kind < 0.1:
             company.strike(slot, signal.SIGTERM)
         elif kind < 0.13:

@@ -102,7 +102,7 @@ class Ledger:
         for lease in dict.fromkeys(gone):
             trial = self._history.trials[lease.trial]
             if trial.status == "running" and trial.attempt == lease.attempt:
-                self.append([self._loss(trial)])
+                self.append([self.loss(trial, f"worker {trial.worker} vanished")])
             self.store.release(lease.trial, lease.attempt)
 
     def unheld(self) -> list[Trial]:
@@ -116,9 +116,9 @@ class Ledger:
         self.append([Lost(trial=trial.id, attempt=trial.attempt, message=reason, time=self.clock())])
         self.store.release(trial.id, trial.attempt)
 
-    def _loss(self, trial: Trial) -> Event:
+    def loss(self, trial: Trial, message: str) -> Event:
+        """What the log says of a trial whose attempt vanished."""
         if trial.losses + 1 >= MOST_LOSSES:
             message = f"its worker vanished {trial.losses + 1} times without a report in between"
             return Ended(trial=trial.id, status="failed", message=message, attempt=trial.attempt, time=self.clock())
-        message = f"worker {trial.worker} vanished"
         return Lost(trial=trial.id, attempt=trial.attempt, message=message, time=self.clock())

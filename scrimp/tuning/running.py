@@ -11,6 +11,7 @@ from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Executor
 from scrimp.executors.in_process import InProcess
+from scrimp.executors.ray import RayExecutor, RaySettings
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
@@ -37,6 +38,7 @@ class Run:
     keep: str = "best"
     lease: float = LEASE_SECONDS
     ending: Callable[[], bool] = bool
+    ray: Mapping[str, Any] | None = None
 
     def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
         """Refuse what cannot be, before anything is recorded."""
@@ -57,7 +59,12 @@ class Run:
         endless = n_trials is None and budget is None and self.timeout is None and self.until is None
         if endless and not math.isfinite(history.problem.space.size):
             raise StudyError("this would never end; give n_trials, budget, timeout or until")
-        if self.time_limit is not None and self.workers == 1 and not isinstance(self.objective, Command):
+        if self.ray is not None:
+            RaySettings.of(self.ray)
+            if isinstance(self.objective, Command):
+                raise StudyError("Ray runs functions; start the command from one, or use worker processes")
+        in_process = self.workers == 1 and self.ray is None and not isinstance(self.objective, Command)
+        if self.time_limit is not None and in_process:
             raise StudyError("time_limit needs worker processes that can be ended; use workers=2 or more")
 
     @property
@@ -69,7 +76,7 @@ class Run:
         return seconds if self.until is None else self.until | seconds
 
     def executor(self, problem: Problem) -> Executor:
-        """A script per trial for a command; a function runs in this process for one worker, in worker processes for more."""
+        """A script per trial for a command; a function runs on Ray, in this process, or in worker processes for more than one."""
         if isinstance(self.objective, Command):
             from scrimp.executors.command import CommandExecutor
 
@@ -78,6 +85,15 @@ class Run:
                 problem.metric,
                 problem.cost,
                 environments=_devices(self.workers, self.gpus_per_worker),
+                time_limit=self.time_limit,
+            )
+        if self.ray is not None:
+            return RayExecutor(
+                self.objective,
+                problem.metric,
+                problem.cost,
+                settings=RaySettings.of(self.ray),
+                slots=self.workers,
                 time_limit=self.time_limit,
             )
         if self.workers == 1 and self.gpus_per_worker == 0:

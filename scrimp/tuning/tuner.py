@@ -122,7 +122,7 @@ class Tuner:
             return
         ending = self._settings.ending()
         stopped: list[Event] = []
-        for event in self._ledger.advance([self._handed_back(event) for event in events] if ending else events):
+        for event in self._ledger.advance([self._judged(event, ending) for event in events]):
             if isinstance(event, Reported) and self._is_mine(event):
                 if ending:
                     self._executor.stop(event.trial)
@@ -142,13 +142,16 @@ class Tuner:
             self._ledger.append(stopped)
         self._settle()
 
-    def _handed_back(self, event: Event) -> Event:
-        """Whoever ends this process may have ended what the trial runs on too: that is no failure of the trial."""
-        if isinstance(event, Ended) and event.status == "failed" and self._is_mine(event):
+    def _judged(self, event: Event, ending: bool) -> Event:
+        """A trial that was lost too often has failed. One that fails while we are ending is lost: whoever ends this process may
+        have ended what the trial runs on too."""
+        if isinstance(event, Lost) and self._is_mine(event):
+            return self._ledger.loss(self._ledger.history.trials[event.trial], event.message)
+        if ending and isinstance(event, Ended) and event.status == "failed" and self._is_mine(event):
             return Lost(trial=event.trial, attempt=event.attempt, message=event.message, time=event.time)
         return event
 
-    def _is_mine(self, event: Reported | Ended) -> bool:
+    def _is_mine(self, event: Reported | Ended | Lost) -> bool:
         mine = self._running.get(event.trial)
         return mine is not None and mine.attempt == event.attempt
 

@@ -7,8 +7,11 @@ import pytest
 
 import scrimp
 from scrimp.errors import StorageError, StudyError
+from scrimp.executors.executor import Deliver
+from scrimp.executors.in_process import InProcess
 from scrimp.history.events import Lost, Reported, StudyChanged
 from scrimp.tuning.running import Run
+from scrimp.tuning.tuner import Tuner, TunerSettings
 from scrimp.tuning.working import work
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -126,3 +129,20 @@ def test_a_worker_that_was_only_slow_is_told_and_counted_once() -> None:
     reports = [event for event in study.history.events if isinstance(event, Reported)]
     assert [(event.attempt, event.step) for event in reports] == [(1, 1.0), (2, 1.0), (2, 2.0), (2, 3.0), (1, 2.0)]
     assert study.history.spent == 3.0
+
+
+def test_a_trial_that_its_executor_loses_too_often_has_failed() -> None:
+    """As a cluster reports actors that die: taken up again, but not for ever."""
+    study = study_with(1)
+
+    class Fatal(InProcess):
+        def wait(self, deliver: Deliver) -> None:
+            assert self._assignment is not None
+            lost = Lost(trial=self._assignment.trial, attempt=self._assignment.attempt, message="the actor is gone")
+            self._assignment = None
+            deliver([lost])
+
+    executor = Fatal(lambda trial: 1.0, "value")
+    Tuner(study._ledger, study._deciding(), executor, TunerSettings()).run()
+    (trial,) = study.trials
+    assert (trial.status, trial.attempt) == ("failed", 3) and "vanished 3 times" in trial.message

@@ -1,0 +1,259 @@
+"""Trials on a Ray cluster: one actor per slot, with the CPUs and GPUs a trial needs. Needs ``pip install 'scrimp[ray]'``.
+
+An actor runs the objective in a thread; the loop fetches its news and answers each report once it is durable. An actor that
+dies, alone or with its node, loses its trial: the loop takes it up again in a new actor, from its checkpoint. Checkpoints
+therefore belong where all nodes reach them: on a file system they share, or at a URL (`shared_checkpoints`).
+
+    RayExecutor(objective, "val_error", settings=RaySettings(cpus=4, gpus=1, checkpoints="s3://bucket/runs"), slots=16)
+"""
+
+import contextlib
+import queue
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from scrimp.errors import ObjectiveError, StudyError
+from scrimp.executors.clock import Clock, wall_clock
+from scrimp.executors.executor import Assignment, Deliver, Executor
+from scrimp.executors.run_context import Objective, RunContext, run_objective
+from scrimp.executors.shared_checkpoints import SharedCheckpoints
+from scrimp.history.events import Ended, Event, Lost
+
+__all__ = ["RayExecutor", "RaySettings"]
+
+
+@dataclass(frozen=True)
+class RaySettings:
+    """``address`` of a cluster (None: the one this process is connected to, or a local one); what each trial needs.
+
+    ``checkpoints`` is an fsspec URL; without it, checkpoints go to the study's folder, which all nodes must then share.
+    """
+
+    address: str | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+    checkpoints: str | None = None
+
+    @staticmethod
+    def of(settings: Mapping[str, Any]) -> "RaySettings":
+        """The settings by name; `StudyError` for an unknown one."""
+        valid = [field.name for field in fields(RaySettings)]
+        for name in settings:
+            if name not in valid:
+                raise StudyError(f"ray has no setting {name!r}; its settings: {', '.join(valid)}")
+        return RaySettings(**settings)
+
+    def __post_init__(self) -> None:
+        for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise StudyError(f"{name} is {value!r}; it must be a number of at least 0")
+
+
+@dataclass
+class _Slot:
+    """An actor, what it does, and the news that are awaited from it."""
+
+    actor: Any
+    assignment: Assignment | None = None
+    news: Any = None
+    started: float = 0.0
+    stopped: bool = False
+
+
+class RayExecutor(Executor):
+    """``slots`` actors; ``time_limit`` is seconds per grant."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        metric: str,
+        cost: str | None = None,
+        *,
+        settings: RaySettings,
+        slots: int,
+        time_limit: float | None = None,
+    ) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise ObjectiveError(f"running on Ray needs it installed ({error}): pip install 'scrimp[ray]'") from error
+        self._ray: Any = ray
+        self._ours = not ray.is_initialized()
+        if self._ours:
+            ray.init(address=settings.address, include_dashboard=False, log_to_driver=False)
+        try:
+            self._arguments = ray.put((objective, metric, cost))
+        except Exception as error:
+            raise ObjectiveError(
+                f"the objective {objective!r} cannot be sent to Ray ({error}); open files and devices inside it"
+            ) from error
+        self._settings = settings
+        self._time_limit = time_limit
+        self._slots: list[_Slot | None] = [None] * slots
+
+    @property
+    def slots(self) -> int:
+        """As many as asked for; Ray starts them as resources become free."""
+        return len(self._slots)
+
+    @property
+    def busy(self) -> int:
+        """Actors with an assignment."""
+        return len(self._active())
+
+    @property
+    def clock(self) -> Clock:
+        """The machine's clock."""
+        return wall_clock
+
+    def _active(self) -> list[_Slot]:
+        return [slot for slot in self._slots if slot is not None and slot.assignment is not None]
+
+    def start(self, assignment: Assignment) -> None:
+        """Hand the assignment to a free actor, making one where there is none."""
+        free = [place for place, slot in enumerate(self._slots) if slot is None or slot.assignment is None]
+        place = min(free, key=lambda number: self._slots[number] is None)
+        slot = self._slots[place]
+        if slot is None:
+            options = {"num_cpus": self._settings.cpus, "num_gpus": self._settings.gpus, "max_concurrency": 3}
+            slot = self._slots[place] = _Slot(self._ray.remote(_Actor).options(**options).remote(self._arguments))
+        slot.assignment, slot.started, slot.stopped = assignment, wall_clock(), False
+        slot.actor.start.remote(assignment, self._settings.checkpoints)
+        slot.news = slot.actor.news.remote()
+
+    def stop(self, trial: int) -> None:
+        """The next answer to this trial's report says that it ends here."""
+        for slot in self._active():
+            if slot.assignment is not None and slot.assignment.trial == trial:
+                slot.stopped = True
+
+    def wait(self, deliver: Deliver) -> None:
+        """Deliver reports, ends and losses; answer each report once it is durable."""
+        active = self._active()
+        if not active:
+            return
+        ready, _ = self._ray.wait([slot.news for slot in active], num_returns=len(active), timeout=0.2)
+        events: list[Event] = []
+        reporting = []
+        for slot in active:
+            if slot.news not in ready:
+                continue
+            kind, news = self._received(slot)
+            events += news
+            if kind == "report":
+                reporting.append(slot)
+            else:
+                slot.assignment = None
+        events += self._overdue()
+        if events:
+            deliver(events)
+        for slot in reporting:
+            slot.actor.answer.remote(not slot.stopped)
+            slot.news = slot.actor.news.remote()
+
+    def _received(self, slot: _Slot) -> tuple[str, list[Event]]:
+        assert slot.assignment is not None
+        try:
+            kind, news = self._ray.get(slot.news)
+        except self._ray.exceptions.RayError as error:
+            trial, attempt = slot.assignment.trial, slot.assignment.attempt
+            self._drop(slot)
+            message = f"its actor is gone: {str(error).splitlines()[0]}"
+            return "lost", [Lost(trial=trial, attempt=attempt, message=message, time=wall_clock())]
+        return kind, news
+
+    def _overdue(self) -> list[Event]:
+        events: list[Event] = []
+        for slot in self._active():
+            assert slot.assignment is not None
+            if self._time_limit is None or wall_clock() - slot.started <= self._time_limit:
+                continue
+            message = f"it ran longer than the time limit of {self._time_limit:g} s and was ended"
+            trial, attempt = slot.assignment.trial, slot.assignment.attempt
+            events.append(Ended(trial=trial, status="failed", message=message, attempt=attempt, time=wall_clock()))
+            self._drop(slot)
+        return events
+
+    def _drop(self, slot: _Slot) -> None:
+        slot.assignment = None
+        with contextlib.suppress(Exception):
+            self._ray.kill(slot.actor)
+        self._slots[self._slots.index(slot)] = None
+
+    def close(self) -> None:
+        """End all actors, and the local cluster if this executor started it."""
+        for slot in self._slots:
+            if slot is not None:
+                self._drop(slot)
+        if self._ours and self._ray.is_initialized():
+            self._ray.shutdown()
+            self._ours = False
+
+
+class _Actor:
+    """The far end: runs one assignment at a time in a thread of its own."""
+
+    def __init__(self, arguments: tuple[Objective, str, str | None]) -> None:
+        self._objective, self._metric, self._cost = arguments
+        self._news: queue.SimpleQueue[tuple[str, list[Event]]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def start(self, assignment: Assignment, url: str | None) -> None:
+        """Begin; what happens is told by ``news``."""
+        threading.Thread(target=self._run, args=(assignment, url), daemon=True).start()
+
+    def news(self) -> tuple[str, list[Event]]:
+        """Wait for a report, which wants an answer, or for the end."""
+        return self._news.get()
+
+    def answer(self, goes_on: bool) -> None:
+        """The report told last is durable; whether the trial goes on."""
+        self._answers.put(goes_on)
+
+    def _run(self, assignment: Assignment, url: str | None) -> None:
+        try:
+            with tempfile.TemporaryDirectory(prefix="scrimp-ray-") as scratch:
+                last = self._carried_out(assignment, url, Path(scratch))
+        except Exception as error:
+            message = f"the trial could not be run: {error!r}"
+            trial, attempt = assignment.trial, assignment.attempt
+            last = [Ended(trial=trial, status="failed", message=message, attempt=attempt, time=wall_clock())]
+        self._news.put(("done", last))
+
+    def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:
+        shared = None
+        if url is not None and assignment.checkpoint_dir is not None:
+            shared = SharedCheckpoints(_place(url, assignment.checkpoint_dir))
+            assignment = _brought_here(assignment, url, shared, scratch)
+
+        def emit(events: list[Event]) -> bool:
+            if shared is not None:
+                assert assignment.checkpoint_dir is not None
+                shared.push(assignment.checkpoint_dir)
+            self._news.put(("report", events))
+            goes_on = self._answers.get()
+            if shared is not None and goes_on:
+                shared.prune()
+            return goes_on
+
+        context = RunContext(assignment, self._metric, self._cost, emit, wall_clock)
+        return run_objective(self._objective, context, wall_clock)
+
+
+def _place(url: str, folder: Path) -> str:
+    """The URL of a trial's folder: study and trial keep their names."""
+    return f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}"
+
+
+def _brought_here(assignment: Assignment, url: str, shared: SharedCheckpoints, scratch: Path) -> Assignment:
+    """The assignment with folders of this machine that hold what was committed elsewhere."""
+    own, parent = scratch / "trial", assignment.continue_from
+    shared.fetch(own, assignment.begin)
+    if parent is not None:
+        SharedCheckpoints(_place(url, parent)).fetch(scratch / "parent")
+        parent = scratch / "parent"
+    return replace(assignment, checkpoint_dir=own, continue_from=parent)
