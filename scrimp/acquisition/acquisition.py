@@ -163,12 +163,7 @@ class MeanStdAcquisition(Acquisition):
 
     def logarithm(self) -> "MeanStdAcquisition":
         """The acquisition whose terms are logarithms of this one's: what wrappers multiply by probabilities and costs."""
-        if self.logarithmic:
-            return self
-        raise MethodError(
-            f"{type(self).__name__} may be negative, so it cannot be weighted by feasibility or cost; "
-            "use 'log-ei', 'ei', 'pi' or 'ucb' there, or give it a logarithm()"
-        )
+        return self if self.logarithmic else SoftLogarithm(self)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":
         """Tie it to the model "loss", member by member."""
@@ -178,6 +173,37 @@ class MeanStdAcquisition(Acquisition):
     def _threshold(self, member: FittedSurrogate, context: Context) -> Array:
         best = incumbents(member, context)
         return best if self.margin == 0.0 else best - self.margin * _targets(member).std(axis=0)
+
+
+@dataclass(frozen=True)
+class SoftLogarithm(MeanStdAcquisition):
+    """log softplus(alpha - alpha of the incumbent itself): a positive utility from an acquisition of any sign.
+
+    Where ``inner`` promises more than the incumbent, known for certain, this is the logarithm of what it promises more; elsewhere
+    it falls off linearly. So feasibility and cost can weigh an acquisition whose author gave it no logarithm.
+    """
+
+    inner: MeanStdAcquisition
+    logarithmic: ClassVar[bool] = True
+
+    def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
+        return _log_softplus(self._gain(self.inner.alpha(mean, std, incumbent), incumbent))
+
+    def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array]:
+        value, d_mean, d_std = self.inner.alpha_and_derivatives(mean, std, incumbent)
+        gain = self._gain(value, incumbent)
+        # sigmoid(s) / softplus(s), in logarithms so that both ends stay exact
+        slope = np.exp(-np.logaddexp(0.0, -gain) - _log_softplus(gain))
+        return slope * d_mean, slope * d_std
+
+    def _gain(self, value: Array, incumbent: Array) -> Array:
+        known = self.inner.alpha(incumbent[None, :], np.full((1, 1), 1e-12), incumbent)
+        return np.asarray(value - known, dtype=np.float64)
+
+
+def _log_softplus(s: Array) -> Array:
+    """log log(1 + e^s), which is s far below zero."""
+    return np.where(s < -30.0, s, np.log(np.logaddexp(0.0, np.maximum(s, -30.0))))
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ class Processes(Executor):
         if events:
             deliver(events)
         for worker in reporting:
-            with contextlib.suppress(BrokenPipeError, ConnectionError):
+            with contextlib.suppress(OSError):  # it died, or was ended for its time, while its report was made durable
                 worker.connection.send(not worker.stopped)
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock
 from scrimp.executors.executor import Assignment
 from scrimp.history.events import Config, Ended, Event, Reported
-from scrimp.history.reports import as_metrics, report_events
+from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
 
 __all__ = ["Objective", "RunContext", "run_objective"]
 
@@ -112,8 +112,6 @@ class RunContext:
         """Tell metrics of the current step; True to go on, False to end here. Durable when it returns."""
         named = dict(metrics) if value is None else {**as_metrics(value, self._metric), **metrics}
         numbers = as_metrics(named, self._metric)
-        if stderr is not None and (isinstance(stderr, bool) or not isinstance(stderr, int | float) or not stderr >= 0):
-            raise ReportError(f"stderr is {stderr!r}; it must be a number of at least 0")
         at = self._place(step)
         if not self._goes_on:
             return False
@@ -126,7 +124,7 @@ class RunContext:
             step=at,
             metrics=dict(numbers),
             attempt=self.attempt,
-            stderr=stderr,
+            stderr=as_stderr(stderr),
             cost=now - self._since if cost is None else cost,
             time=now,
         )
@@ -152,6 +150,15 @@ class RunContext:
         return float(step)
 
 
+def _failure(error: BaseException) -> str:
+    """What to say of an exception, however ill it behaves."""
+    try:
+        text = "".join(traceback.format_exception(error)[-6:])
+        return readable(f"{type(error).__name__}: {error}\n{text}")
+    except Exception:
+        return f"{type(error).__name__}, which cannot be shown as text"
+
+
 def run_objective(objective: Objective, context: RunContext, clock: Clock) -> list[Event]:
     """Call the objective; return the events that end the attempt, none when it merely used up its grant."""
     assignment = context._assignment
@@ -163,9 +170,8 @@ def run_objective(objective: Objective, context: RunContext, clock: Clock) -> li
         result = objective(context)
         if result is not None and context.goes_on:
             context.report(result, step=assignment.end)
-    except Exception as error:
-        text = "".join(traceback.format_exception(error)[-6:])
-        return ended("failed", f"{type(error).__name__}: {error}\n{text}")
+    except (Exception, SystemExit) as error:
+        return ended("failed", _failure(error))
     if not context.goes_on:
         return []
     if context.reported:

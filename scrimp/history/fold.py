@@ -131,6 +131,8 @@ class State:
             config = upgrade(trial.config, old, new)
             if config is not None:
                 self.trials[number] = replace(trial, config=config)
+        moved = (upgrade(config, old, new) for config in self.queue)
+        self.queue = deque(config for config in moved if config is not None)
 
     def _added(self, event: TrialAdded) -> Trial:
         if event.trial != len(self.trials):
@@ -204,10 +206,8 @@ class State:
         assert self.problem is not None
         if point.loss is None or (self.best is not None and point.loss >= self.best[0]):
             return
-        if self.problem.constraints:
-            violation = self.problem.violation(point.metrics)
-            if violation is None or violation > 0:
-                return
+        if not self.problem.feasible(point.metrics):
+            return
         self.best = (point.loss, trial, point.step)
 
 

@@ -91,6 +91,14 @@ class Problem:
             )
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise StudyError(f"seed is {self.seed!r}; it must be an integer of at least 0")
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise StudyError(
+                f"budget is {self.budget!r}; it must be a scrimp.Budget such as scrimp.Budget('epoch', 1, 81)"
+            )
+        if self.cost is not None and not isinstance(self.cost, str):
+            raise StudyError(f"cost is {self.cost!r}; it must be the name of a reported metric, such as 'seconds'")
+        if not isinstance(self.noisy, bool):
+            raise StudyError(f"noisy is {self.noisy!r}; it must be True or False")
         for name, rule in self.constraints.items():
             if not isinstance(rule, AtMost | AtLeast):
                 raise StudyError(
@@ -127,6 +135,11 @@ class Problem:
                 return None
             worst = max(worst, rule.violation(value))
         return worst
+
+    def feasible(self, metrics: Mapping[str, float | None]) -> bool:
+        """Whether all constraints are known to hold."""
+        violation = self.violation(metrics)
+        return violation is not None and violation <= 0.0
 
     def to_json(self) -> dict[str, Any]:
         """A plain JSON form; `from_json` restores it."""

@@ -12,7 +12,7 @@ from typing import Any
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Event, Reported
 
-__all__ = ["as_metrics", "report_events"]
+__all__ = ["as_metrics", "as_stderr", "readable", "report_events"]
 
 
 def as_metrics(result: Any, metric: str) -> dict[str, float]:
@@ -44,7 +44,25 @@ def _as_float(name: str, value: Any) -> float:
             number = None
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
         raise ReportError(f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a number")
-    return float(number)
+    try:
+        return float(number)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf
+
+
+def as_stderr(value: Any) -> float | None:
+    """A standard error, or None without one; what is negative or not finite is refused, for it would spoil every model."""
+    if value is None:
+        return None
+    number = _as_float("stderr", value)
+    if not 0.0 <= number < math.inf:
+        raise ReportError(f"stderr is {value!r}; it must be a finite number of at least 0")
+    return number
+
+
+def readable(text: str) -> str:
+    """``text`` as it can be stored anywhere: characters that are no Unicode text are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def report_events(report: Reported, metric: str) -> list[Event]:

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from scrimp.errors import ConfigError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.space.space import Pool, Space
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.quasi_random import QuasiRandomSuggester
 from scrimp.suggesters.suggester import Request
@@ -17,8 +19,23 @@ def guess(history: History) -> Config | None:
     believed = {name: parameter.prior[0] for name, parameter in space.items() if parameter.prior is not None}
     if not believed:
         return None
-    kept = {name: value for name, value in believed.items() if name in space.active(space.defaults | believed)}
-    return space.complete(kept, np.random.default_rng(history.problem.seed))
+    if isinstance(space, Pool):
+        return min(space.configs, key=lambda config: _distance(space, config, believed))
+    rng = np.random.default_rng(history.problem.seed)
+    try:
+        return space.complete(believed, rng)  # draws parents under which all of them exist
+    except ConfigError:
+        kept = {name: value for name, value in believed.items() if name in space.active(space.defaults | believed)}
+        return space.complete(kept, rng)
+
+
+def _distance(space: Space, config: Config, believed: Config) -> float:
+    """How far a configuration is from the guess; a parameter that it does not have counts as far as can be."""
+    gaps = [
+        abs(space[name].to_unit(config[name]) - space[name].to_unit(value)) if name in config else 1.0
+        for name, value in believed.items()
+    ]
+    return float(sum(gaps))
 
 
 def first_configs(history: History, lacking: int, count: int, rng: np.random.Generator) -> list[Config]:

@@ -99,7 +99,9 @@ def fit_models(
     fits |= _side_models(training, columns, settings)
     fitted, states = {}, {}
     for name, (model, data) in fits.items():
-        fitted[name], states[name] = _fit_or_restore(model, data, recorded.get(name), rng)
+        # Schedules go by all that was seen, also where a model rests on a part of it: otherwise it would never be refitted.
+        seen = len(rows) if name == "loss" else len(data)
+        fitted[name], states[name] = _fit_or_restore(model, data, seen, recorded.get(name), rng)
     feasible = None
     if any(name.startswith(CONSTRAINT) for name in fits):
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
@@ -172,10 +174,9 @@ def _failure_model(columns: Sequence[Column]) -> ExactGP:
 
 
 def _fit_or_restore(
-    model: Surrogate, data: Data, recorded: Mapping[str, Any] | None, rng: np.random.Generator
+    model: Surrogate, data: Data, count: int, recorded: Mapping[str, Any] | None, rng: np.random.Generator
 ) -> tuple[FittedSurrogate, Mapping[str, Any]]:
-    """A fit when one is due, the recorded hyperparameters on all data otherwise; with the record to note."""
-    count = len(data)
+    """A fit when one is due after ``count`` observations, the recorded hyperparameters otherwise; with the record to note."""
     if recorded is not None and 0 <= count - recorded["n"] < max(1, recorded["n"] // 20):
         try:
             return model.restore(data, recorded["state"]), recorded

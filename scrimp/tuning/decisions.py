@@ -42,9 +42,7 @@ def next_decision(policy: Policy, history: History) -> Decision:
             running = history.counts["running"] > 0
             return Decision(Wait("all trials are added") if running else Finish("all trials are added"))
         if history.queue:
-            config = dict(history.queue[0])
-            start = Start(config, action.budget, action.tag, action.continue_from, "enqueued by the user")
-            return Decision(start, {"reason": start.reason})
+            return _enqueued(history, action)
         action = Start(
             history.problem.space.validate(action.config),
             _granted(history, action.budget),
@@ -52,9 +50,23 @@ def next_decision(policy: Policy, history: History) -> Decision:
             action.continue_from,
             action.reason,
         )
+    elif (
+        isinstance(action, Wait | Finish)
+        and history.queue
+        and room_for_trials(history)
+        and history.problem.budget is None
+    ):
+        return _enqueued(history, Start({}, 1.0))  # the method has nothing left, the user has
     elif isinstance(action, Resume):
         action = Resume(action.trial, _granted(history, action.budget), action.reason)
     return Decision(action, decision.notes)
+
+
+def _enqueued(history: History, instead: Start) -> Decision:
+    """The front of the queue, with the budget and the tag of the start whose place it takes."""
+    reason = "enqueued by the user"
+    start = Start(dict(history.queue[0]), instead.budget, instead.tag, instead.continue_from, reason)
+    return Decision(start, {"reason": reason})
 
 
 def decision_events(history: History, decision: Decision, worker: str, time: float) -> list[Event]:

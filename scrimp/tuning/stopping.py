@@ -3,6 +3,7 @@
 study.optimize(objective, until=TargetReached(0.02) | (NoImprovement(20) & Seconds(600)))
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -23,10 +24,10 @@ class StopRule(ABC):
         """Whether no further decision is needed."""
 
     def __or__(self, other: "StopRule") -> "StopRule":
-        return _Either(self, other)
+        return _Either(self, other) if isinstance(other, StopRule) else NotImplemented
 
     def __and__(self, other: "StopRule") -> "StopRule":
-        return _Both(self, other)
+        return _Both(self, other) if isinstance(other, StopRule) else NotImplemented
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,10 @@ class TargetReached(StopRule):
 
     value: float
 
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float) or math.isnan(self.value):
+            raise StudyError(f"TargetReached takes a number; got {self.value!r}")
+
     def satisfied(self, history: History, now: float, began: float) -> bool:
         """Whether the best report is as good as the target."""
         del now, began
@@ -110,6 +115,7 @@ class NoImprovement(StopRule):
 
 @dataclass
 class _Still:
+    problem: Problem
     best: float | None = None
     finished_since: int = 0
 
@@ -121,14 +127,14 @@ class _Standstill(Fold[_Still]):
     least: float
 
     def begin(self, problem: Problem) -> _Still:
-        del problem
-        return _Still()
+        return _Still(problem)
 
     def step(self, state: _Still, event: Event, before: Trial | None, trial: Trial | None) -> None:
         if trial is None:
             return
         if isinstance(event, Reported) and trial is not before:
-            loss = trial.loss
+            last = trial.last
+            loss = trial.loss if last is not None and state.problem.feasible(last.metrics) else None
             if loss is not None and (state.best is None or loss < state.best - self.least):
                 state.best, state.finished_since = loss, -1 if trial.finished else 0
         if trial.finished and before is not None and not before.finished:

@@ -138,8 +138,8 @@ def _adopted(name: str, place: Storage, problem: Problem, seed: int | None) -> S
     study = load_study(name, storage=place)
     history: History = study.history
     known = history.problem
-    fixed = {"metric": known.metric, "direction": known.direction, "budget": known.budget}
-    for label, value in fixed.items():
+    for label in ("metric", "direction", "budget", "constraints", "cost", "noisy"):
+        value = getattr(known, label)
         if getattr(problem, label) != value:
             raise StudyError(
                 f"study {study.name!r} has {label} {value!r}, not {getattr(problem, label)!r}; "

@@ -7,6 +7,7 @@
 Everything ``optimize`` does can be done by hand with ``ask`` and ``tell``: it is the same code.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,14 @@ from scrimp.executors.command_line import Command
 from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.history.reports import as_metrics, report_events
+from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
 from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.policies.scheduled import Scheduled
 from scrimp.storage.store import EventStore
 from scrimp.suggesters.suggester import Suggester
 from scrimp.tuning.catalog import Method, build_policy
+from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.running import Run, run
 from scrimp.tuning.stopping import StopRule
@@ -116,12 +118,20 @@ class Study:
         return committed[1]
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Try this configuration before the method decides; parameters left out are filled in by the space's defaults."""
+        """Try this configuration before the method decides, unless it is queued or tried already.
+
+        Parameters left out are filled in.
+        """
+        if not isinstance(config, Mapping):
+            raise StudyError(f"enqueue takes parameters by name, such as {{'lr': 0.1}}; got {config!r}")
         history = self._ledger.refresh()
         space = history.problem.space
-        self._ledger.append(
-            [Enqueued(config=space.complete(config, history.rng(f"enqueue {len(history.queue)}")), time=wall_clock())]
-        )
+        complete = space.complete(config, history.rng(f"enqueue {len(history.queue)}"))
+        taken = [*history.queue, *(trial.config for trial in history.trials)]
+        known = {space.key(other) for other in taken if space.contains(other)}
+        if not history.problem.noisy and space.key(complete) in known:
+            return
+        self._ledger.append([Enqueued(config=complete, time=wall_clock())])
 
     def pause(self) -> None:
         """Begin nothing more until `resume`; what runs goes on to the end of its grant, and workers wait."""
@@ -140,22 +150,46 @@ class Study:
         if count is not None:
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
-            return [self.ask() for _ in range(count)]
-        if self._ledger.history.totals.get("n_trials") is not None:
-            self._set_totals({"n_trials": None, "budget": None})
+            return self._ask_several(count)
+        self._make_room()
         match self._ledger.take(self._deciding(), worker=""):
             case Finish(reason):
-                if self._ledger.history.totals.get("n_trials") is not None:
-                    return self.ask()  # a total that somebody set meanwhile
+                if not room_for_trials(self._ledger.history):
+                    return self.ask()  # a total that somebody reached meanwhile
                 raise StudyError(f"study {self.name!r} has nothing left to try: {reason}")
             case Wait(reason):
                 raise StudyError(f"study {self.name!r} waits for results of running trials: {reason}; tell one first")
             case trial:
                 return trial
 
+    def _ask_several(self, count: int) -> list[Trial]:
+        """As many as there are, up to ``count``; an error only when there is none."""
+        trials: list[Trial] = []
+        for _ in range(count):
+            try:
+                trials.append(self.ask())
+            except StudyError:
+                if not trials:
+                    raise
+                break
+        return trials
+
+    def _make_room(self) -> None:
+        """Asking by hand goes beyond a total that is used up by one; a run in progress keeps its bound."""
+        history = self._ledger.history
+        totals: dict[str, Any] = {}
+        if not room_for_trials(history):
+            totals["n_trials"] = len(history.trials) + 1
+        if history.totals.get("budget") is not None and history.spent >= history.totals["budget"]:
+            totals["budget"] = None
+        if totals:
+            self._set_totals(totals)
+
     def report(self, trial: Trial | int, *, step: float, stderr: float | None = None, **metrics: Any) -> bool:
         """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped, paused or completed)."""
         current = self._open_trial(trial)
+        if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step):
+            raise ReportError(f"step is {step!r}; it must be a positive number of budget units")
         if step > current.granted:
             raise ReportError(
                 f"step {step} of trial {current.id} lies beyond its grant of {current.granted:g}; ask again first"
@@ -164,7 +198,8 @@ class Study:
             raise ReportError(
                 f"step {step} of trial {current.id} was reported already or is not positive; go on with {current.budget + 1:g}"
             )
-        self._append_report(current, float(step), as_metrics(metrics, self._ledger.history.problem.metric), stderr)
+        numbers = as_metrics(metrics, self._ledger.history.problem.metric)
+        self._append_report(current, float(step), numbers, as_stderr(stderr))
         history = self._ledger.history
         now = history.trials[current.id]
         if now.status == "running" and self._deciding().review(history, now.id) is Verdict.STOP:
@@ -188,10 +223,8 @@ class Study:
             raise ReportError(f"state is {state!r}; it must be 'completed' or 'failed'")
         if state == "failed":
             return self._end(current, "failed", message or "told as failed")
-        if stderr is not None and not (isinstance(stderr, int | float) and stderr >= 0):
-            raise ReportError(f"stderr is {stderr!r}; it must be a number of at least 0")
         metrics = as_metrics(value, self._ledger.history.problem.metric)
-        self._append_report(current, current.granted, metrics, stderr)
+        self._append_report(current, current.granted, metrics, as_stderr(stderr))
         return self._ledger.history.trials[current.id]
 
     def optimize(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -206,17 +239,21 @@ class Study:
         until: StopRule | None = None,
         time_limit: float | None = None,
         keep: str = "best",
+        ray: Mapping[str, Any] | None = None,
         callbacks: Sequence[Callable[["Study", Trial], None]] = (),
         progress: bool | None = None,
     ) -> "Study":
         """Run trials until ``n_trials`` configurations were added in all, or ``budget``, ``timeout`` or ``until`` is reached.
 
         ``workers`` > 1 runs worker processes; ``time_limit`` is seconds per grant; callbacks get each finished trial.
-        ``keep`` says which checkpoints of trials that have ended stay: ``best``, ``all`` or ``none``.
+        ``keep`` says which checkpoints of trials that have ended stay: ``best``, ``all`` or ``none``. ``ray`` runs the workers on
+        a Ray cluster, such as ``ray={"address": "auto", "cpus": 4, "gpus": 1, "checkpoints": "s3://bucket/runs"}``.
         """
-        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit, keep)
+        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit, keep, ray=ray)
         request.check(n_trials, budget, self.history)
-        self._set_totals({"n_trials": n_trials, "budget": budget})
+        if callable(callbacks) or not all(callable(callback) for callback in callbacks):
+            raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")
+        self._set_totals(self._totals_of_run(n_trials, budget))
 
         def finished(trial: Trial) -> None:
             for callback in callbacks:
@@ -224,6 +261,13 @@ class Study:
 
         run(self._ledger, self._deciding(), request, self._checkpoints, finished, progress)
         return self
+
+    def _totals_of_run(self, n_trials: int | None, budget: float | None) -> dict[str, Any]:
+        """The totals a run sets; limits it does not give are lifted, unless somebody else's run is under way."""
+        given = {"n_trials": n_trials, "budget": budget}
+        if any(trial.worker for trial in self._ledger.history.with_status("running")):
+            return {key: value for key, value in given.items() if value is not None}
+        return given
 
     def dataframe(self) -> Any:
         """All trials as a pandas DataFrame: one row each, parameters in columns ``params_<name>``."""
@@ -257,7 +301,7 @@ class Study:
     def _open_trial(self, trial: Trial | int) -> Trial:
         number = trial.id if isinstance(trial, Trial) else trial
         trials = self._ledger.history.trials
-        if number not in range(len(trials)) or trials[number].status != "running":
+        if not isinstance(number, int) or number not in range(len(trials)) or trials[number].status != "running":
             trials = self._ledger.refresh().trials  # otherwise what came meanwhile is seen with the append
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
             raise ReportError(f"study {self.name!r} has no trial {number!r}; it has {len(trials)}, counted from 0")
@@ -284,7 +328,9 @@ class Study:
             )
 
     def _end(self, trial: Trial, status: str, message: str) -> Trial:
-        ended: Event = Ended(trial=trial.id, status=status, message=message, attempt=trial.attempt, time=wall_clock())
+        ended: Event = Ended(
+            trial=trial.id, status=status, message=readable(message), attempt=trial.attempt, time=wall_clock()
+        )
         return self._ledger.append([ended]).trials[trial.id]
 
     def _set_totals(self, totals: dict[str, Any]) -> None:
@@ -302,7 +348,7 @@ def _best_at_full_budget(history: History) -> tuple[Trial, Observation] | None:
         point = trial.last
         if point is None or point.loss is None or point.step < full:
             continue
-        if problem.constraints and not (problem.violation(point.metrics) or 0.0) <= 0.0:
+        if not problem.feasible(point.metrics):
             continue
         if best is None or best[1].loss is None or point.loss < best[1].loss:
             best = (trial, point)

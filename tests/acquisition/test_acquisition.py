@@ -168,9 +168,17 @@ def test_means_only_models_and_missing_models_are_refused_by_name(model, x):
         LogExpectedImprovement().bind({"loss": model}, Context(model.data.x, incumbent="best"))
 
 
-def test_a_signed_acquisition_has_no_logarithm():
-    with pytest.raises(MethodError, match="OutsidersBound may be negative"):
-        OutsidersBound().logarithm()
+class TestLogarithmOfAnOutsider(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return OutsidersBound().logarithm()
+
+
+def test_a_signed_acquisition_gets_a_logarithm_of_what_it_promises_beyond_the_incumbent():
+    soft = OutsidersBound().logarithm()
+    mean, std, incumbent = np.array([[-60.0], [0.0], [60.0]]), np.full((3, 1), 2.0), np.array([1.0])
+    promised = 1.0 - (mean - 3.0)
+    exact = [np.log(promised[0, 0]), np.log(np.log1p(np.exp(4.0))), promised[2, 0]]
+    np.testing.assert_allclose(soft.alpha(mean, std, incumbent)[:, 0], exact, rtol=1e-9)
 
 
 def test_zero_variance_gives_finite_scores_and_gradients(model):

@@ -103,6 +103,26 @@ def test_an_exception_becomes_a_failure_with_its_text() -> None:
     assert ended.message.startswith("ValueError: out of memory") and "objective" in ended.message
 
 
+def test_exceptions_that_misbehave_are_failures_too() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def leave(trial: RunContext) -> None:
+        raise SystemExit(3)
+
+    def unspeakable(trial: RunContext) -> None:
+        raise Unspeakable
+
+    def undecodable(trial: RunContext) -> None:
+        raise OSError("caf\udce9.csv")
+
+    for objective, words in ((leave, "SystemExit: 3"), (unspeakable, "Unspeakable"), (undecodable, "caf\\udce9")):
+        (ended,) = run(objective)
+        assert isinstance(ended, Ended) and ended.status == "failed" and words in ended.message
+        ended.message.encode("utf-8")
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_not_finite_fails_the_trial(value: float) -> None:
     report, ended = run(lambda trial: value)

@@ -27,6 +27,17 @@ def test_the_guess_completes_the_priors_and_leaves_out_what_is_inactive() -> Non
     assert config is not None and config["kind"] == "a" and "only_b" not in config and 1 <= config["free"] <= 9
 
 
+def test_guesses_on_pools_and_under_conditions() -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1, prior=(0.33, "medium")))
+    pool = scrimp.Pool(space, [{"x": number / 10} for number in range(11)])
+    assert guess(history_of(pool).history) == {"x": 0.3}
+    conditional = scrimp.Space(
+        solver=scrimp.Categorical(["adam", "sgd"]),
+        momentum=scrimp.Float(0, 0.99, prior=(0.9, "high"), when={"solver": "sgd"}),
+    )
+    assert guess(history_of(conditional).history) == {"solver": "sgd", "momentum": 0.9}
+
+
 def test_the_design_is_even_and_counts_what_lacks() -> None:
     study = history_of(scrimp.Space(x=scrimp.Float(0, 1)), told=3)
     rng = np.random.default_rng(0)

@@ -58,13 +58,13 @@ def test_refits_follow_a_geometric_schedule() -> None:
     def first(count: int) -> Data:
         return Data(data.x[:count], data.y[:count])
 
-    _, record = _fit_or_restore(model, first(100), None, rng)
+    _, record = _fit_or_restore(model, first(100), 100, None, rng)
     assert record["n"] == 100
-    restored, same = _fit_or_restore(model, first(104), record, rng)
+    restored, same = _fit_or_restore(model, first(104), 104, record, rng)
     assert same is record and len(restored.data) == 104
-    _, newer = _fit_or_restore(model, first(105), record, rng)
+    _, newer = _fit_or_restore(model, first(105), 105, record, rng)
     assert newer["n"] == 105
-    _, small = _fit_or_restore(model, first(21), {"n": 20, "state": record["state"]}, rng)
+    _, small = _fit_or_restore(model, first(21), 21, {"n": 20, "state": record["state"]}, rng)
     assert small["n"] == 21  # small data are fitted every time
 
 
@@ -85,6 +85,16 @@ def test_length_scales_are_bounded_and_broadcast() -> None:
     models = fitted(study_with(10), ModelSettings(kernel="rbf-noard"))
     scales = length_scales(models.fitted["loss"], 2)
     assert scales.shape == (2,) and scales[0] == scales[1] and (scales >= 0.01).all() and (scales <= 2.0).all()
+
+
+def test_a_capped_model_is_still_refitted() -> None:
+    study = study_with(30, method="gp:max_data=10")
+    sizes = [
+        event.notes["fit"]["loss"]["n"]
+        for event in study.history.events
+        if isinstance(event, Noted) and "fit" in event.notes
+    ]
+    assert sizes[-1] >= 28  # on ten observations, but chosen from all
 
 
 @pytest.mark.parametrize("most", [10, 40])

@@ -41,6 +41,15 @@ def test_no_improvement_counts_finished_trials_since_the_best() -> None:
     assert satisfied(NoImprovement(3, least=0.5), study_of([3.0, 2.9, 2.8, 2.7]))
 
 
+def test_no_improvement_counts_feasible_values_only() -> None:
+    study = scrimp.create_study(
+        "c", SPACE, method="random", storage="memory://", seed=0, constraints={"m": scrimp.AtMost(0.0)}
+    )
+    for value, size in [(-100.0, 1.0), (5.0, 0.0), (4.0, 0.0), (3.0, 0.0), (2.0, 0.0)]:
+        study.tell(study.ask(), {"value": value, "m": size})
+    assert not satisfied(NoImprovement(3), study)
+
+
 def test_rules_combine() -> None:
     study = study_of([1.0])
     assert satisfied(Seconds(5) | TargetReached(0.0), study, seconds=6)

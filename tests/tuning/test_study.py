@@ -138,6 +138,11 @@ def test_bad_tells_are_refused_and_lose_nothing(call: Any, words: str) -> None:
         (lambda study: study.best(at="min"), "'min'"),
         (lambda study: study.best_value, "no feasible value yet"),
         (lambda study: study.enqueue({"y": 1}), "'y'"),
+        (lambda study: study.enqueue(None), "got None"),
+        (lambda study: study.optimize(len, n_trials=2, callbacks=print), "callbacks"),
+        (lambda study: study.report(study.ask(), step="a", value=1.0), "step is 'a'"),
+        (lambda study: study.tell(1.0, 1.0), "no trial 1.0"),
+        (lambda study: scrimp.TargetReached("low"), "'low'"),
         (lambda study: study.enqueue({"x": 7.0}), "7.0"),
     ],
 )
@@ -162,6 +167,74 @@ def test_optimize_counts_in_total_and_survives_failures() -> None:
     study.optimize(objective, n_trials=9)
     assert len(study.trials) == 9
     assert study.ask().id == 9  # asking by hand is not bound by the total of an earlier run
+
+
+def test_asking_by_hand_does_not_lift_the_total_of_a_run() -> None:
+    study = memory()
+    asked: list[int] = []
+
+    def ask_once(study: scrimp.Study, trial: Any) -> None:
+        if not asked:
+            asked.append(study.ask().id)
+
+    study.optimize(lambda trial: 1.0, n_trials=5, callbacks=[ask_once])
+    assert asked and len(study.trials) == 5  # the asked one is one of the five
+
+
+def test_asking_for_more_than_there_is_gives_what_there_is() -> None:
+    pool = scrimp.Pool(scrimp.Space(x=scrimp.Float(0, 1)), [{"x": number / 4} for number in range(5)])
+    study = scrimp.create_study("p", pool, method="random", storage="memory://", seed=0)
+    assert len(study.ask(count=8)) == 5
+    with pytest.raises(StudyError, match="every configuration"):
+        study.ask(count=2)
+
+
+def test_enqueuing_twice_is_once_and_works_when_the_method_has_nothing_left() -> None:
+    space = scrimp.Space(x=scrimp.Int(0, 3))
+    study = scrimp.create_study("e", space, method="grid", storage="memory://", seed=0)
+    study.enqueue({"x": 2})
+    study.enqueue({"x": 2})
+    assert [study.ask().params["x"] for _ in range(4)] == [2, 0, 1, 3]
+    study.enqueue({"x": 1})  # tried already
+    assert not study.history.queue
+    noisy = scrimp.create_study("n", space, method="grid", storage="memory://", seed=0, noisy=True)
+    noisy.ask(count=4)
+    noisy.enqueue({"x": 1})
+    assert noisy.ask().params == {"x": 1}
+
+
+def test_the_queue_moves_with_a_space_that_grows(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    settings: dict[str, Any] = {"storage": url, "method": "random", "seed": 0, "load_if_exists": True}
+    scrimp.create_study("q", scrimp.Space(lr=scrimp.Float(0, 1)), **settings).enqueue({"lr": 0.6})
+    wider = scrimp.Space(lr=scrimp.Float(0, 1), drop=scrimp.Float(0, 1, default=0.0))
+    assert scrimp.create_study("q", wider, **settings).ask().params == {"lr": 0.6, "drop": 0.0}
+
+
+def test_the_best_at_full_budget_must_be_known_to_be_feasible() -> None:
+    study = memory(constraints={"m": scrimp.AtMost(1.0)})
+    study.tell(study.ask(), 0.5)  # the constraint was not reported
+    with pytest.raises(StudyError, match="no feasible value"):
+        study.best(at="max")
+
+
+@pytest.mark.parametrize("stderr", [math.inf, math.nan, -1.0, "small"])
+def test_a_standard_error_must_be_a_finite_number(stderr: Any) -> None:
+    study = memory(budget=scrimp.Budget("epoch", 1, 3))
+    trial = study.ask()
+    for call in (
+        lambda: study.tell(trial, 1.0, stderr=stderr),
+        lambda: study.report(trial, step=1, value=1.0, stderr=stderr),
+    ):
+        with pytest.raises(ReportError, match="stderr"):
+            call()
+
+
+def test_numbers_beyond_all_floats_and_words_beyond_unicode_are_failures() -> None:
+    study = memory()
+    assert study.tell(study.ask(), 10**400).status == "failed"
+    told = study.tell(study.ask(), state="failed", message="caf\udce9.csv")
+    assert told.message == "caf\\udce9.csv"
 
 
 def test_optimize_with_worker_processes(tmp_path: Path) -> None:
@@ -217,7 +290,9 @@ def test_load_if_exists_resumes_and_lets_the_space_grow(tmp_path: Path) -> None:
         scrimp.create_study("g", SPACE, storage=url, method="random", seed=0, load_if_exists=True)
 
 
-@pytest.mark.parametrize("change", [{"direction": "maximize"}, {"metric": "other"}, {"seed": 9}])
+@pytest.mark.parametrize(
+    "change", [{"direction": "maximize"}, {"metric": "other"}, {"seed": 9}, {"cost": "seconds"}, {"noisy": True}]
+)
 def test_load_if_exists_refuses_another_question(tmp_path: Path, change: dict[str, Any]) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     settings: dict[str, Any] = {"storage": url, "method": "random", "seed": 0}
