@@ -1,0 +1,124 @@
+"""What the buttons do: pause, stop and resume a study, put a configuration into the queue, tell a result by hand."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse
+
+from scrimp.dashboard.book import Book
+from scrimp.errors import ConfigError, ReportError, StudyError
+from scrimp.space.parameter import Constant, Float, Int
+from scrimp.space.space import Space
+from scrimp.tuning.study import Study
+
+__all__ = ["configuration", "router"]
+
+router = APIRouter()
+
+LONGEST = 100_000
+"""Bytes of a form at most."""
+
+
+@router.post("/halt")
+async def halt(request: Request) -> RedirectResponse:
+    """Pause, stop or resume."""
+    form = await _form(request)
+    action = form.get("action", "")
+
+    def act(study: Study) -> None:
+        match action:
+            case "pause":
+                study.pause()
+            case "stop":
+                study.stop()
+            case "resume":
+                study.resume()
+            case _:
+                raise StudyError(f"action is {action!r}; it must be pause, stop or resume")
+
+    return await _acted(request, form, act, action)
+
+
+@router.post("/enqueue")
+async def enqueue(request: Request) -> RedirectResponse:
+    """Put a configuration into the queue."""
+    form = await _form(request)
+
+    def act(study: Study) -> None:
+        study.enqueue(configuration(study.history.problem.space, form))
+
+    return await _acted(request, form, act, "enqueued")
+
+
+@router.post("/tell")
+async def tell(request: Request) -> RedirectResponse:
+    """Tell the result of a trial: a value, or that it failed."""
+    form = await _form(request)
+
+    def act(study: Study) -> None:
+        number = form.get("number", "")
+        if not number.isdigit():
+            raise ReportError(f"the trial is {number!r}; give its number")
+        if form.get("state") == "failed":
+            study.tell(int(number), state="failed", message=form.get("message") or "told as failed by hand")
+        else:
+            study.tell(int(number), _number("value", form.get("value", "")))
+
+    return await _acted(request, form, act, "told")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    body = await request.body()
+    if len(body) > LONGEST:
+        raise ReportError(f"the form has {len(body)} bytes; at most {LONGEST} are read")
+    return dict(parse_qsl(body.decode("utf-8", errors="replace")))
+
+
+async def _acted(request: Request, form: Mapping[str, str], act: Any, done: str) -> RedirectResponse:
+    """Do it away from the loop that answers others, then show the study again."""
+    book: Book = request.app.state.book
+    name = form.get("study", "")
+
+    def work() -> None:
+        with book.reading(name, 10.0) as study:
+            if study is None:
+                raise StudyError(f"the log of study {name!r} is still being read; try again")
+            if study.history.created.kind != "study":
+                raise StudyError(f"{name!r} is a selection of checkpoints; use scrimp select")
+            act(study)
+
+    await run_in_threadpool(work)
+    return RedirectResponse(f"/study?name={quote(name, safe='')}&done={done}", status_code=303)
+
+
+def configuration(space: Space, form: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration in a form: numbers as text, choices by their place; what is left empty is left out."""
+    config: dict[str, Any] = {}
+    for name in space.searched:
+        text = form.get(f"params_{name}", "").strip()
+        if not text:
+            continue
+        parameter = space[name]
+        if isinstance(parameter, Float | Int):
+            value = _number(name, text)
+            config[name] = int(value) if isinstance(parameter, Int) and value.is_integer() else value
+        elif not isinstance(parameter, Constant):
+            choices = list(parameter.grid or ())
+            if not text.isdigit() or int(text) >= len(choices):
+                raise ConfigError(f"the choice of {name!r} is {text!r}; give a place from 0 to {len(choices) - 1}")
+            config[name] = choices[int(text)]
+    return config
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ReportError(f"{name} is {text!r}; it must be a finite number")
+    return value

@@ -1,0 +1,93 @@
+"""The studies that the pages show, read once and kept current.
+
+A long log takes seconds to read and milliseconds to follow. So a study is read in a thread of its own when somebody first asks
+for it. Every use of a study holds its lock, because a history is shared. Whoever cannot wait for either gets None, and shows a
+page that says so: no page makes its reader wait.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from scrimp.errors import ScrimpError, StudyError
+from scrimp.storage.store import Storage
+from scrimp.tuning.studies import load_any
+from scrimp.tuning.study import Study
+
+__all__ = ["Book", "Entry"]
+
+PATIENCE = 0.5
+"""How long a page waits for a study that is being read."""
+
+
+class Entry:
+    """One study: the thread that reads it, then the study or why it could not be read."""
+
+    def __init__(self, name: str, storage: Storage) -> None:
+        self.lock = threading.RLock()
+        self.study: Study | None = None
+        self.error: ScrimpError | None = None
+        self._thread = threading.Thread(target=self._read, args=(name, storage), daemon=True)
+        self._thread.start()
+
+    def _read(self, name: str, storage: Storage) -> None:
+        try:
+            study = load_any(name, storage=storage)
+        except ScrimpError as error:
+            self.error = error
+        else:
+            self.study = study
+
+    def wait(self, seconds: float) -> Study | None:
+        """The study, when it is read within that time; its error is raised."""
+        self._thread.join(seconds)
+        if self.error is not None:
+            raise self.error
+        return self.study
+
+
+class Book:
+    """All studies of one storage, by name."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._entries: dict[str, Entry] = {}
+        self._lock = threading.Lock()
+
+    def names(self) -> list[str]:
+        """The studies there are, oldest first."""
+        return self.storage.names()
+
+    @contextmanager
+    def reading(self, name: str, patience: float = PATIENCE) -> Iterator[Study | None]:
+        """The study for as long as the block lasts; None while its log is read or others use it; `StudyError` without one."""
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is None:
+                entry = self._entries[name] = Entry(name, self.storage)
+        try:
+            study = entry.wait(patience)
+        except ScrimpError:
+            self.forget(name)  # try again next time
+            raise
+        if study is None or not entry.lock.acquire(timeout=patience):
+            yield None
+            return
+        try:
+            self._follow(name, study)
+            yield study
+        finally:
+            entry.lock.release()
+
+    def _follow(self, name: str, study: Study) -> None:
+        """Read what is new; a study that was deleted, and perhaps made again, says so here and is forgotten."""
+        try:
+            _ = study.history
+        except StudyError:
+            self.forget(name)
+            raise
+
+    def forget(self, name: str) -> None:
+        """Read it anew when it is next asked for."""
+        with self._lock:
+            self._entries.pop(name, None)

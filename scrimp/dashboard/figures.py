@@ -1,0 +1,89 @@
+"""The figures of `scrimp.plots` as JSON, each computed once per length of the log."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+import scrimp.plots as plots
+from scrimp.dashboard.book import Book
+from scrimp.dashboard.views import FIGURES
+from scrimp.errors import ScrimpError, StudyError
+from scrimp.tuning.study import Study
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+KEPT = 64
+"""Figures kept at most."""
+
+_kept: "OrderedDict[tuple[Any, ...], str]" = OrderedDict()
+_lock = threading.Lock()
+
+
+@router.get("/figure")
+def figure_json(request: Request, study: str, name: str) -> Response:
+    """One figure of one study; what cannot be drawn yet is said in words."""
+    with request.app.state.book.reading(study, 5.0) as opened:
+        if opened is None:
+            return _words(f"the log of {study} is being read", 503)
+        given = request.query_params
+        key = (id(opened), opened.history.length, name, str(given))
+        return _drawn(key, lambda: _figure(opened, name, dict(given)))
+
+
+@router.get("/compared")
+def compared_json(request: Request, name: str) -> Response:
+    """A figure of several studies."""
+    book: Book = request.app.state.book
+    chosen = request.query_params.getlist("study")
+    with ExitStack() as stack:
+        opened = [stack.enter_context(book.reading(study, 5.0)) for study in dict.fromkeys(sorted(chosen))]
+        studies = [study for study in opened if study is not None]
+        if len(studies) < len(opened):
+            return _words("a log is being read", 503)
+        over = request.query_params.get("over", "trials")
+        draw = {"edf": lambda: plots.edf(*studies), "compare": lambda: plots.compare(*studies, over=over)}.get(name)
+        if draw is None:
+            raise StudyError(f"there is no figure {name!r} of several studies; there are edf and compare")
+        lengths = tuple((id(study), study.history.length) for study in studies)
+        return _drawn((lengths, name, over), draw)
+
+
+def _figure(study: Study, name: str, given: dict[str, str]) -> Any:
+    settings: dict[str, Any] = {}
+    if name == "history":
+        settings["over"] = given.get("over", "trials")
+    elif name == "curves" and "trial" in given:
+        settings["trials"] = [int(given["trial"])] if given["trial"].isdigit() else []
+    elif name == "surrogate":
+        settings["parameter"] = given.get("parameter")
+    elif name == "contour":
+        settings |= {"x": given.get("x"), "y": given.get("y")}
+    if name not in (*FIGURES, "source_weights"):
+        raise StudyError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
+    return getattr(plots, name)(study, **settings)
+
+
+def _drawn(key: tuple[Any, ...], draw: Callable[[], Any]) -> Response:
+    with _lock:
+        text = _kept.get(key)
+    if text is None:
+        try:
+            text = draw().to_json()
+        except ScrimpError as error:
+            return _words(str(error), 422)
+        with _lock:
+            _kept[key] = text
+            while len(_kept) > KEPT:
+                _kept.popitem(last=False)
+    return Response(text, media_type="application/json", headers={"cache-control": "no-store"})
+
+
+def _words(text: str, status: int) -> Response:
+    return JSONResponse({"message": text}, status_code=status)

@@ -1,0 +1,50 @@
+"""Server-sent events: a page learns that its study changed, and loads what it shows anew."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+
+from scrimp.dashboard.book import Book
+from scrimp.errors import ScrimpError
+
+__all__ = ["changes", "router"]
+
+router = APIRouter()
+
+EVERY = 1.0
+"""Seconds between looks into the storage."""
+
+
+@router.get("/live")
+async def live(request: Request, name: str = "") -> StreamingResponse:
+    """A stream of lengths: of one study's log, or of the list of studies when none is named."""
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(changes(request, name), media_type="text/event-stream", headers=headers)
+
+
+async def changes(request: Request, name: str) -> AsyncIterator[str]:
+    """One event at once and one at every change, until the browser goes or the server ends."""
+    book: Book = request.app.state.book
+    known: object = None
+    while not await request.is_disconnected() and not request.app.state.closing():
+        seen = await run_in_threadpool(_seen, book, name)
+        if seen != known:
+            known = seen
+            yield f"event: change\ndata: {json.dumps(seen)}\n\n"
+        else:
+            yield ": still here\n\n"
+        await asyncio.sleep(EVERY)
+
+
+def _seen(book: Book, name: str) -> object:
+    try:
+        if not name:
+            return book.names()
+        with book.reading(name) as study:
+            return None if study is None else study.history.length
+    except ScrimpError as error:
+        return str(error)

@@ -1,0 +1,62 @@
+"""The server of the pages: FastAPI on a socket that is already bound.
+
+serve(open_storage("sqlite:///scrimp.db"), listening_socket, token=None)
+"""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import plotly
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from scrimp.dashboard import actions, figures, live, pages
+from scrimp.dashboard.access import Access
+from scrimp.dashboard.book import Book
+from scrimp.dashboard.render import message_page
+from scrimp.errors import ScrimpError, StudyError
+from scrimp.storage.store import Storage
+
+__all__ = ["create_app", "serve"]
+
+STATIC = Path(__file__).parent / "static"
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+
+
+def create_app(storage: Storage, token: str | None = None) -> FastAPI:
+    """The application; ``token`` None for a server that only this machine can reach."""
+    app = FastAPI(title="scrimp", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.book = Book(storage)
+    app.state.plotly_version = plotly.__version__
+    app.state.closing = lambda: False
+    for part in (pages, figures, actions, live):
+        app.include_router(part.router)
+    app.add_api_route("/static/plotly.min.js", _plotly, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_exception_handler(ScrimpError, _refused)
+    app.add_middleware(Access, token=token)
+    return app
+
+
+def serve(storage: Storage, listening: socket.socket, token: str | None = None) -> None:
+    """Answer until interrupted."""
+    app = create_app(storage, token)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    app.state.closing = lambda: server.should_exit
+    server.run(sockets=[listening])
+
+
+def _plotly() -> Response:
+    """Plotly's own script, from its wheel."""
+    return FileResponse(PLOTLY, media_type="text/javascript", headers={"cache-control": "private, max-age=86400"})
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    """A study that is not there, a value that does not fit, a storage out of reach: said on a page."""
+    missing = isinstance(error, StudyError) and request.method == "GET"
+    status = 404 if missing else 400 if isinstance(error, ValueError) else 503
+    return message_page(request, "That did not work", str(error), status)

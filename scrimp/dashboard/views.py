@@ -1,0 +1,132 @@
+"""What the pages show of a study, as plain values: nothing here knows of HTML."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.plots.rungs import rung_counts
+from scrimp.plots.source_weights import recorded_weights
+from scrimp.space.parameter import Constant, Float, Int
+from scrimp.tuning.study import Study
+
+__all__ = ["Summary", "field_of", "figures_of", "summary_of", "unit_of", "working"]
+
+FIGURES = ("history", "curves", "rungs", "parallel", "slice", "importance", "contour", "surrogate", "timeline", "edf")
+
+MODELLED = 3000
+"""Trials up to which a page shows the model that decides next; beyond, fitting it would take too long for a page."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A study in a few numbers, the same as ``scrimp show --json`` prints."""
+
+    name: str
+    kind: str
+    direction: str
+    metric: str
+    method: str
+    method_reason: str
+    trials: int
+    counts: dict[str, int]
+    best: dict[str, Any] | None
+    spent: float
+    saved: float | None
+    unit: str
+    totals: dict[str, Any]
+    halt: str
+    queued: int
+    degraded: tuple[tuple[int, str], ...]
+    sources: tuple[str, ...]
+    length: int
+
+    @property
+    def state(self) -> str:
+        """Whether anything happens: running, paused, stopped or idle."""
+        return self.halt or ("running" if self.counts.get("running") else "idle")
+
+
+def summary_of(study: Study) -> Summary:
+    """Where a study stands."""
+    history = study.history
+    problem, best = history.problem, history.best
+    return Summary(
+        name=study.name,
+        kind=history.created.kind,
+        direction=problem.direction,
+        metric=problem.metric,
+        method=study.method,
+        method_reason=str(history.method.get("reason", "")),
+        trials=len(history.trials),
+        counts={status: count for status, count in history.counts.items() if count},
+        best=None if best is None else _best(history, *best),
+        spent=history.spent,
+        saved=_saved(history),
+        unit=unit_of(history),
+        totals={key: value for key, value in history.totals.items() if value is not None and key != "halt"},
+        halt=str(history.totals.get("halt") or ""),
+        queued=len(history.queue),
+        degraded=tuple(history.degraded),
+        sources=tuple(source.study for source in history.sources),
+        length=history.length,
+    )
+
+
+def _best(history: History, trial: Trial, point: Any) -> dict[str, Any]:
+    value = history.problem.value(point.loss)
+    return {"trial": trial.id, "params": trial.config, "value": value, "budget": point.step}
+
+
+def _saved(history: History) -> float | None:
+    """The share of budget that was not spent because trials were paused or stopped; None without budgets."""
+    begun = sum(1 for trial in history.trials if trial.curve)
+    if history.problem.budget is None or not begun:
+        return None
+    return max(1.0 - history.spent / (begun * history.problem.full_budget), 0.0)
+
+
+def unit_of(history: History) -> str:
+    """What budgets are counted in."""
+    return "evaluations" if history.problem.budget is None else f"{history.problem.budget.name}s"
+
+
+def working(history: History) -> dict[str, list[Any]]:
+    """Who runs what now, and how many trials stand at which rung."""
+    running = sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
+    rungs = rung_counts(history) if history.problem.budget is not None else []
+    return {"running": running, "rungs": rungs}
+
+
+def figures_of(study: Study) -> list[str]:
+    """The figures that make sense for this study, in the order of the page."""
+    history = study.history
+    names = list(FIGURES)
+    if history.problem.budget is None:
+        names = [name for name in names if name not in ("curves", "rungs")]
+    if len(history.trials) > MODELLED:
+        names.remove("surrogate")
+    if len(history.problem.space.searched) < 2:
+        names.remove("contour")
+    if recorded_weights(history):
+        names.insert(1, "source_weights")
+    return names
+
+
+def field_of(study: Study, name: str) -> dict[str, Any]:
+    """How a form asks for one parameter: a choice, or a number with its limits."""
+    parameter = study.history.problem.space[name]
+    record: dict[str, Any] = {
+        "name": name,
+        "kind": type(parameter).__name__.lower(),
+        "conditional": bool(parameter.when),
+    }
+    if isinstance(parameter, Float | Int):
+        return {
+            **record,
+            "low": parameter.low,
+            "high": parameter.high,
+            "step": "any" if isinstance(parameter, Float) else 1,
+        }
+    choices = () if isinstance(parameter, Constant) else tuple(parameter.grid or ())
+    return {**record, "choices": choices}

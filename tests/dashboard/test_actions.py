@@ -1,0 +1,91 @@
+"""Buttons: what they append to the log, and what they refuse."""
+
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.dashboard.actions import LONGEST, configuration
+from scrimp.errors import ConfigError, ReportError
+
+
+def study_of(client: Any) -> scrimp.Study:
+    return scrimp.load_study("mine", storage=client.url)
+
+
+def test_pause_stop_and_resume(own: Any) -> None:
+    for action, halt in (("pause", "paused"), ("stop", "stopped"), ("resume", None)):
+        answer = own.post("/halt", data={"study": "mine", "action": action}, follow_redirects=False)
+        assert answer.status_code == 303 and answer.headers["location"] == f"/study?name=mine&done={action}"
+        assert study_of(own).history.totals["halt"] == halt
+        page = own.get(answer.headers["location"]).text
+        assert 'role="status"' in page and ("Let it go on" in page) == (halt is not None)
+    assert own.post("/halt", data={"study": "mine", "action": "explode"}).status_code == 400
+
+
+def test_enqueue(own: Any) -> None:
+    form = {"study": "mine", "params_x": "0.25", "params_n": "3", "params_kind": "1"}
+    assert "tried next" in own.post("/enqueue", data=form).text
+    assert list(study_of(own).history.queue) == [{"x": 0.25, "n": 3, "kind": 1}]
+    assert own.post("/enqueue", data={"study": "mine", "params_x": "7"}).status_code == 400
+    assert study_of(own).ask().config == {"x": 0.25, "n": 3, "kind": 1}
+
+
+def test_what_is_left_empty_is_filled_in(own: Any) -> None:
+    own.post("/enqueue", data={"study": "mine", "params_x": "0.5", "params_n": " "})
+    (config,) = study_of(own).history.queue
+    assert config["x"] == 0.5 and set(config) == {"x", "n", "kind"}
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"params_x": "a lot"}, "finite number"),
+        ({"params_x": "nan"}, "finite number"),
+        ({"params_kind": "9"}, "from 0 to 2"),
+        ({"params_kind": "<b>"}, "from 0 to 2"),
+    ],
+)
+def test_forms_that_make_no_sense(own: Any, form: dict[str, str], words: str) -> None:
+    with pytest.raises((ConfigError, ReportError), match=words):
+        configuration(study_of(own).history.problem.space, form)
+    assert own.post("/enqueue", data={"study": "mine", **form}).status_code == 400
+
+
+def test_tell_a_value(own: Any) -> None:
+    own.post("/tell", data={"study": "mine", "number": "0", "value": "0.125", "state": "completed"})
+    assert study_of(own).trials[0].value == 0.125 and study_of(own).trials[0].status == "completed"
+    again = own.post("/tell", data={"study": "mine", "number": "0", "value": "0.5"})
+    assert again.status_code == 400 and "completed already" in again.text
+
+
+def test_tell_a_failure(own: Any) -> None:
+    own.post("/tell", data={"study": "mine", "number": "0", "state": "failed", "message": "melted"})
+    assert (study_of(own).trials[0].status, study_of(own).trials[0].message) == ("failed", "melted")
+
+
+@pytest.mark.parametrize("form", [{"number": "x"}, {"number": "7", "value": "1"}, {"number": "0", "value": ""}])
+def test_tell_nonsense(own: Any, form: dict[str, str]) -> None:
+    before = study_of(own).history.length
+    assert own.post("/tell", data={"study": "mine", **form}).status_code == 400
+    assert study_of(own).history.length == before
+
+
+def test_studies_that_are_not_there_and_forms_that_are_too_long(own: Any) -> None:
+    assert own.post("/halt", data={"study": "none", "action": "stop"}).status_code == 400
+    assert own.post("/enqueue", content=b"x" * (LONGEST + 1)).status_code == 400
+    assert own.get("/halt").status_code == 405
+    refused = own.post("/halt", data={"study": "mine", "action": "stop"}, headers={"origin": "http://evil.example"})
+    assert refused.status_code == 403 and "halt" not in study_of(own).history.totals
+
+
+def test_two_dashboards_on_one_storage(own: Any) -> None:
+    from fastapi.testclient import TestClient
+
+    from scrimp.dashboard.server import create_app
+    from scrimp.storage.open import open_storage
+
+    other = TestClient(create_app(open_storage(own.url)), base_url="http://127.0.0.1")
+    assert 'id="state">running<' in other.get("/study?name=mine").text
+    own.post("/halt", data={"study": "mine", "action": "pause"})
+    assert 'id="state">paused<' in other.get("/study?name=mine").text

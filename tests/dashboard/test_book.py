@@ -1,0 +1,111 @@
+"""Studies are read once, followed afterwards, and never make a page wait."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.dashboard import book as module
+from scrimp.dashboard.book import Book
+from scrimp.errors import StorageError, StudyError
+from scrimp.storage.open import open_storage
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1))
+
+
+def test_what_others_append_is_seen(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study("s", SPACE, method="random", storage=url)
+    book = Book(open_storage(url))
+    assert book.names() == ["s"]
+    with book.reading("s", 10) as seen:
+        assert seen is not None and len(seen.trials) == 0
+    study.ask()
+    with book.reading("s") as again:
+        assert again is seen and again is not None and len(again.history.trials) == 1
+
+
+def test_a_deleted_study_is_forgotten_and_one_made_again_is_read(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    scrimp.create_study("s", SPACE, method="random", storage=url).ask()
+    book = Book(open_storage(url))
+    with book.reading("s", 10):
+        pass
+    scrimp.delete_study("s", storage=url)
+    for _ in range(2):
+        with pytest.raises(StudyError), book.reading("s", 10):
+            pass
+    scrimp.create_study("s", SPACE, method="random", storage=url)
+    with book.reading("s", 10) as seen:
+        assert seen is not None and len(seen.trials) == 0
+
+
+def test_a_study_deleted_and_made_again_between_two_looks(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    scrimp.create_study("s", SPACE, method="random", storage=url).ask()
+    book = Book(open_storage(url))
+    with book.reading("s", 10):
+        pass
+    scrimp.delete_study("s", storage=url)
+    scrimp.create_study("s", SPACE, method="random", storage=url)
+    with pytest.raises(StudyError), book.reading("s", 10):
+        pass
+    with book.reading("s", 10) as seen:
+        assert seen is not None and len(seen.trials) == 0
+
+
+def test_a_log_that_takes_long_makes_nobody_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+
+    def slow(name: str, *, storage: Any) -> scrimp.Study:
+        assert go.wait(10)
+        return scrimp.create_study(name, SPACE, method="random", storage="memory://")
+
+    monkeypatch.setattr(module, "load_any", slow)
+    book = Book(open_storage("memory://"))
+    with book.reading("long", 0.05) as seen:
+        assert seen is None
+    go.set()
+    with book.reading("long", 10) as seen:
+        assert seen is not None
+
+
+def test_a_study_in_use_makes_nobody_wait(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    scrimp.create_study("s", SPACE, method="random", storage=url)
+    book = Book(open_storage(url))
+    inside, leave = threading.Event(), threading.Event()
+
+    def use() -> None:
+        with book.reading("s", 10):
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert inside.wait(10)
+    with book.reading("s", 0.05) as seen:
+        assert seen is None
+    leave.set()
+    thread.join()
+    with book.reading("s", 10) as seen:
+        assert seen is not None
+
+
+def test_a_storage_that_comes_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = [StorageError("away"), scrimp.create_study("s", SPACE, method="random", storage="memory://")]
+
+    def loading(name: str, *, storage: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, "load_any", loading)
+    book = Book(open_storage("memory://"))
+    with pytest.raises(StorageError), book.reading("s", 10):
+        pass
+    with book.reading("s", 10) as seen:
+        assert seen is not None

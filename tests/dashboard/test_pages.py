@@ -1,0 +1,97 @@
+"""Every page: what it shows, and that nothing of a study is read as HTML."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from typer.testing import CliRunner
+
+import scrimp
+from scrimp.cli.main import app
+from scrimp.dashboard import pages
+from tests.dashboard.conftest import HOSTILE
+
+
+def test_studies(client: Any) -> None:
+    text = client.get("/").text
+    for name in ("staged", "fallen"):
+        assert f'href="/study?name={name}"' in text
+    assert text.count('class="badge degraded"') == 1
+
+
+def test_numbers_of_a_study_are_those_of_the_command_line(client: Any, url: str) -> None:
+    shown = CliRunner().invoke(app, ["show", "staged", "--storage", url, "--json"]).stdout
+    record = json.loads(shown)
+    text = client.get("/study?name=staged").text
+    assert f'id="best-value" data-value="{record["best"]["value"]}"' in text
+    assert f'id="spent" data-value="{record["spent"]}"' in text
+    counts = dict(re.findall(r'data-status="(\w+)" data-count="(\d+)"', text))
+    assert {status: int(count) for status, count in counts.items()} == record["counts"]
+    newest = re.findall(r'<tr data-trial="(\d+)">', text)
+    assert [int(number) for number in newest] == list(range(59, 9, -1))
+    reached = {row["budget"] for row in record["trials"]}
+    assert 'id="rungs"' in text and reached >= {1.0, 9.0}
+
+
+def test_the_table_pages_and_sorts(client: Any) -> None:
+    study = scrimp.load_study("staged", storage=client.app.state.book.storage)
+    best = min((trial for trial in study.trials if trial.value is not None), key=lambda trial: trial.value or 0.0)
+    text = client.get("/study?name=staged&sort=value&order=up").text
+    assert re.search(r'<tr data-trial="(\d+)">', text).group(1) == str(best.id)  # type: ignore[union-attr]
+    second = client.get("/table?name=staged&page=2").text
+    assert second.count("<tr data-trial=") == 10 and "<html" not in second
+    assert (
+        client.get("/table?name=staged&status=failed").text.count("<tr data-trial=") == study.history.counts["failed"]
+    )
+
+
+def test_a_trial_says_why(client: Any, url: str) -> None:
+    study = scrimp.load_study("staged", storage=url)
+    text = client.get(f"/trial?study=staged&number={study.best_trial.id}").text
+    assert "so it was promoted to 3 epochs" in text and f'id="value">{study.best_value:.6g}<' in text
+    failed = next(trial for trial in study.trials if trial.status == "failed")
+    page = client.get(f"/trial?study=staged&number={failed.id}").text
+    assert "What went wrong" in page and "out of memory" in page and "<img src=x" not in page
+    assert client.get("/trial?study=staged&number=99").status_code == 404
+    assert client.get("/trial?study=staged&number=x").status_code == 422
+
+
+def test_degraded_decisions_have_a_badge(client: Any) -> None:
+    assert "the model failed; quasi-random instead" in client.get("/study?name=fallen").text
+    assert 'class="badge degraded"' in client.get("/trial?study=fallen&number=0").text
+
+
+def test_compare(client: Any) -> None:
+    text = client.get("/compare?study=staged&study=fallen").text
+    assert text.count('href="/study?name=') == 2 and "different metrics" in text
+    assert "Mark at least one" in client.get("/compare").text
+    assert client.get("/compare?study=none").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/study?name={}", "/trial?study={}&number=1", "/compare?study={}", "/summary?name={}"]
+)
+def test_hostile_texts_are_shown_and_not_obeyed(client: Any, path: str) -> None:
+    answer = client.get(path.format(quote(HOSTILE, safe="")))
+    assert answer.status_code == 200
+    for evil in ("<script>alert", "<img src=x", "<i>p</i>", "<s>m</s>", "<u>"):
+        assert evil not in answer.text
+    assert "&lt;s&gt;m&lt;/s&gt;" in answer.text or "&lt;script&gt;" in answer.text
+
+
+def test_a_hostile_filter_stays_a_text(client: Any) -> None:
+    evil = quote('"><script>alert(1)</script>', safe="")
+    text = client.get(f"/study?name=staged&text={evil}&sort={evil}&status={evil}&done={evil}").text
+    assert "<script>alert" not in text and "&#34;&gt;&lt;script&gt;" in text
+
+
+def test_a_log_that_is_being_read_says_so(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contextlib import nullcontext
+
+    monkeypatch.setattr(client.app.state.book, "reading", lambda *_: nullcontext(None))
+    for path in ("/study?name=staged", "/trial?study=staged&number=0", "/compare?study=staged"):
+        answer = client.get(path)
+        assert pages.WAITING in answer.text and answer.headers["refresh"] == "1"
+    assert "its log is being read" in client.get("/").text

@@ -1,0 +1,67 @@
+"""Filtering, sorting and paging against plain Python."""
+
+from urllib.parse import parse_qsl
+
+import pytest
+
+import scrimp
+from scrimp.dashboard.table import PAGE, Query, table_page
+from scrimp.history.history import History
+
+
+@pytest.fixture(scope="module")
+def history(url: str) -> History:
+    return scrimp.load_study("staged", storage=url).history
+
+
+def test_pages_hold_every_trial_once(history: History) -> None:
+    first, second = (table_page(history, Query(page=number, descending=False)) for number in (1, 2))
+    assert first.pages == 2 and first.total == 60 and len(first.trials) == PAGE
+    assert [trial.id for trial in (*first.trials, *second.trials)] == list(range(60))
+    assert table_page(history, Query(page=99)).query.page == 2
+
+
+@pytest.mark.parametrize("column", ["value", "lr", "budget", "depth", "kind", "status", "id"])
+def test_sorting_both_ways_with_the_unknown_last(history: History, column: str) -> None:
+    def key(trial: scrimp.Trial) -> object:
+        return trial.config.get(column) if column in ("lr", "depth", "kind") else getattr(trial, column)
+
+    for descending in (False, True):
+        pages = [table_page(history, Query(sort=column, descending=descending, page=number)) for number in (1, 2)]
+        shown = [key(trial) for page in pages for trial in page.trials]
+        known = [value for value in shown if value is not None]
+        assert known == sorted(known, reverse=descending)  # type: ignore[type-var]
+        assert all(value is None for value in shown[len(known) :]) and len(shown) == 60
+
+
+def test_filters(history: History) -> None:
+    failed = table_page(history, Query(status="failed"))
+    assert failed.total == history.counts["failed"] and {trial.status for trial in failed.trials} == {"failed"}
+    found = table_page(history, Query(text="KIND=<B>"))
+    assert found.total == sum(trial.config["kind"] == "<b>bold</b>" for trial in history.trials) > 0
+    assert table_page(history, Query(text="out of memory")).total == history.counts["failed"]
+    empty = table_page(history, Query(text="no such thing"))
+    assert (empty.total, empty.pages, empty.trials) == (0, 1, ())
+
+
+def test_addresses_say_what_is_shown() -> None:
+    query = Query(sort="lr", descending=False, status="failed", text="a&b=c", page=3)
+    assert Query.of(dict(parse_qsl(query.address()))) == query
+    assert Query.of(dict(parse_qsl(query.sorted_by("lr")))) == Query("lr", True, "failed", "a&b=c", 1)
+    assert Query.of(dict(parse_qsl(query.sorted_by("id")))).sort == "id"
+
+
+@pytest.mark.parametrize(
+    "given", [{"page": "-3"}, {"page": "x"}, {"page": "9" * 40}, {"status": "odd"}, {"sort": "odd"}]
+)
+def test_nonsense_is_ignored(history: History, given: dict[str, str]) -> None:
+    page = table_page(history, Query.of(given))
+    assert page.query.sort == "id" and page.query.page in (1, 2) and page.total == 60
+
+
+def test_choices_of_several_types_have_an_order() -> None:
+    space = scrimp.Space(k=scrimp.Categorical(["b", 2, True, "a"]))
+    study = scrimp.create_study("k", space, method="grid", storage="memory://", seed=0)
+    study.optimize(lambda trial: 0.0, n_trials=4)
+    page = table_page(study.history, Query(sort="k", descending=False))
+    assert [trial.config["k"] for trial in page.trials] == [True, 2, "a", "b"]
