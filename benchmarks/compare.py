@@ -11,7 +11,6 @@ average rank over all of them. Every run is one line of the results file, and wh
 """
 
 import argparse
-import math
 import os
 import subprocess
 import sys
@@ -129,24 +128,35 @@ def show_acquisition(found: dict[tuple[str, int], dict[str, Any]], sizes: list[i
 
 
 def show_quality(records: list[dict[str, Any]], ours: str) -> None:
-    """Mean final regrets, average ranks over runs, ranks of the mean per function, and where ours loses to random."""
+    """Mean final regrets and ranks over the runs that all methods have, so that every comparison is paired."""
     runs = [record for record in records if record["suite"] == "functions"]
-    if not runs:
+    regrets = final_regrets(runs)
+    if not regrets:
         return
-    print_table(*regret_summary(runs))
+    print("seeds:", ", ".join(f"{method} {len({cell[2] for cell in cells})}" for method, cells in regrets.items()))
+    shared = set.intersection(*(set(cells) for cells in regrets.values()))
+    if any(len(cells) > len(shared) for cells in regrets.values()):
+        print("\nevery run, more seeds for some methods than for others:")
+        print_table(*regret_summary(runs))
+        print(f"the {len(shared)} runs that all methods have:")
+        runs = [record for record in runs if (record["table"], record["task"], record["seed"]) in shared]
+    if runs:
+        print_table(*regret_summary(runs))
+        show_mean_ranks(runs, ours)
+
+
+def show_mean_ranks(runs: list[dict[str, Any]], ours: str) -> None:
+    """Ranks of the mean final regret per function, and where ours loses to random search."""
     regrets = final_regrets(runs)
     tasks = list(dict.fromkeys(record["task"] for record in runs))
     means = {
         method: {task: mean_regret([value for cell, value in cells.items() if cell[1] == task]) for task in tasks}
         for method, cells in regrets.items()
     }
-    tasks = [task for task in tasks if not any(math.isnan(mean[task]) for mean in means.values())]
     places = [ranks([mean[task] for mean in means.values()]) for task in tasks]
     rows = [[task, *(f"{place:g}" for place in row)] for task, row in zip(tasks, places, strict=True)]
-    rows.append(["average", *(f"{sum(row[k] for row in places) / max(len(places), 1):.2f}" for k in range(len(means)))])
+    rows.append(["average", *(f"{sum(row[k] for row in places) / len(places):.2f}" for k in range(len(means)))])
     print_table(["rank of the mean", *means], rows)
-    seeds = {method: len({cell[2] for cell in cells}) for method, cells in regrets.items()}
-    print("seeds:", ", ".join(f"{method} {count}" for method, count in seeds.items()))
     if ours in means and "random" in means:
         worse = [task for task in tasks if means[ours][task] > means["random"][task]]
         print(f"functions where {ours} is worse than random: {', '.join(worse) or 'none'}")

@@ -61,6 +61,17 @@ def _loaded(study: str, name: str, storage: str) -> Any:
     return load_study(study, storage=storage)
 
 
+def _given(name: str, study: str, storage: str) -> Any:
+    """What the figure is drawn of: a file of results, a selection, or a study."""
+    if name == "regret":
+        return study
+    if name.startswith("selection_"):
+        from scrimp.tuning.selections import load_selection
+
+        return load_selection(study, storage=storage)
+    return load_study(study, storage=storage)
+
+
 def _settings(draw: Any, name: str, parameters: list[str], over: str | None) -> dict[str, Any]:
     """The options as arguments of the figure; one it does not take is an error."""
     known = inspect.signature(draw).parameters

@@ -11,8 +11,9 @@ from fastapi.responses import JSONResponse, Response
 
 import scrimp.plots as plots
 from scrimp.dashboard.book import Book
-from scrimp.dashboard.views import FIGURES
+from scrimp.dashboard.views import FIGURES, SELECTION
 from scrimp.errors import ScrimpError, StudyError
+from scrimp.tuning.selections import load_selection
 from scrimp.tuning.study import Study
 
 __all__ = ["router"]
@@ -34,6 +35,9 @@ def figure_json(request: Request, study: str, name: str) -> Response:
             return _words(f"the log of {study} is being read", 503)
         given = request.query_params
         key = (id(opened), opened.history.length, name, str(given))
+        if name in SELECTION:
+            storage = request.app.state.book.storage
+            return _drawn(key, lambda: getattr(plots, name)(load_selection(study, storage=storage)))
         return _drawn(key, lambda: _figure(opened, name, dict(given)))
 
 

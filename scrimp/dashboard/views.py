@@ -12,6 +12,7 @@ from scrimp.tuning.study import Study
 
 __all__ = ["Summary", "field_of", "figures_of", "summary_of", "unit_of", "working"]
 
+SELECTION = ("selection_grid", "selection_curve", "selection_confidence")
 FIGURES = ("history", "curves", "rungs", "parallel", "slice", "importance", "contour", "surrogate", "timeline", "edf")
 
 MODELLED = 3000
@@ -60,7 +61,7 @@ def summary_of(study: Study) -> Summary:
         method_reason=str(history.method.get("reason", "")),
         trials=len(history.trials),
         counts={status: count for status, count in history.counts.items() if count},
-        best=None if best is None else _best(history, *best),
+        best=None if best is None or history.created.kind == "selection" else _best(history, *best),
         spent=history.spent,
         saved=_saved(history),
         unit=unit_of(history),
@@ -101,6 +102,8 @@ def working(history: History) -> dict[str, list[Any]]:
 def figures_of(study: Study) -> list[str]:
     """The figures that make sense for this study, in the order of the page."""
     history = study.history
+    if history.created.kind == "selection":
+        return list(SELECTION)
     names = list(FIGURES)
     if history.problem.budget is None:
         names = [name for name in names if name not in ("curves", "rungs")]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from scrimp.errors import StudyError
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Data, Surrogate
 from scrimp.surrogates.target_transform import FittedTransformed, TargetStep, Transformed, Winsorise
@@ -35,7 +36,7 @@ class ChosenTransform(Surrogate):
     first: TargetStep = field(default_factory=Winsorise)
 
     def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> FittedTransformed:
-        chosen = None if start is None or start["choice"] not in self.options else start
+        chosen = None if start is None or start.get("choice") not in self.options else start
         if chosen is not None and len(data) < GROWTH * chosen["compared"]:
             return self._fitted(chosen["choice"], int(chosen["compared"]), data, rng, chosen["model"])
         best: tuple[float, FittedTransformed] | None = None
@@ -49,6 +50,8 @@ class ChosenTransform(Surrogate):
         return best[1]
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> FittedTransformed:
+        if state.get("choice") not in self.options:
+            raise StudyError(f"the recorded fit chose {state.get('choice')!r}, which is no option here: fit anew")
         restored = self._model(state["choice"]).restore(data, state["model"])
         return _Chosen(restored.inner, restored.steps, state["choice"], int(state["compared"]))
 

@@ -34,6 +34,7 @@ from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.tuning.objectives import described
 from scrimp.tuning.replay import replay
 from scrimp.tuning.studies import create_study, load_study
+from scrimp.tuning.study import Study
 
 __all__ = ["Fire", "defects", "torture"]
 
@@ -56,7 +57,7 @@ def objective(trial):
 """
 
 LEASE = 2.0
-AT_THE_END = 8  # trials that are added in peace: more than can be under way when the total is set
+AT_THE_END = 12  # trials that are added in peace
 
 
 @dataclass(frozen=True)
@@ -135,14 +136,22 @@ def torture(fire: Fire, folder: Path) -> tuple[History, list[str]]:
     study._ledger.append([endless])
     with _company(fire.url, folder) as company:
         _attack(company, fire)
-        total = len(study.history.trials) + AT_THE_END
-        study._ledger.append([StudyChanged(totals={"n_trials": total}, time=wall_clock())])
+        total = _settled(study)
         codes = company.finish()
     history = load_study("fire", storage=fire.url).history
     found = defects(history, _acknowledged(folder / "acknowledged"), total)
     errors = (folder / "errors").read_text(errors="replace")
     found += [f"a worker ended with code {code}: {errors[-2000:]}" for code in codes if code]
     return history, found
+
+
+def _settled(study: Study) -> int:
+    """The total the study gets: beyond what was added until it stands in the log, and what is being decided just then."""
+    while True:
+        total = len(study.history.trials) + AT_THE_END
+        seen = study._ledger.append([StudyChanged(totals={"n_trials": total}, time=wall_clock())])
+        if len(seen.trials) + 4 <= total:
+            return total
 
 
 def _attack(company: _Company, fire: Fire) -> None:

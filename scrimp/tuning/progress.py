@@ -1,28 +1,54 @@
-"""A live line on a terminal: best so far, trials by state, budget spent, time. Silent in a pipe."""
+"""The live display on a terminal: best so far, running and paused trials with their rungs, budget spent and saved, time left.
+
+In a pipe nothing is shown unless asked for; then it is plain lines, one when the best value changes.
+"""
 
 import sys
-from collections.abc import Callable
+import time
+from collections import Counter
 from types import TracebackType
+from typing import Any
 
 from scrimp.executors.clock import Clock
 from scrimp.history.history import History
 
-__all__ = ["Progress", "summary_line"]
+__all__ = ["Progress", "display_lines", "summary_line"]
+
+EVERY = 0.2
+"""Seconds between two drawings at least."""
+
+NAMED = 8
+"""Running trials that are named."""
 
 
 def summary_line(history: History, seconds: float) -> str:
     """One line that says where a study stands."""
-    counts = {status: count for status, count in history.counts.items() if count}
-    states = ", ".join(f"{count} {status}" for status, count in counts.items()) or "no trials yet"
     if history.created.kind == "selection":  # the score of a single cell says little
-        return f"{states}, of {history.problem.space.size:g} cells  ·  {seconds:.0f} s"
-    best = history.best
-    value = "none" if best is None else f"{history.problem.value(best[1].loss):.6g} (trial {best[0].id})"
-    parts = [f"best {history.problem.metric} {value}", states]
+        return f"{_states(history)}, of {history.problem.space.size:g} cells  ·  {seconds:.0f} s"
+    parts = [_best(history), _states(history)]
     if history.problem.budget is not None:
-        parts.append(f"{history.spent:g} {history.problem.budget.name}s spent")
+        parts.append(_spent(history))
     parts.append(f"{seconds:.0f} s{_remaining(history, seconds)}")
     return "  ·  ".join(parts)
+
+
+def _best(history: History) -> str:
+    best = history.best
+    value = "none" if best is None else f"{history.problem.value(best[1].loss):.6g} (trial {best[0].id})"
+    return f"best {history.problem.metric} {value}"
+
+
+def _states(history: History) -> str:
+    counts = {status: count for status, count in history.counts.items() if count}
+    return ", ".join(f"{count} {status}" for status, count in counts.items()) or "no trials yet"
+
+
+def _spent(history: History) -> str:
+    """The budget used, and how much less that is than training every begun trial to the end."""
+    budget = history.problem.budget
+    text = f"{history.spent:g} {'units' if budget is None else budget.name + 's'} spent"
+    full = (len(history.trials) - history.counts["running"]) * history.problem.full_budget
+    return f"{text}, {100 * (1 - history.spent / full):.0f}% saved" if 0 < history.spent < full else text
 
 
 def _remaining(history: History, seconds: float) -> str:
@@ -40,33 +66,83 @@ def _remaining(history: History, seconds: float) -> str:
     return f", about {seconds * (1 - done) / done:.0f} s left" if 0.02 < done < 1 else ""
 
 
+def display_lines(history: History, seconds: float) -> list[str]:
+    """What the display shows, each line short enough for 80 columns as far as it can be: the best, trials by state, who
+    runs and how far, how many wait at which rung, the budget."""
+    time_ = f"{seconds:.0f} s{_remaining(history, seconds)}"
+    if history.created.kind == "selection":
+        return [summary_line(history, seconds)]
+    lines = [f"{_best(history)}  ·  {time_}", f"trials   {_states(history)}"]
+    if history.totals.get("halt"):
+        lines.append(f"the study is {history.totals['halt']}; the dashboard or study.resume() lets it go on")
+    if history.problem.budget is None:
+        return lines
+    running = history.with_status("running")
+    named = [f"trial {trial.id} {trial.budget:g}→{trial.granted:g}" for trial in running[:NAMED]]
+    if named:
+        more = f" and {len(running) - NAMED} more" if len(running) > NAMED else ""
+        lines.append(f"running  {', '.join(named)}{more}")
+    waiting = Counter(trial.budget for trial in history.with_status("paused"))
+    if waiting:
+        listed = ", ".join(f"{waiting[budget]} at {budget:g}" for budget in sorted(waiting))
+        lines.append(f"paused   {listed}")
+    return [*lines, f"budget   {_spent(history)}"]
+
+
 class Progress:
-    """Shows `summary_line` while a run goes on; a context manager whose ``update`` observes the history."""
+    """Shows `display_lines` while a run goes on; a context manager whose ``update`` observes the history."""
 
     def __init__(self, clock: Clock, enabled: bool | None = None) -> None:
         self._clock = clock
-        self._enabled = sys.stderr.isatty() if enabled is None else enabled
+        self._terminal = sys.stderr.isatty()
+        self._enabled = self._terminal if enabled is None else enabled
         self._began = clock()
-        self._show: Callable[[str], None] | None = None
-        self._close: Callable[[], None] | None = None
+        self._drawn = -EVERY
+        self._history: History | None = None
+        self._live: Any = None
+        self._best: float | None = None
 
     def __enter__(self) -> "Progress":
-        if self._enabled:
+        if self._enabled and self._terminal:
             from rich.console import Console
-            from rich.status import Status
+            from rich.live import Live
 
-            status = Status("starting", console=Console(stderr=True))
-            status.start()
-            self._show, self._close = status.update, status.stop
+            self._live = Live(console=Console(stderr=True), auto_refresh=False)
+            self._live.start()
         return self
 
     def update(self, history: History) -> None:
-        """Redraw the line."""
-        if self._show is not None:
-            self._show(summary_line(history, self._clock() - self._began))
+        """Draw anew, unless that was done a moment ago."""
+        if not self._enabled:
+            return
+        self._history = history
+        if not self._terminal:
+            self._plain_line(history)
+        elif time.monotonic() - self._drawn >= EVERY:
+            self._draw(history)
+
+    def _draw(self, history: History) -> None:
+        from rich.text import Text
+
+        self._drawn = time.monotonic()
+        lines = [_printable(line) for line in display_lines(history, self._clock() - self._began)]
+        # A text, not a string: names of users are no markup. One row per line, cut at the edge.
+        self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def _plain_line(self, history: History) -> None:
+        best = None if history.best is None else history.best[1].loss
+        if best is not None and best != self._best:
+            self._best = best
+            print(_printable(summary_line(history, self._clock() - self._began)), file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._close is not None:
-            self._close()
+        if self._live is not None:
+            if self._history is not None:
+                self._draw(self._history)
+            self._live.stop()
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "�" for character in text)

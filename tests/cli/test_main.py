@@ -1,10 +1,14 @@
 """The command as a process: exit codes, short errors, help that starts quickly."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import scrimp
+from scrimp.history.events import BudgetGranted, Event, Noted, Reported, TrialAdded
 
 SCRIMP = [str(Path(sys.executable).with_name("scrimp"))]
 
@@ -41,3 +45,31 @@ def test_help_names_every_command_with_an_example() -> None:
     for command in ("studies", "show", "best", "bench"):
         assert command in text
     assert "Example" in run("show", "--help").stdout
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """The least CPU time of three runs of the command."""
+    times = []
+    for _ in range(3):
+        before = os.times()
+        assert run(*arguments).returncode == 0
+        after = os.times()
+        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    return min(times)
+
+
+def test_help_takes_less_than_a_third_of_a_second() -> None:
+    assert cpu_seconds("--help") < 0.3
+
+
+def test_showing_ten_thousand_trials_takes_less_than_a_second(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0)
+    log: list[Event] = []
+    for trial in range(10_000):
+        log.append(Noted(decision=trial, seen=1 + 4 * trial))
+        log.append(TrialAdded(trial=trial, config={"x": trial / 10_000}))
+        log.append(BudgetGranted(trial=trial, budget=1.0, worker="host:1"))
+        log.append(Reported(trial=trial, step=1.0, metrics={"value": 1.0 - trial / 10_000}))
+    study._ledger.append(log)
+    assert cpu_seconds("show", "s", "--storage", url, "--json") < 1.0

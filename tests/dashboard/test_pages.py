@@ -95,3 +95,24 @@ def test_a_log_that_is_being_read_says_so(client: Any, monkeypatch: pytest.Monke
         answer = client.get(path)
         assert pages.WAITING in answer.text and answer.headers["refresh"] == "1"
     assert "its log is being read" in client.get("/").text
+
+
+def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:
+    from fastapi.testclient import TestClient
+
+    from scrimp.dashboard.server import create_app
+    from scrimp.storage.open import open_storage
+
+    url = f"sqlite:///{tmp_path}/c.db"
+    selection = scrimp.create_selection("run", checkpoints=[100, 200, 300, 400], tasks=["a", "b"], storage=url)
+    for _ in range(5):
+        checkpoint, task = selection.ask()
+        selection.tell(checkpoint, task, 0.5 + checkpoint / 1000)
+    client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
+    text = client.get("/study?name=run").text
+    for name in ("selection_grid", "selection_curve", "selection_confidence"):
+        assert f'id="figure-{name}"' in text
+        assert client.get(f"/figure?study=run&name={name}").json()["data"]
+    assert 'action="/halt"' not in text
+    assert client.post("/halt", data={"study": "run", "action": "stop"}).status_code == 400
+    assert client.get("/").status_code == client.get("/trial?study=run&number=0").status_code == 200

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from scrimp.errors import StudyError
 from scrimp.gp.columns import Column
 from scrimp.surrogates.chosen_transform import ChosenTransform, _evidence
 from scrimp.surrogates.exact_gp import ExactGP
@@ -75,3 +76,11 @@ def test_diverged_targets_are_capped_for_every_option() -> None:
     predicted = fitted.target_units(fitted.posterior(x).mean[:, 0])
     rest = np.arange(len(x)) != 3
     assert np.abs(predicted[rest] - f[rest]).max() < 0.7 and predicted[3] < 20
+
+
+def test_a_fit_of_another_model_is_no_start_and_cannot_be_restored() -> None:
+    x, f = smooth(1, 12)
+    other = Transformed(ExactGP.over(COLUMNS), (Standardise(),)).fit(Data(x, f), np.random.default_rng(0)).state
+    assert MODEL.fit(Data(x, f), np.random.default_rng(0), other).state["choice"] in MODEL.options
+    with pytest.raises(StudyError, match="the recorded fit chose None, which is no option here: fit anew"):
+        MODEL.restore(Data(x, f), other)

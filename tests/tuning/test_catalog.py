@@ -11,7 +11,16 @@ import scrimp
 from scrimp.errors import MethodError
 from scrimp.history.problem import Budget, Problem
 from scrimp.suggesters.random import RandomSuggester
-from scrimp.tuning.catalog import Entry, Method, build_policy, choose, method_names, parse_method, register_method
+from scrimp.tuning.catalog import (
+    Entry,
+    Method,
+    build_policy,
+    choose,
+    learns,
+    method_names,
+    parse_method,
+    register_method,
+)
 
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)))
 
@@ -63,6 +72,14 @@ def test_auto_chooses_by_the_problem_and_says_why() -> None:
     method, reason = choose(Problem(PROBLEM.space, budget=Budget("epoch", 1, 9)), Method("auto"))
     assert method.name != "gp" and "training budget" in reason
     assert choose(PROBLEM, Method("tpe"))[1] == "chosen by the user"
+
+
+def test_past_studies_change_what_auto_means() -> None:
+    method, reason = choose(PROBLEM, Method("auto"), True)
+    assert method.name == "task-prior" and "past studies" in reason and learns(method)
+    assert learns(Method("rgpe")) and not learns(Method("gp")) and not learns(Method("dehb"))
+    with pytest.raises(MethodError, match="has no setting 'past'"):
+        build_policy(PROBLEM, Method("rgpe", past=None))
 
 
 def test_every_name_of_the_catalog_can_be_built() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 import scrimp
-from scrimp.tuning.progress import Progress, summary_line
+from scrimp.tuning.progress import Progress, display_lines, summary_line
 
 
 def study_with(values: list[float]) -> scrimp.Study:
@@ -36,7 +36,39 @@ def test_it_is_silent_unless_enabled(capfd: pytest.CaptureFixture[str]) -> None:
     with Progress(lambda: 0.0) as display:
         display.update(study.history)
     assert capfd.readouterr() == ("", "")
+
+
+def test_in_a_pipe_it_is_plain_lines_when_the_best_changes(capfd: pytest.CaptureFixture[str]) -> None:
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), metric="a[red]\x1b[2J", method="random", storage="memory://"
+    )
     with Progress(lambda: 0.0, enabled=True) as display:
-        display.update(study.history)
+        for value in (0.5, 0.7, 0.2):
+            study.tell(study.ask(), value)
+            display.update(study.history)
     shown = capfd.readouterr()
-    assert shown.out == ""
+    lines = shown.err.splitlines()
+    assert shown.out == "" and len(lines) == 2 and "\x1b" not in shown.err
+    assert "best a[red]�[2J 0.5 (trial 0)" in lines[0] and "0.2 (trial 2)" in lines[1]
+
+
+def test_the_display_names_who_runs_and_who_waits() -> None:
+    study = scrimp.create_study(
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metric="error",
+        budget=scrimp.Budget("epoch", 1, 9),
+        method="asha",
+        storage="memory://",
+        seed=0,
+    )
+    for trial, value in zip(study.ask(count=3), (0.5, 0.25, 0.75), strict=True):
+        study.report(trial, step=1, error=value)
+    going = study.ask()
+    best, trials, running, paused, budget = display_lines(study.history, 10.0)
+    assert best == f"best error 0.25 (trial {study.best_trial.id})  ·  10 s"
+    assert trials == "trials   1 running, 2 paused" and paused == "paused   2 at 1"
+    assert running == f"running  trial {going.id} {going.budget:g}→{going.granted:g}"
+    assert budget == "budget   3 epochs spent, 83% saved"  # 3 of 2 x 9
+    study.pause()
+    assert "the study is paused" in display_lines(study.history, 10.0)[2]
