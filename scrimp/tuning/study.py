@@ -151,6 +151,7 @@ class Study:
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
             return self._ask_several(count)
+        self._ledger.refresh()  # a space that grew meanwhile needs another policy
         self._make_room()
         match self._ledger.take(self._deciding(), worker=""):
             case Finish(reason):
