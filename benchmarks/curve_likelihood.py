@@ -129,13 +129,14 @@ def main() -> None:
     parser.add_argument("table", type=Path)
     parser.add_argument("--configs", type=int, default=60)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--tasks", default="all")
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
     table = read_table(given.table)
     tasks = table.tasks if given.tasks == "all" else given.tasks.split(",")
     totals: dict[str, list[float]] = {}
-    for seed in range(given.seeds):
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
         for name in tasks:
             found = compared(table, name, given.configs, seed)
             for key, (density, _) in found.items():

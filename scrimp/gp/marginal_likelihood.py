@@ -14,7 +14,7 @@ Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -150,7 +150,8 @@ def maximum_a_posteriori(posterior: LogPosterior, starts: Sequence[Array], setti
         posterior = posterior.part(settings.most)
     if len(starts) > 1 and posterior.size > settings.rows:
         part = posterior.part(settings.rows)
-        starts = [max((starts[0], maximum_a_posteriori(part, starts, settings)), key=posterior.log_density)]
+        once = replace(settings, rows=max(settings.rows, part.size), most=None)  # a part may be larger than asked for
+        starts = [max((starts[0], maximum_a_posteriori(part, starts, once)), key=posterior.log_density)]
     vector = posterior.vector
     box = np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1)
 

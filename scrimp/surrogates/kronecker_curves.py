@@ -58,7 +58,9 @@ SAME_DIRECTION = 1e-11
 def curve_kernel(columns: Sequence[Column]) -> Kernel:
     """The kernel over (x, u); its parameters are a scale and a length per time kernel and the length-scales of kx."""
     own, time = tuple(range(len(columns))), (len(columns),)
-    lasting, passing = (Parameter("length_scale", LogNormal(-0.5, 0.7), bounds=(0.05, 8.0)) for _ in range(2))
+    lasting = Parameter("length_scale", LogNormal(-0.5, 0.7), bounds=(0.05, 8.0))
+    # a configuration's own process that is smooth over the whole training extrapolates with far too much confidence
+    passing = Parameter("length_scale", LogNormal(-1.0, 0.4), bounds=(0.05, 1.0))
     level = Scaled(Constant(), _amplitude("level", -0.8, 1.2))
     shape = Scaled(RBF((Column(),), length_scale=lasting), _amplitude("shape", 0.2, 1.2))
     rest = Scaled(Matern52((Column(),), length_scale=passing), _amplitude("own", -1.5, 0.5))

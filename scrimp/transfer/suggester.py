@@ -40,7 +40,7 @@ from scrimp.transfer.portfolio import candidate_rows, greedy_portfolio, scaled_p
 from scrimp.transfer.source_models import SourceModels
 from scrimp.transfer.weighing import Weighing
 
-__all__ = ["TransferSuggester", "portfolio_configs", "weight_notes"]
+__all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_notes"]
 
 Ensemble = Callable[[FittedSurrogate, SourceModels, Array], FittedSurrogate]
 ENSEMBLES: Mapping[str, Ensemble] = {"tst": MeanEnsemble, "rgpe": LinearEnsemble, "poe": ExpertProduct}
@@ -124,6 +124,7 @@ class TransferSuggester(Suggester):
         sources = sources.in_units(normaliser, normaliser.present(models.losses))
         horizon = int(history.totals.get("n_trials") or 50)
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
+        weights = never_nothing(weights)
         acquisition, believed = self._mixed(target, sources, weights)
         choice = Choice(acquisition, {**models.fitted, "loss": believed}, models, training, encoding, self.fantasies)
         configs, notes = choice.best(count, history.problem.seed, rng)
@@ -137,6 +138,16 @@ class TransferSuggester(Suggester):
             return LogExpectedImprovement(), ENSEMBLES[self.combine](target, sources, weights)
         expected, experts = self.combine == "rmogp", self.combine == "taf-poe"
         return MixedImprovement(sources, weights, expected, experts), target
+
+
+def never_nothing(weights: Array) -> Array:
+    """Weights in which the study at hand counts a millionth at least: where past models are flat, somebody must decide.
+
+    >>> never_nothing(np.array([1.0, 0.0])).round(7).tolist()
+    [0.999999, 1e-06]
+    """
+    floored = np.append(weights[:-1], max(float(weights[-1]), 1e-6))
+    return np.asarray(floored / floored.sum())
 
 
 def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:

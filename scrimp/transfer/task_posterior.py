@@ -1,7 +1,10 @@
 """Several beliefs about one task after n evaluations: a surrogate, and the expected improvement under all of them.
 
 Every belief is a Gaussian process whose covariance is a sum of the same four blocks, so K of them cost little more than one:
-one set of blocks, K small factors, and one pullback for all. The flat offset of `task_prior` is a constant of large variance.
+one set of blocks, K small factors, and one pullback for all. The flat offset a is integrated out exactly: with Sigma the
+covariance without it, r = y - mean, s = 1' Sigma^-1 1 and a = 1' Sigma^-1 r / s,
+
+    mean(x) = m(x) + a + k(x) Sigma^-1 (r - a),    variance(x) = k(x, x) - k Sigma^-1 k + (1 - 1' Sigma^-1 k(x))^2 / s
 
     posterior = TaskPosterior(basis, beliefs, scales, weights, data)
     score = TaskImprovement().bind({"loss": posterior}, context)        # log sum_k w_k EI_k(x)
@@ -21,18 +24,26 @@ from scrimp.gp.cholesky import cholesky
 from scrimp.surrogates.exact_gp import as_columns, joined
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 from scrimp.surrogates.target_transform import LearnedStep
-from scrimp.transfer.task_prior import Belief, TaskBasis
+from scrimp.transfer.task_prior import Belief, Blocks, TaskBasis
 
 __all__ = ["TaskImprovement", "TaskPosterior"]
-
-FLAT = 1e3
-"""The variance of the offset: as good as flat where targets have size one."""
 
 LEAST_VARIANCE = 1e-12
 MOST_NUMBERS = 2_000_000  # of the largest array, beliefs x candidates x observations
 
 EachPullback = Callable[[Array, Array], Array]
 """pull(d_mean (K, m, F), d_variance (K, m)) -> d_x (m, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """L^-1 (K, n, n), alpha = Sigma^-1 (r - a) (K, n, F), L^-1 1 (K, n), s (K,) and the offset a (K, F)."""
+
+    inverse: Array
+    alpha: Array
+    ones: Array
+    size: Array
+    offset: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +75,10 @@ class TaskPosterior(FittedSurrogate):
         return np.array([belief.gain for belief in self.beliefs]) / self.scales
 
     @cached_property
-    def _offsets(self) -> Array:
-        return np.asarray(FLAT / self.scales**2)
-
-    @cached_property
-    def _solved(self) -> tuple[Array, Array]:
-        """Inverse factors (K, n, n) and alpha = Sigma^-1 (y - mean) (K, n, F)."""
+    def _solved(self) -> "_Solved":
         x, count = self.observed.x, len(self.observed)
         blocks, _ = self.basis.blocks(x, x)
-        covariance = np.tensordot(self._parts, blocks, 1) + self._offsets[:, None, None]
+        covariance = np.tensordot(self._parts, blocks, 1)
         noise = np.array([belief.noise for belief in self.beliefs]) / self.scales**2
         known = 0.0 if self.observed.noise is None else self.observed.noise
         covariance[:, np.arange(count), np.arange(count)] += noise[:, None] + known
@@ -82,7 +88,12 @@ class TaskPosterior(FittedSurrogate):
             raise NumericalError(f"the covariance of {count} evaluations has no factor ({error})") from None
         average, _ = self.basis.directions(x)
         residual = as_columns(self.observed.y)[None] - (self._gains[:, None] * average)[:, :, None]
-        return inverse, np.swapaxes(inverse, 1, 2) @ (inverse @ residual)
+        whitened = inverse @ residual
+        ones = inverse.sum(axis=2)  # L^-1 1
+        size = np.einsum("kn,kn->k", ones, ones)
+        offset = np.einsum("kn,knf->kf", ones, whitened) / size[:, None]
+        alpha = np.swapaxes(inverse, 1, 2) @ (whitened - ones[:, :, None] * offset[:, None, :])
+        return _Solved(inverse, alpha, ones, size, offset)
 
     def each(self, x: Array) -> tuple[Array, Array]:
         """Means (K, m, F) and variances (K, m) of every belief."""
@@ -91,31 +102,33 @@ class TaskPosterior(FittedSurrogate):
         return np.concatenate([mean for mean, _ in parts], axis=1), np.concatenate([var for _, var in parts], axis=1)
 
     def _each(self, x: Array) -> tuple[Array, Array]:
-        inverse, alpha = self._solved
-        cross, variance = self.basis.blocks(x, self.observed.x)
         average, _ = self.basis.directions(x)
-        crosses = np.tensordot(self._parts, cross, 1) + self._offsets[:, None, None]
-        mean = (self._gains[:, None] * average)[:, :, None] + crosses @ alpha
-        reduced = inverse @ np.swapaxes(crosses, 1, 2)
-        left = self._parts @ variance + self._offsets[:, None] - np.einsum("kni,kni->ki", reduced, reduced)
-        return mean, np.maximum(left, LEAST_VARIANCE)
+        return self._from_blocks(average, self.basis.blocks(x, self.observed.x))[:2]
+
+    def _from_blocks(self, average: Array, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
+        """Means, variances, L^-1 k (K, n, m) and what the offset adds, 1 - 1' Sigma^-1 k (K, m)."""
+        solved, (cross, variance) = self._solved, blocks
+        crosses = np.tensordot(self._parts, cross, 1)
+        mean = (self._gains[:, None] * average)[:, :, None] + solved.offset[:, None, :] + crosses @ solved.alpha
+        reduced = solved.inverse @ np.swapaxes(crosses, 1, 2)
+        gap = 1.0 - np.einsum("kn,knm->km", solved.ones, reduced)
+        left = self._parts @ variance - np.einsum("knm,knm->km", reduced, reduced) + gap**2 / solved.size[:, None]
+        return mean, np.maximum(left, LEAST_VARIANCE), reduced, gap
 
     def each_and_pullback(self, x: Array) -> tuple[Array, Array, EachPullback]:
         """The same, and the chain rule from all of them back to x."""
-        inverse, alpha = self._solved
-        average, (cross, variance), back = self.basis.blocks_and_pullback(x, self.observed.x)
-        crosses = np.tensordot(self._parts, cross, 1) + self._offsets[:, None, None]
-        mean = (self._gains[:, None] * average)[:, :, None] + crosses @ alpha
-        reduced = inverse @ np.swapaxes(crosses, 1, 2)
-        left = self._parts @ variance + self._offsets[:, None] - np.einsum("kni,kni->ki", reduced, reduced)
+        average, blocks, back = self.basis.blocks_and_pullback(x, self.observed.x)
+        mean, variance, reduced, gap = self._from_blocks(average, blocks)
+        solved = self._solved
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            solved = np.swapaxes(np.swapaxes(inverse, 1, 2) @ reduced, 1, 2)
-            d_crosses = d_mean @ np.swapaxes(alpha, 1, 2) - 2.0 * d_variance[:, :, None] * solved
+            d_reduced = reduced + solved.ones[:, :, None] * (gap / solved.size[:, None])[:, None, :]
+            through = np.swapaxes(np.swapaxes(solved.inverse, 1, 2) @ d_reduced, 1, 2)
+            d_crosses = d_mean @ np.swapaxes(solved.alpha, 1, 2) - 2.0 * d_variance[:, :, None] * through
             d_average = self._gains @ d_mean.sum(axis=2)
             return back(d_average, np.tensordot(self._parts.T, d_crosses, 1), self._parts.T @ d_variance)
 
-        return mean, np.maximum(left, LEAST_VARIANCE), pull
+        return mean, variance, pull
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         means, variances = self.each(x)
@@ -130,14 +143,11 @@ class TaskPosterior(FittedSurrogate):
         return mean, self.weights @ variances + between, spread
 
     def _covariance(self, x: Array, spread: Array) -> Array:
-        inverse, _ = self._solved
+        average, _ = self.basis.directions(x)
+        _, _, reduced, gap = self._from_blocks(average, self.basis.blocks(x, self.observed.x))
         within, _ = self.basis.blocks(x, x)
-        cross, _ = self.basis.blocks(x, self.observed.x)
-        crosses = np.tensordot(self._parts, cross, 1) + self._offsets[:, None, None]
-        reduced = inverse @ np.swapaxes(crosses, 1, 2)
-        each = (
-            np.tensordot(self._parts, within, 1) + self._offsets[:, None, None] - np.swapaxes(reduced, 1, 2) @ reduced
-        )
+        each = np.tensordot(self._parts, within, 1) - np.swapaxes(reduced, 1, 2) @ reduced
+        each += gap[:, :, None] * gap[:, None, :] / self._solved.size[:, None, None]
         between = np.einsum("k,kmf,knf->mn", self.weights, spread, spread) / spread.shape[2]
         return np.asarray(np.tensordot(self.weights, each, 1) + between)
 

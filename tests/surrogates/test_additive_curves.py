@@ -1,11 +1,14 @@
 """Curves reduced to ends, against the dense process of all observations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from scrimp.errors import StudyError
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
+from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.gp.stationary import Matern52
@@ -183,3 +186,13 @@ def test_draws_need_one_set_of_targets(model, data):
     fitted = model.fit(data, np.random.default_rng(0)).condition(Data(data.x[:1], np.zeros((1, 3))))
     with pytest.raises(ValueError, match="3 fantasies"):
         fitted.sample(data.x, 1, np.random.default_rng(0))
+
+
+def test_starts_race_on_whole_curves_even_where_these_are_longer_than_asked_for(model):
+    """A part is made of whole curves: here two of nine steps each, where 4 rows are asked for."""
+    rows = np.concatenate(
+        [np.column_stack([np.tile(row, (9, 1)), STEPS]) for row in np.random.default_rng(7).random((3, 2))]
+    )
+    whole = Data(rows, np.sin(4 * rows[:, 0]) + np.exp(-3 * rows[:, 2]))
+    raced = replace(model, search=SearchSettings(rows=4, iterations=5)).fit(whole, np.random.default_rng(0))
+    assert np.isfinite(raced.log_marginal_likelihood)

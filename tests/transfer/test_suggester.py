@@ -16,7 +16,7 @@ from scrimp.testing.suggesters import ask, begin, drive, pend, tell
 from scrimp.transfer.default import TaskPriorSuggester
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import past_study
-from scrimp.transfer.suggester import TransferSuggester, portfolio_configs, weight_notes
+from scrimp.transfer.suggester import TransferSuggester, never_nothing, portfolio_configs, weight_notes
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), kind=Categorical(["x", "y", "z"]))
 POOL = Pool(SPACE, SPACE.sample(60, np.random.default_rng(0)))
@@ -159,3 +159,10 @@ def test_every_normaliser(normalise: str) -> None:
 def test_bad_settings(settings: dict[str, object], message: str) -> None:
     with pytest.raises(MethodError, match=message):
         TransferSuggester(**settings)  # type: ignore[arg-type]
+
+
+def test_the_study_at_hand_always_counts_a_little() -> None:
+    """A past that is flat along a parameter it does not know must leave that one to the study at hand."""
+    assert never_nothing(np.array([0.5, 0.5])).tolist() == [0.5, 0.5]
+    floored = never_nothing(np.array([0.75, 0.25, 0.0]))
+    assert floored.sum() == pytest.approx(1.0) and floored[-1] == pytest.approx(1e-6)

@@ -16,7 +16,7 @@ from scrimp.testing.dense_posterior import random_posterior
 from scrimp.transfer.normalise import NORMALISERS, LogRegret
 from scrimp.transfer.past_studies import past_study
 from scrimp.transfer.source_models import SourceFit, SourceModels
-from scrimp.transfer.task_posterior import FLAT, TaskImprovement, TaskPosterior
+from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
 from scrimp.transfer.task_prior import Belief, TaskBasis, beliefs
 
 COLUMNS = (Column(), Column(), Column())
@@ -43,30 +43,32 @@ X = np.random.default_rng(1).uniform(0.1, 0.9, (6, 3))
 
 
 def dense(number: int, x: Array) -> tuple[Array, Array]:
-    """One belief by plain formulas."""
+    """One belief by the bordered system of universal kriging: [[Sigma, 1], [1', 0]], whose last unknown is the flat offset."""
     belief, c = MODEL.beliefs[number], MODEL.scales[number]
 
     def covariance(a: Array, b: Array) -> Array:
-        return np.asarray((np.tensordot(np.array(belief.parts), MODEL.basis.blocks(a, b)[0], 1) + FLAT) / c**2)
+        return np.asarray(np.tensordot(np.array(belief.parts), MODEL.basis.blocks(a, b)[0], 1) / c**2)
 
     def mean(a: Array) -> Array:
         return np.asarray(belief.gain * MODEL.basis.sources.means(a).mean(axis=1) / c)
 
     known, y = MODEL.data.x, np.asarray(MODEL.data.y)
-    inverse = np.linalg.inv(covariance(known, known) + belief.noise / c**2 * np.eye(len(y)))
-    cross = covariance(x, known)
-    return (
-        mean(x) + cross @ inverse @ (y - mean(known)),
-        (covariance(x, x) - cross @ inverse @ cross.T).diagonal(),
-    )
+    count = len(y)
+    bordered = np.ones((count + 1, count + 1))
+    bordered[:count, :count] = covariance(known, known) + belief.noise / c**2 * np.eye(count)
+    bordered[-1, -1] = 0.0
+    cross = np.column_stack([covariance(x, known), np.ones(len(x))])
+    solved = np.linalg.solve(bordered, np.append(y - mean(known), 0.0))
+    reduction = (cross * np.linalg.solve(bordered, cross.T).T).sum(axis=1)
+    return mean(x) + cross @ solved, covariance(x, x).diagonal() - reduction
 
 
 def test_every_belief_is_a_gaussian_process() -> None:
     means, variances = MODEL.each(X)
     for number in range(4):
         mean, variance = dense(number, X)
-        assert means[number, :, 0] == pytest.approx(mean, abs=1e-6)
-        assert variances[number] == pytest.approx(variance, abs=1e-6)
+        assert means[number, :, 0] == pytest.approx(mean, abs=1e-8)
+        assert variances[number] == pytest.approx(variance, abs=1e-8)
 
 
 def test_the_mixture_has_the_moments_of_a_mixture() -> None:
@@ -74,8 +76,8 @@ def test_the_mixture_has_the_moments_of_a_mixture() -> None:
     mean = sum(w * m for w, (m, _) in zip(MODEL.weights, each, strict=True))
     second = sum(w * (v + m**2) for w, (m, v) in zip(MODEL.weights, each, strict=True))
     posterior = MODEL.posterior(X, joint=True)
-    assert posterior.mean[:, 0] == pytest.approx(mean, abs=1e-6)
-    assert posterior.variance == pytest.approx(second - mean**2, abs=1e-6)
+    assert posterior.mean[:, 0] == pytest.approx(mean, abs=1e-4)
+    assert posterior.variance == pytest.approx(second - mean**2, abs=1e-4)
     assert posterior.covariance is not None and posterior.covariance.diagonal() == pytest.approx(
         posterior.variance, abs=1e-6
     )
@@ -121,7 +123,7 @@ def test_expected_improvement_is_the_weighted_sum() -> None:
     expected = sum(
         w * expected_improvement(m, np.sqrt(v), np.array(best)) for w, (m, v) in zip(MODEL.weights, each, strict=True)
     )
-    assert np.exp(bound(X)) == pytest.approx(expected, rel=1e-4)
+    assert np.exp(bound(X)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_many_candidates_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
