@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 
 __all__ = ["MARK", "end_tree", "marked", "signal_tree"]
 
@@ -42,11 +43,13 @@ def signal_tree(group: int, mark: str, number: int) -> None:
 
 
 def end_tree(group: int, mark: str) -> None:
-    """Kill until nobody is left; a process that forks meanwhile is found in the next round."""
+    """Kill until nobody is found twice: a process shows no environment for a moment while it starts."""
     for _ in range(20):
         signal_tree(group, mark, signal.SIGKILL)
         if not marked(mark):
-            return
+            time.sleep(0.005)
+            if not marked(mark):
+                return
 
 
 def main() -> None:

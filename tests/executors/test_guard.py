@@ -6,12 +6,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from scrimp.executors import guard
+
+
+def _wait(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -27,6 +34,7 @@ def tree() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     with subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
+        _wait(lambda: len(guard.marked(mark)) == 2)  # a process shows no environment for a moment while it starts
         yield process, mark
         guard.end_tree(process.pid, mark)
 
@@ -43,10 +51,7 @@ def test_signals_reach_all_of_it(tree: tuple[subprocess.Popen[bytes], str]) -> N
     process, mark = tree
     guard.signal_tree(process.pid, mark, signal.SIGTERM)
     assert process.wait(10) == -signal.SIGTERM
-    deadline = time.monotonic() + 10
-    while guard.marked(mark) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert guard.marked(mark) == []
+    _wait(lambda: not guard.marked(mark))
 
 
 @pytest.mark.parametrize("ended_before", [False, True])

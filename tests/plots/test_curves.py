@@ -16,7 +16,7 @@ from scrimp.policies.policy import Forecast
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.suggesters.random import RandomSuggester
-from scrimp.tuning.catalog import Entry, register_method
+from scrimp.tuning import catalog
 
 
 def observed(picture: Any) -> dict[int, list[tuple[float, float]]]:
@@ -58,8 +58,9 @@ class Prophet(Scheduled):
 
 
 def test_forecasts_of_the_method_are_drawn_in_the_users_direction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "test_prophet", sys.modules.get(__name__, SimpleNamespace(Prophet=Prophet)))
-    register_method("test-prophet", Entry(policy="test_prophet:Prophet"))
+    monkeypatch.setitem(sys.modules, "test_prophet", SimpleNamespace(Prophet=Prophet))
+    monkeypatch.setattr(catalog, "_METHODS", dict(catalog._METHODS))
+    catalog.register_method("test-prophet", catalog.Entry(policy="test_prophet:Prophet"))
     study = scrimp.create_study(
         "p",
         scrimp.Space(x=scrimp.Float(0, 1)),

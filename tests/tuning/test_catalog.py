@@ -11,6 +11,7 @@ import scrimp
 from scrimp.errors import MethodError
 from scrimp.history.problem import Budget, Problem
 from scrimp.suggesters.random import RandomSuggester
+from scrimp.tuning import catalog
 from scrimp.tuning.catalog import (
     Entry,
     Method,
@@ -99,6 +100,7 @@ def test_a_method_of_ones_own_is_selectable(monkeypatch: pytest.MonkeyPatch) -> 
     module = types.ModuleType("outside")
     module.Lazy = Lazy  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "outside", module)
+    monkeypatch.setattr(catalog, "_METHODS", dict(catalog._METHODS))
     register_method("lazy", Entry("outside:Lazy"))
     study = scrimp.create_study("s", PROBLEM.space, method="lazy:patience=3", storage="memory://", seed=0)
     assert study.suggester == Lazy(patience=3)
