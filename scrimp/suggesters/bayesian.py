@@ -4,7 +4,8 @@
 2. Fit the loss (and each constraint, and the cost) from the last recorded hyperparameters; between refits, on a geometric
    schedule, only the factor grows.
 3. Integrate over running evaluations by joint fantasies, so that parallel workers do not repeat each other.
-4. Maximise the acquisition over the encoded space. The winner, its competitors and what the model believed are noted.
+4. Maximise the acquisition over the encoded space, guided by the user's guesses while little is known. The winner, its
+   competitors and what the model believed are noted.
 
 Jones, Schonlau, Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998; Ament et al., Unexpected
 Improvements to Expected Improvement for Bayesian Optimization, 2023.
@@ -21,9 +22,11 @@ from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Contex
 from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.constrained import Constrained
 from scrimp.acquisition.cost_aware import CostAware
+from scrimp.acquisition.guided import Guided
 from scrimp.acquisition.maximize import Found, Search, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
+from scrimp.encoding.belief import user_belief
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
@@ -110,7 +113,7 @@ class BayesianSuggester(Suggester):
         count: int,
         rng: np.random.Generator,
     ) -> Suggestion:
-        acquisition = self._acquisition(models, _outcomes(training))
+        acquisition = self._acquisition(encoding, models, _outcomes(training))
         configs: list[Config] = []
         notes: dict[str, Any] = dict(models.notes)
         pending = training.pending
@@ -125,7 +128,7 @@ class BayesianSuggester(Suggester):
             pending = np.vstack([pending, encoding.encode(decoded[:1])])
         return Suggestion(tuple(configs), notes)
 
-    def _acquisition(self, models: Models, outcomes: Array) -> Acquisition:
+    def _acquisition(self, encoding: Encoding, models: Models, outcomes: Array) -> Acquisition:
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
         quiet = noise_level(models.fitted["loss"]) < NOISY  # under noise, standing still is no sign of being stuck
         if self.patience and quiet and explores(outcomes, self.patience):
@@ -134,6 +137,8 @@ class BayesianSuggester(Suggester):
             acquisition = Constrained(acquisition)
         if "cost" in models.fitted:
             acquisition = CostAware(acquisition, exponent=self.cost_exponent)
+        if self.acquisition != "thompson" and (belief := user_belief(encoding)) is not None:
+            acquisition = Guided(acquisition, belief)
         return acquisition
 
     def _maximized(
@@ -176,7 +181,7 @@ class BayesianSuggester(Suggester):
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
         models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-        score = self._bound(self._acquisition(models, _outcomes(training)), models, training.pending, rng)
+        score = self._bound(self._acquisition(encoding, models, _outcomes(training)), models, training.pending, rng)
         return Belief(encoding, training, models, score)
 
 
