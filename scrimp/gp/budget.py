@@ -21,7 +21,7 @@ Adams, Freeze-Thaw Bayesian Optimization, 2014.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -90,12 +90,22 @@ def same_rows(x1: Array, x2: Array) -> Array:
 
 
 class _Levels:
-    """The distinct budgets of rows: values (L,), the level of each row (n,), and its indicator (n, L)."""
+    """The distinct budgets of rows: values (L,) and the indicator (n, L) of each row's level."""
 
     def __init__(self, rho: Array) -> None:
-        self.values, self.index = np.unique(rho, return_inverse=True)
+        self.values, index = np.unique(rho, return_inverse=True)
         self.indicator = np.zeros((len(rho), len(self.values)))
-        self.indicator[np.arange(len(rho)), self.index] = 1.0
+        self.indicator[np.arange(len(rho)), index] = 1.0
+
+
+def _levels(rho: Array) -> _Levels:
+    """The levels of these rows; a fit asks for the same ones again and again."""
+    return _remembered(rho.tobytes())
+
+
+@lru_cache(maxsize=16)
+def _remembered(rho: bytes) -> _Levels:
+    return _Levels(np.frombuffer(rho))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +158,8 @@ class DecayPrior(Prior):
 
     def covariance(self, x1: Array, x2: Array) -> Array:
         covariance = self.base(x1[:, :-1], x1[:, :-1] if x2 is x1 else x2[:, :-1])
-        first = _Levels(x1[:, -1])
-        second = first if x2 is x1 else _Levels(x2[:, -1])
+        first = _levels(x1[:, -1])
+        second = first if x2 is x1 else _levels(x2[:, -1])
         factor, added = self._tables(first.values, second.values)
         return self._combined(covariance, (x1, x2), (first, second), factor, added)
 
@@ -175,7 +185,7 @@ class DecayPrior(Prior):
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
         base, pull_base = self.base.value_and_pullback(x[:, :-1])
-        levels = _Levels(x[:, -1])
+        levels = _levels(x[:, -1])
         factor, added = self._tables(levels.values, levels.values)
         same = same_rows(x[:, :-1], x[:, :-1]) if self.separate else None
         covariance = self._combined(base.copy(), (x, x), (levels, levels), factor, added)
@@ -217,7 +227,7 @@ class DecayPrior(Prior):
     ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
         base, pull_base = self.base.cross_and_pullback(x1[:, :-1], x2[:, :-1])
         diagonal, pull_diagonal = self.base.diagonal_and_pullback(x1[:, :-1])
-        first, second = _Levels(x1[:, -1]), _Levels(x2[:, -1])
+        first, second = _levels(x1[:, -1]), _levels(x2[:, -1])
         factor, added = self._tables(first.values, second.values)
         cross = self._combined(base.copy(), (x1, x2), (first, second), factor, added)
 

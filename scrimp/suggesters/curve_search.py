@@ -33,8 +33,8 @@ from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 __all__ = ["Plan", "believed", "degrading", "first_suggestion", "search_configs"]
 
-CANDIDATES = 500
-"""Rows of a pool that are scored in one decision; the published methods look at 250."""
+CANDIDATES = 250
+"""Rows of a pool that are scored in one decision, as in the published methods."""
 
 Bind = Callable[[FittedSurrogate, Context], BoundAcquisition]
 
