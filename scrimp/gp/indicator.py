@@ -5,6 +5,7 @@ OnColumns(SameRow(), own) * OnColumns(k, (time,)) # a process of its own for eve
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class _Fixed(Kernel):
     def values(self) -> Array:
         return np.empty(0)
 
-    def with_values(self, values: Array) -> Kernel:
+    def with_values(self, values: Array) -> Self:
         return self
 
     def diagonal(self, x: Array) -> Array:

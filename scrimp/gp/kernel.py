@@ -14,7 +14,7 @@ whoever fits.
 """
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.gp.parametrised import Parametrised
 from scrimp.gp.priors import LogNormal, Parameter, joined_parameters
 
 __all__ = ["Array", "Kernel", "OnColumns", "Product", "Pullback", "PullbackPair", "Scaled", "Sum"]
@@ -32,22 +33,8 @@ Pullback = Callable[[Array], Array]
 PullbackPair = Callable[[Array], tuple[Array, Array]]
 
 
-class Kernel(ABC):
+class Kernel(Parametrised):
     """A covariance function k(x, x') with p parameters. Matrices it returns belong to the caller, who may overwrite them."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What its parameters are, in the order of ``values``; names are unique within the kernel."""
-
-    @property
-    @abstractmethod
-    def values(self) -> Array:
-        """The natural values of its parameters (p,)."""
-
-    @abstractmethod
-    def with_values(self, values: Array) -> "Kernel":
-        """The same kernel with other parameter values (p,)."""
 
     @abstractmethod
     def __call__(self, x1: Array, x2: Array) -> Array:

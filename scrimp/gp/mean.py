@@ -4,13 +4,14 @@ Like kernels they hold their natural parameter values and give pullbacks; a mean
 over a budget column) pulls back to x as well.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.gp.parametrised import Parametrised
 from scrimp.gp.priors import IDENTITY, Normal, Parameter
 
 __all__ = ["CONSTANT_MEAN", "ConstantMean", "Mean", "ZeroMean"]
@@ -21,22 +22,8 @@ CONSTANT_MEAN = Parameter("mean", Normal(0.0, 1.0), bounds=(-10.0, 10.0), encodi
 """Standardised targets average 0, so the constant is N(0, 1)."""
 
 
-class Mean(ABC):
+class Mean(Parametrised):
     """A function m(x) with p parameters."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What its parameters are, in the order of ``values``."""
-
-    @property
-    @abstractmethod
-    def values(self) -> Array:
-        """The natural values of its parameters (p,)."""
-
-    @abstractmethod
-    def with_values(self, values: Array) -> "Mean":
-        """The same function with other parameter values (p,)."""
 
     @abstractmethod
     def __call__(self, x: Array) -> Array:

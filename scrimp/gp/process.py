@@ -7,7 +7,7 @@ of the same decay, implements `Prior` itself: that is why the vector belongs to 
     fitted = ExactGP(prior).fit(data, rng)
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -15,27 +15,14 @@ import numpy as np
 
 from scrimp.gp.kernel import Array, Kernel
 from scrimp.gp.mean import ConstantMean, Mean
+from scrimp.gp.parametrised import Parametrised
 from scrimp.gp.priors import Parameter
 
 __all__ = ["MeanAndKernel", "Prior"]
 
 
-class Prior(ABC):
+class Prior(Parametrised):
     """A Gaussian process before data: m(x), k(x, x') and p parameters, held as natural values."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What the parameters are, in the order of ``values``."""
-
-    @property
-    @abstractmethod
-    def values(self) -> Array:
-        """Natural values (p,)."""
-
-    @abstractmethod
-    def with_values(self, values: Array) -> "Prior":
-        """The same prior with other parameter values (p,)."""
 
     @abstractmethod
     def mean(self, x: Array) -> Array:

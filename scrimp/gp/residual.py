@@ -16,7 +16,7 @@ y(r) = f(r) + eps_r, eps_r ~ N(0, noise), a_r = -alpha exp(beta) r^(-alpha-1): a
 Seeger, Salinas, Flunkert, Bayesian Intermittent Demand Forecasting for Large Inventories, 2016, describe such models.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -25,6 +25,7 @@ import numpy as np
 from scrimp.gp.budget import RATE, SHAPE, SIZE
 from scrimp.gp.decay import decay
 from scrimp.gp.kernel import Array
+from scrimp.gp.parametrised import Parametrised
 from scrimp.gp.priors import IDENTITY, Gamma, Normal, Parameter
 
 __all__ = ["DecayResidual", "InnovationResidual", "Residual", "ResidualMoments"]
@@ -48,22 +49,8 @@ class ResidualMoments:
     pull: ResidualPullback
 
 
-class Residual(ABC):
+class Residual(Parametrised):
     """A process over the steps of a training, with p parameters held as natural values."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What the parameters are, in the order of ``values``."""
-
-    @property
-    @abstractmethod
-    def values(self) -> Array:
-        """Natural values (p,)."""
-
-    @abstractmethod
-    def with_values(self, values: Array) -> "Residual":
-        """The same process with other values (p,)."""
 
     @abstractmethod
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
