@@ -1,12 +1,15 @@
 """What a transfer comparison is played on: tasks with final values, as questions and as past studies.
 
 A table's task is a finite pool. A surrogate's task answers for any configuration; a Sobol design of 2,048 stands for its table.
+So does a random forest grown on a table's task; the rows of the table remain its scale, so regret may fall below 0.
 
     tasks = read_tasks("wistuba_svm.npz")
-    tasks.task("A9A").scale.regret(0.2)
+    tasks.task("A9A").regret(0.2)
+    read_tasks("forest:wistuba_svm.npz").task("A9A").measure(config)
 """
 
 import math
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.bench.forest import grow_forest
 from scrimp.bench.hpob import is_hpob, read_hpob
 from scrimp.bench.tables import Table, read_table
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
@@ -23,12 +27,15 @@ from scrimp.history.events import Config
 from scrimp.space.designs import sobol_design
 from scrimp.space.space import Pool, Space
 
-__all__ = ["TransferTask", "TransferTasks", "read_tasks"]
+__all__ = ["TransferTask", "TransferTasks", "modelled", "read_tasks"]
 
 Array = NDArray[np.float64]
 
 DESIGN = 2048
 LAST_EPOCH = (51.0,)
+
+FOREST = "forest:"
+"""Before the path of a table: random forests grown on its tasks, instead of the table itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +88,13 @@ class TransferTasks:
 def read_tasks(path: str | Path) -> TransferTasks:
     """The tasks of a table, of a YAHPO surrogate (its last epoch), or of one search space of an HPO-B file.
 
-    Of an HPO-B file with several search spaces, ``file.json#4796`` names one.
+    Of an HPO-B file with several search spaces, ``file.json#4796`` names one. `FOREST` before a path asks for forests.
     """
+    if str(path).startswith(FOREST):
+        known = read_tasks(str(path).removeprefix(FOREST))
+        return TransferTasks(
+            f"{known.name}-forest", known.tasks, lru_cache(lambda name: _forest_task(known.task(name)))
+        )
     name, _, chosen = str(path).partition("#")
     if is_hpob(Path(name)):
         return _hpob_tasks(Path(name), chosen)
@@ -91,6 +103,13 @@ def read_tasks(path: str | Path) -> TransferTasks:
         return TransferTasks(network.name, network.tasks, lru_cache(lambda name: _network_task(network, name)))
     table = read_table(path)
     return TransferTasks(table.name, table.tasks, lru_cache(lambda name: _table_task(table, name)))
+
+
+def modelled(path: Path, surrogate: str) -> Path:
+    """What to read instead of ``path`` when a ``surrogate`` shall stand for its tables: "forest", or "" for none."""
+    if surrogate not in ("", "forest"):
+        raise TableError(f"surrogate is {surrogate!r}; the one there is is forest")
+    return Path(f"{FOREST}{path}") if surrogate else path
 
 
 def _hpob_tasks(path: Path, chosen: str) -> TransferTasks:
@@ -123,6 +142,21 @@ def _pool_task(name: str, pool: Pool, final: Array, features: dict[str, float]) 
         return value if math.isfinite(value) else None
 
     return TransferTask(name, pool, measure, pool.configs, final, features)
+
+
+def _forest_task(task: TransferTask) -> TransferTask:
+    """A task whose table is only what a forest learned from; failed rows are left out."""
+    space = Space(task.space.parameters)
+    configs = tuple(config for config, value in zip(task.configs, task.values, strict=True) if math.isfinite(value))
+    rows = space.to_units(configs)
+    forest = grow_forest(
+        rows, task.values[np.isfinite(task.values)], np.random.default_rng(zlib.crc32(task.name.encode()))
+    )
+
+    def measure(config: Config) -> float | None:
+        return float(forest(space.to_units([config]))[0])
+
+    return TransferTask(task.name, space, measure, configs, forest(rows), task.features)
 
 
 def _network_task(network: Network, name: str) -> TransferTask:

@@ -100,6 +100,9 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
     seeds: SeedsOption = 5,
     trials: TrialsOption = 50,
     sources: Annotated[str, typer.Option(help="What past studies are: full, traces, shuffled or inverted.")] = "full",
+    surrogate: Annotated[
+        str, typer.Option(help="'forest': any configuration may be asked, of a forest per task.")
+    ] = "",
     out: OutOption = None,
     processes: ProcessesOption = 2,
     as_json: JsonOption = False,
@@ -113,7 +116,9 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
     from scrimp.bench.runner import run_cells
     from scrimp.bench.transfer import TransferSettings, trace_cells, trace_file, transfer_cells
     from scrimp.bench.transfer_report import transfer_summary
+    from scrimp.bench.transfer_tasks import modelled
 
+    table = modelled(table, surrogate)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if out is None else out.absolute().parent
         cells = transfer_cells(

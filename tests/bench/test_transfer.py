@@ -17,7 +17,7 @@ from scrimp.bench.transfer import (
     trace_file,
     transfer_cells,
 )
-from scrimp.bench.transfer_tasks import TransferTask
+from scrimp.bench.transfer_tasks import TransferTask, modelled
 from scrimp.errors import TableError
 
 META = {
@@ -94,3 +94,9 @@ def test_every_method_runs_on_the_constant_task_too(table: Path) -> None:
     for method in ("auto", "taf-m"):
         cells = transfer_cells(table, [method], ["t5"], 1, TransferSettings(trials=6))
         assert run_transfer(cells[0])["regret"] == [0.0] * 4
+
+
+def test_forests_stand_for_the_tables(table: Path) -> None:
+    cells = transfer_cells(modelled(table, "forest"), ["tst-r"], ["t1"], 1, TransferSettings(trials=3))
+    record = run_transfer(cells[0])
+    assert record["table"] == "related-forest" and record["regret"][-1] < 0.2

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scrimp.bench.transfer_tasks import TransferTask, read_tasks
+from scrimp.bench.transfer_tasks import TransferTask, modelled, read_tasks
 from scrimp.errors import TableError
+from scrimp.space.space import Pool
 
 
 def test_tables_give_final_values(write_table: Callable[..., Path]) -> None:
@@ -34,3 +35,17 @@ def test_surrogates_answer_for_any_configuration(data: Path) -> None:
     task = tasks.task(tasks.tasks[0])
     value = task.measure(task.configs[7])
     assert value == pytest.approx(task.values[7], rel=1e-5) and len(task.values) == 2048
+
+
+def test_forests_answer_for_any_configuration(write_table: Callable[..., Path]) -> None:
+    path = write_table()
+    tasks = read_tasks(modelled(path, "forest"))
+    assert tasks.name == "small-forest" and tasks.tasks == ("one", "two")
+    one, two = tasks.task("one"), tasks.task("two")
+    assert not isinstance(one.space, Pool) and len(one.values) == 11 and len(two.values) == 12  # one diverged
+    assert two.measure(two.configs[3]) == two.values[3]
+    value = one.measure({"kernel": "linear", "c": 0.7, "depth": 2})
+    assert value is not None and one.values.min() - 1.0 < value < one.values.max() + 1.0
+    assert modelled(path, "") == path
+    with pytest.raises(TableError, match="surrogate is 'tree'; the one there is is forest"):
+        modelled(path, "tree")
