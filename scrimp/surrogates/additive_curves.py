@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.errors import StudyError
 from scrimp.gp.cholesky import cholesky, inverse_lower, log_determinant, multiply_lower, solve, solve_lower
 from scrimp.gp.marginal_likelihood import LogPosterior, SearchSettings, maximum_a_posteriori
 from scrimp.gp.priors import ParameterVector
@@ -37,6 +36,7 @@ from scrimp.gp.process import Prior
 from scrimp.gp.residual import Residual, ResidualMoments
 from scrimp.surrogates.exact_gp import NOISE, FittedGP, as_columns, check_finite, fitted_gp, joined
 from scrimp.surrogates.independent_gps import nearest_level
+from scrimp.surrogates.recorded_fit import record_of, recorded_values, search_from
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
 __all__ = ["AdditiveCurves", "FittedAdditiveCurves"]
@@ -66,20 +66,11 @@ class AdditiveCurves(Surrogate):
     def fit(
         self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
     ) -> "FittedAdditiveCurves":
-        recorded = None if start is None else self.vector.from_json(start.get("parameters", {}))
-        explored = 0 if start is None or recorded is None else int(start["explored"])
-        starts = [] if recorded is None else [recorded]
-        if len(data) >= 1.5 * explored:
-            starts += [self.vector.initial]
-            starts += [self.vector.sample(rng) for _ in range(self.search.random_starts)]
-            explored = len(data)
+        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
         return self._fitted(data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored)
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedAdditiveCurves":
-        values = self.vector.from_json(state.get("parameters", {}))
-        if values is None:
-            raise StudyError("the recorded fit is of another model or space: fit anew")
-        return self._fitted(data, values, int(state["explored"]))
+        return self._fitted(data, *recorded_values(self.vector, state))
 
     def log_posterior(self, data: Data) -> "CurvesPosterior":
         """What a fit maximises."""
@@ -99,7 +90,7 @@ class AdditiveCurves(Surrogate):
         prior, moments = self.parts(values)
         reductions = observed.reduced(moments)
         ends = observed.ends(reductions)
-        state = {"parameters": self.vector.to_json(values), "explored": explored}
+        state = record_of(self.vector, values, explored)
         return FittedAdditiveCurves(self, values, observed, moments, reductions, fitted_gp(prior, 0.0, ends, {}), state)
 
 

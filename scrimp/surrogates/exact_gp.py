@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.errors import NumericalError, StudyError
+from scrimp.errors import NumericalError
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.cholesky import (
     cholesky,
@@ -36,6 +36,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.marginal_likelihood import HyperparameterPosterior, SearchSettings, maximum_a_posteriori
 from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
+from scrimp.surrogates.recorded_fit import record_of, recorded_values, search_from
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
 __all__ = ["NOISE", "ExactGP", "FittedGP", "as_columns", "check_finite", "fitted_gp", "joined"]
@@ -52,8 +53,7 @@ lower than LogNormal(-4, 1) on eight, with the noisy one among them.
 class ExactGP(Surrogate):
     """A Gaussian process with a learned noise variance, fitted by maximum a posteriori.
 
-    ``Data.noise`` is added to the learned variance. A fit that is handed a ``start`` searches from there alone, until the
-    data have grown by half since several starts were last tried ("explored" in the state).
+    ``Data.noise`` is added to the learned variance. A fit goes on from a recorded ``start``; see `recorded_fit`.
     """
 
     prior: Prior
@@ -71,26 +71,13 @@ class ExactGP(Surrogate):
         return ParameterVector((*self.prior.parameters, self.noise))
 
     def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedGP":
-        posterior = self.hyperparameter_posterior(data)
-        recorded = None if start is None else self.vector.from_json(start.get("parameters", {}))
-        explored = 0 if start is None or recorded is None else int(start["explored"])
-        starts = [] if recorded is None else [recorded]
-        if len(data) >= 1.5 * explored:
-            starts += [self.vector.initial]
-            starts += [self.vector.sample(rng) for _ in range(self.search.random_starts)]
-            explored = len(data)
-        return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
+        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
+        return self._fitted(
+            data, maximum_a_posteriori(self.hyperparameter_posterior(data), starts, self.search), explored
+        )
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedGP":
-        named = state.get("parameters", {})
-        values = self.vector.from_json(named)
-        if values is None:
-            raise StudyError(
-                f"the recorded fit has parameters { {name: len(part) for name, part in named.items()} } where this model has "
-                f"{ {parameter.name: parameter.size for parameter in self.vector.parameters} }; the space or the kernel "
-                "changed since: fit anew"
-            )
-        return self._fitted(data, values, int(state["explored"]))
+        return self._fitted(data, *recorded_values(self.vector, state))
 
     def hyperparameter_posterior(self, data: Data) -> HyperparameterPosterior:
         """What a fit maximises and a sampler samples."""
@@ -99,7 +86,7 @@ class ExactGP(Surrogate):
         return HyperparameterPosterior(self.prior, self.noise, data.x, as_columns(data.y), noise)
 
     def _fitted(self, data: Data, values: Array, explored: int) -> "FittedGP":
-        state = {"parameters": self.vector.to_json(values), "explored": explored}
+        state = record_of(self.vector, values, explored)
         return fitted_gp(self.prior.with_values(values[:-1]), float(values[-1]), data, state)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from scrimp.errors import NumericalError
 from scrimp.gp.slice_sampling import SliceSettings, slice_sample
 from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.recorded_fit import record_of
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
 __all__ = ["FittedEnsemble", "PosteriorEnsemble"]
@@ -47,7 +48,7 @@ class PosteriorEnsemble(Surrogate):
                 return -np.inf
 
         chain = slice_sample(log_density, vector.encode(begin), rng, self.sampling)
-        states = [{"parameters": vector.to_json(vector.decode(point)), "explored": len(data)} for point in chain]
+        states = [record_of(vector, vector.decode(point), len(data)) for point in chain]
         return self.restore(data, {"members": states})
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedEnsemble":

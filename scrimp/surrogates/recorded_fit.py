@@ -1,0 +1,54 @@
+"""How a fit is recorded in the log, and how the next one goes on from it.
+
+    {"parameters": {"length_scale": [0.3, 0.7], "noise": [0.01]}, "explored": 40}
+
+A fit searches from the recorded values alone, until the data have grown by half since several starts were last tried
+("explored"): then from the prior mode and from random points too.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from scrimp.errors import StudyError
+from scrimp.gp.marginal_likelihood import SearchSettings
+from scrimp.gp.priors import Array, ParameterVector
+
+__all__ = ["record_of", "recorded_values", "search_from"]
+
+
+def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str, Any]:
+    """The state of a fit with these values (p,)."""
+    return {"parameters": vector.to_json(values), "explored": explored}
+
+
+def search_from(
+    vector: ParameterVector,
+    size: int,
+    state: Mapping[str, Any] | None,
+    rng: np.random.Generator,
+    search: SearchSettings,
+) -> tuple[list[Array], int]:
+    """Where a fit to ``size`` observations starts, and when several starts were last tried, this time included."""
+    recorded = None if state is None else vector.from_json(state.get("parameters", {}))
+    if state is None or recorded is None:
+        starts, explored = [], 0
+    else:
+        starts, explored = [recorded], int(state["explored"])
+    if size < 1.5 * explored:
+        return starts, explored
+    return [*starts, vector.initial, *(vector.sample(rng) for _ in range(search.random_starts))], size
+
+
+def recorded_values(vector: ParameterVector, state: Mapping[str, Any]) -> tuple[Array, int]:
+    """The values (p,) of a recorded fit and its "explored"; `StudyError` where it is of another model."""
+    named = state.get("parameters", {})
+    values = vector.from_json(named)
+    if values is None:
+        raise StudyError(
+            f"the recorded fit has parameters { {name: len(part) for name, part in named.items()} } where this model has "
+            f"{ {parameter.name: parameter.size for parameter in vector.parameters} }; the space, the kernel or the levels "
+            "changed since: fit anew"
+        )
+    return values, int(state["explored"])
