@@ -9,6 +9,7 @@
     ├── ObjectiveError       an objective that cannot be called or sent to workers
     ├── StorageError         a store that cannot be reached, read or written
     │   └── Conflict         somebody else took this numbered decision first: read on and decide again
+    │       └── TurnLost     what was read for the decision may be void as well: forget it before reading on
     ├── NumericalError       a matrix that no amount of jitter makes positive definite
     └── TableError           a benchmark or score file that does not follow its format
 
@@ -28,6 +29,7 @@ __all__ = [
     "StorageError",
     "StudyError",
     "TableError",
+    "TurnLost",
 ]
 
 
@@ -65,6 +67,10 @@ class StorageError(ScrimpError):
 
 class Conflict(StorageError):
     """This numbered decision was taken by somebody else: read on and decide again."""
+
+
+class TurnLost(Conflict):
+    """The connection was lost during a turn: a crashed server may have taken back what was read in it."""
 
 
 class NumericalError(ScrimpError, ArithmeticError):

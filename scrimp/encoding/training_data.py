@@ -175,6 +175,7 @@ class _TrialRows(Fold[dict[int, tuple[Trial, list[Seen], float | None]]]):
     """The rows of each trial, made again when the trial has changed: a decision costs what changed."""
 
     rule: BudgetRule
+    kinds = ()
 
     def begin(self, problem: Problem) -> dict[int, tuple[Trial, list[Seen], float | None]]:
         return {}
@@ -262,6 +263,7 @@ class _EncodedTrials(Fold[_Encoded]):
     """Encodes every trial once: rows are added when they are asked for, and forgotten when the study changes."""
 
     encoding: Encoding
+    kinds = (StudyChanged,)
 
     def begin(self, problem: Problem) -> _Encoded:
         return _Encoded()

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -37,12 +37,18 @@ __all__ = ["Fold", "State"]
 
 S = TypeVar("S")
 
+ABOUT_TRIALS = frozenset({Reported, BudgetGranted, Ended, Lost})
+
 
 class Fold(ABC, Generic[S]):
     """Incremental state of a policy: a hashable value that says how to begin and how one event advances the state.
 
     ``step`` changes ``state`` in place; ``before`` and ``trial`` are the trial the event is about, before and after it.
+    A fold that names the ``kinds`` of events it needs gets those alone, without trials: it costs nothing with all others, and
+    begins in the middle of a study without going through all that happened to the trials again.
     """
+
+    kinds: ClassVar[tuple[type, ...] | None] = None
 
     @abstractmethod
     def begin(self, problem: Problem) -> S:
@@ -76,17 +82,40 @@ class State:
         self.best: tuple[float, int, float] | None = None
         self.time = 0.0
         self.derived: dict[Fold[Any], Any] = {}
+        self._watching: list[tuple[Fold[Any], Any]] = []
+        self._waiting: dict[type, list[tuple[Fold[Any], Any]]] = {}
+
+    def derive(self, fold: Fold[S], state: S) -> None:
+        """Keep ``state`` current from now on."""
+        self.derived[fold] = state
+        if fold.kinds is None:
+            self._watching.append((fold, state))
+        for kind in fold.kinds or ():
+            self._waiting.setdefault(kind, []).append((fold, state))
 
     def apply(self, event: Event) -> None:
         """Take one event in."""
         before: Trial | None = None
         trial: Trial | None = None
+        kind = type(event)
+        if kind in ABOUT_TRIALS:
+            before = self._known(event.trial)  # type: ignore[union-attr]
+            trial = self._about_trial(event, before)  # type: ignore[arg-type]
+        elif isinstance(event, TrialAdded):
+            trial = self._added(event)
+        else:
+            self._about_study(event)
+        self.length += 1
+        if event.time > self.time:
+            self.time = event.time
+        for fold, state in self._watching:
+            fold.step(state, event, before, trial)
+        if kind in self._waiting:
+            for fold, state in self._waiting[kind]:
+                fold.step(state, event, None, None)
+
+    def _about_study(self, event: Event) -> None:
         match event:
-            case Reported() | BudgetGranted() | Ended() | Lost():
-                before = self._known(event.trial)
-                trial = self._about_trial(event, before)
-            case TrialAdded():
-                trial = self._added(event)
             case Noted():
                 self.decisions = max(self.decisions, event.decision + 1)
                 self.notes.update(event.notes)
@@ -96,26 +125,23 @@ class State:
                 self.queue.append(event.config)
             case StudyCreated():
                 self.created, self.method = event, event.method
-                self.problem = self._parse(event.problem)
+                self.problem = self.parse(event.problem)
             case StudyChanged():
                 self._changed(event)
             case SourceAttached():
                 self.sources.append(event)
             case CheckpointsRemoved():
                 self.freed += event.size
-        self.length += 1
-        self.time = max(self.time, event.time)
-        for fold, state in self.derived.items():
-            fold.step(state, event, before, trial)
 
-    def _parse(self, record: dict[str, Any]) -> Problem:
+    def parse(self, record: dict[str, Any]) -> Problem:
+        """The problem that an event records."""
         if id(record) not in self.parsed:  # the record is kept, so that its id stays its own
             self.parsed[id(record)] = record, Problem.from_json(record)
         return self.parsed[id(record)][1]
 
     def _changed(self, event: StudyChanged) -> None:
         if event.problem is not None:
-            old, self.problem = self.problem, self._parse(event.problem)
+            old, self.problem = self.problem, self.parse(event.problem)
             if old is not None and old.space != self.problem.space:
                 self._move_to(old.space, self.problem.space)
         if event.method is not None:

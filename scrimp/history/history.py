@@ -57,21 +57,29 @@ class History:
     def _current(self) -> State:
         """The state at this length: shared when nobody went on from here, folded again otherwise."""
         if self._state.length != self.length:
-            folded = State(self._state.parsed)
-            for fold in self._state.derived:
-                folded.derived[fold] = None
-            self._state = _folded(self._log[: self.length], folded)
+            events = self._log[: self.length]
+            self._state = _folded(events, State(self._state.parsed), self._state.derived)
         return self._state
 
     def derive(self, fold: Fold[S]) -> S:
         """The state ``fold`` keeps, advanced to this length. Shared: read it, do not change it."""
         state = self._current()
         if fold not in state.derived:
-            alone = State(state.parsed)
-            alone.derived[fold] = None
-            state.derived[fold] = _folded(self._log[: self.length], alone).derived[fold]
+            state.derive(fold, self._derived(fold))
         result: S = state.derived[fold]
         return result
+
+    def _derived(self, fold: Fold[S]) -> S:
+        """The state of a fold that nobody has asked for yet."""
+        events = self._log[: self.length]
+        if fold.kinds is None:
+            state: S = _folded(events, State(self._state.parsed), [fold]).derived[fold]
+            return state
+        state = fold.begin(self._state.parse(self.created.problem))
+        for event in events:
+            if type(event) in fold.kinds:
+                fold.step(state, event, None, None)
+        return state
 
     def rng(self, purpose: str) -> np.random.Generator:
         """A generator that depends on the seed, the number of decisions taken so far, and ``purpose``."""
@@ -176,13 +184,12 @@ class History:
         return trial, next(point for point in trial.curve if point.step == step)
 
 
-def _folded(events: Sequence[Event], state: State) -> State:
-    """Fold ``events`` into ``state``, whose derived folds begin as soon as the problem is known."""
-    folds = list(state.derived)
-    state.derived = {}
+def _folded(events: Sequence[Event], state: State, folds: Iterable[Fold[Any]]) -> State:
+    """Fold ``events`` into ``state``, with ``folds`` that begin as soon as the problem is known."""
     for event in events:
         state.apply(event)
         if isinstance(event, StudyCreated):
             assert state.problem is not None
-            state.derived = {fold: fold.begin(state.problem) for fold in folds}
+            for fold in folds:
+                state.derive(fold, fold.begin(state.problem))
     return state

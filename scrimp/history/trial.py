@@ -11,7 +11,7 @@ __all__ = ["STATUSES", "Observation", "Trial"]
 STATUSES = ("running", "paused", "completed", "stopped", "failed", "stale")
 
 
-class Observation(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True, gc=False):
     """One report: metrics after ``step`` units of budget. ``loss`` is the study's metric, lower is better, or None."""
 
     step: float
@@ -22,7 +22,7 @@ class Observation(msgspec.Struct, frozen=True):
     time: float = 0.0
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A frozen view of one trial; every event about it makes a new view.
 
     ``granted`` and ``budget`` are cumulative: what it may use, and the highest step it reported.

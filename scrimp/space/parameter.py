@@ -212,7 +212,7 @@ class Float(Parameter):
         lower, upper = _scale(self, self.low, self.high)
         places = np.asarray(units, dtype=float)
         numbers = lower + places * (upper - lower)
-        numbers = np.clip(np.exp(numbers) if self.log else numbers, self.low, self.high)
+        numbers = np.minimum(np.maximum(np.exp(numbers) if self.log else numbers, self.low), self.high)
         numbers[places <= 0], numbers[places >= 1] = self.low, self.high  # the ends exactly, whatever rounding does
         return numbers.tolist()  # type: ignore[no-any-return]
 

@@ -155,7 +155,16 @@ class Space(Mapping[str, Parameter]):
 
     def key(self, config: Mapping[str, Any]) -> tuple[Any, ...]:
         """A hashable form of a valid configuration: two have the same key exactly when they are the same."""
+        if not self._ambiguous:
+            return tuple(map(config.get, self._parameters))
         return tuple((type(config[name]), config[name]) if name in config else None for name in self._parameters)
+
+    @cached_property
+    def _ambiguous(self) -> bool:
+        """Whether values that are equal may differ, such as 1 and True, or one may be None where it could be absent."""
+        grids = [parameter.grid for parameter in self._parameters.values()]
+        lists = [values for values in grids if values is not None and not isinstance(values, range)]
+        return any(None in values or len(set(values)) < len(values) for values in lists)
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
         """``count`` configurations, uniform in the unit cube."""

@@ -9,6 +9,7 @@ several formats may stand side by side, no store has to know of formats, and an 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -55,11 +56,16 @@ def decode(
     lines: Iterable[bytes | str], study: str, start: int = 0, upgrades: Sequence[Upgrade] = UPGRADES
 ) -> list[Event]:
     """The events in ``lines``, which begin at position ``start`` of ``study``'s log; `StorageError` names a broken one."""
+    raws = [line.encode() if isinstance(line, str) else line for line in lines]
+    if not upgrades:
+        with suppress(ValueError):  # which line it is, the rest says
+            together = _decoder.decode_lines(b"\n".join(raws))
+            if len(together) == len(raws):
+                return together
     prefix = _prefix(upgrades)
     head, skip = prefix + b"{", len(prefix)
     events: list[Event] = []
-    for line in lines:
-        raw = line.encode() if isinstance(line, str) else line
+    for raw in raws:
         try:
             events.append(_decoder.decode(raw[skip:]) if raw.startswith(head) else _upgraded(raw, upgrades))
         except (ValueError, LookupError, TypeError) as error:

@@ -1,9 +1,9 @@
 """Studies in a PostgreSQL database: for many machines. Needs the extra: ``pip install 'scrimp[postgres]'``.
 
-Each batch is one statement, so one transaction and one round trip. It first advances the study's length, which makes other
-writers of the study wait for its commit: positions have no gaps, and the order of the log is the order of commits. Every batch
-carries an id made by the client; when the connection is lost before the answer, the batch is sent again under the same id, and
-the database refuses the second copy if the first one had arrived. The server's clock dates the leases.
+Each batch is one call of a procedure (`postgres_schema`), so one round trip. It first advances the study's length, which makes
+other writers of the study wait for its commit: positions have no gaps, and the order of the log is the order of commits. Every
+batch carries an id made by the client; when the connection is lost before the answer, the batch is sent again under the same id,
+and the database refuses the second copy if the first one had arrived. The server's clock dates the leases.
 
     storage = PostgresStorage("postgresql://ann@db.example/hpo", "postgresql://ann@db.example/hpo")
 """
@@ -11,14 +11,17 @@ the database refuses the second copy if the first one had arrived. The server's 
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg import errors
 
+from scrimp.errors import Conflict, StorageError, TurnLost
 from scrimp.history.events import Event
 from scrimp.storage.event_json import decode
-from scrimp.storage.postgres_server import LOCKS, Connection, PostgresServer
+from scrimp.storage.postgres_schema import LOCKS
+from scrimp.storage.postgres_server import Connection, PostgresServer
 from scrimp.storage.refusals import (
     check_name,
     decision_taken,
@@ -31,29 +34,17 @@ from scrimp.storage.store import EventStore, Lease, Storage
 
 __all__ = ["PostgresStorage"]
 
-# The batch travels as one text, a line per event: arrays of texts are slow to prepare on the client.
-INSERT = """
-INSERT INTO scrimp_events (study, position, decision, batch, event)
-SELECT grown.id, grown.length - %(count)s::bigint + place - 1,
-       CASE WHEN place = 1 THEN %(decision)s::bigint END, CASE WHEN place = 1 THEN %(batch)s::uuid END, line
-FROM grown, unnest(string_to_array(%(lines)s::text, chr(10))) WITH ORDINALITY AS batch (line, place)
-RETURNING study
+CREATE = """
+WITH made AS (INSERT INTO scrimp_studies (name, length) VALUES (%(name)s, %(count)s) RETURNING id)
+INSERT INTO scrimp_events (study, position, batch, event) SELECT id, 0, %(batch)s::uuid, %(lines)s FROM made RETURNING study
 """
 
-CREATE = f"""
-WITH grown AS (INSERT INTO scrimp_studies (name, length) VALUES (%(name)s, %(count)s) RETURNING id, length) {INSERT}
-"""
-
-APPEND = f"""
-WITH grown AS (
-    UPDATE scrimp_studies SET length = length + %(count)s WHERE id = %(study)s RETURNING id, length
-), stored AS ({INSERT})
-SELECT length FROM grown
-"""
-
-READ = """
-SELECT event FROM scrimp_studies LEFT JOIN scrimp_events ON study = id AND position >= %s WHERE id = %s ORDER BY position
-"""
+APPEND = "CALL scrimp_append(%s, %s, %s, %s, %s, %s, %s, NULL, NULL, NULL)"
+READ = "SELECT * FROM scrimp_read(%s, %s)"
+TURN = "SELECT * FROM scrimp_turn(%s, %s, %s, %s)"
+END_OF_TURN = f"SELECT pg_advisory_unlock({LOCKS}, %s), scrimp_flush()"
+LONGEST_TURN = "5s"
+"""How long others wait for a turn to end before they decide without one."""
 
 LEASE = """
 INSERT INTO scrimp_leases AS held (study, trial, attempt, worker, host, pid, started, expires)
@@ -69,10 +60,19 @@ FROM scrimp_studies LEFT JOIN scrimp_leases ON study = id WHERE id = %s ORDER BY
 """
 
 
-TURN = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s, %s)"
-END_OF_TURN = "SELECT pg_advisory_unlock(%s, %s)"
-LONGEST_TURN = "5s"
-"""How long others wait for a turn to end before they decide without one."""
+News = tuple[int | None, int | None, str | None]
+"""The length of the study (None: deleted), the position of the first batch found, and the lines."""
+
+GONE: News = (None, None, None)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """The connection that has the turn, and the lines it ``found`` from ``start`` on: a crash may still take them back."""
+
+    connection: Connection
+    start: int
+    found: str
 
 
 class PostgresStorage(Storage):
@@ -87,7 +87,8 @@ class PostgresStorage(Storage):
 
     def create(self, name: str, events: Sequence[Event]) -> EventStore:
         check_name(name)
-        batch = {"name": name, **_batch(lines_of(events, first=True), None)}
+        lines = lines_of(events, first=True)
+        batch = {"name": name, "lines": "\n".join(lines), "count": len(lines), "batch": str(uuid.uuid4())}
 
         def insert(connection: Connection) -> int:
             try:
@@ -147,9 +148,9 @@ class _PostgresStore(EventStore):
         self._server = server
         self._name = name
         self._study = study
-        self._turn = (LOCKS, study % 2**31)  # an advisory lock of the server, free again when its holder is gone
+        self._lock = study % 2**31  # an advisory lock of the server, free again when its holder is gone
         self._thread_turn = threading.Lock()
-        self._in_turn = False
+        self._turn: _Turn | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _PostgresStore, (self._server, self._name, self._study)
@@ -159,84 +160,106 @@ class _PostgresStore(EventStore):
         return self._name
 
     def append(self, events: Sequence[Event], decision: int | None = None) -> int:
-        lines = lines_of(events, decision)
-        if not lines:
-            return self._length()
-        batch = {"study": self._study, **_batch(lines, decision)}
-
-        def insert(connection: Connection) -> int | None:
-            try:
-                grown = connection.execute(APPEND, batch).fetchone()
-            except errors.UniqueViolation:
-                return self._end_of_earlier(connection, batch)
-            return None if grown is None else int(grown[0])
-
-        end = self._server.run(insert)
-        if end is None:
+        length, _, _ = self._stored(lines_of(events, decision), decision, None)
+        if length is None:
             raise self._deleted()
-        return end
-
-    def _end_of_earlier(self, connection: Connection, batch: dict[str, Any]) -> int:
-        """Where the batch ends that had arrived before; `Conflict` when it was not this one that took the decision."""
-        query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
-        earlier = connection.execute(query, (self._study, batch["batch"])).fetchone()
-        if earlier is None:
-            raise decision_taken(self._name, batch["decision"]) from None
-        return int(earlier[0]) + int(batch["count"])
+        return length
 
     def extend(self, events: Sequence[Event], start: int, decision: int | None = None) -> list[Event]:
-        lines = lines_of(events, decision)
-        if not lines:
-            return self.read(start)
-        batch = {"study": self._study, **_batch(lines, decision)}
-        ends_turn = self._in_turn and decision is not None
-
-        def insert(connection: Connection) -> list[tuple[Any, ...]]:
-            """All in one round trip: others get their turn while this process still waits for the answer."""
-            try:
-                with connection.pipeline() as pipeline:
-                    connection.execute(APPEND, batch)
-                    pipeline.sync()  # committed here: whoever has the next turn sees it
-                    if ends_turn:
-                        connection.execute(END_OF_TURN, self._turn)
-                    news = connection.execute(READ, (start, self._study))
-            except errors.UniqueViolation:
-                self._end_of_earlier(connection, batch)
-                news = connection.execute(READ, (start, self._study))
-            return news.fetchall()
-
-        found = self._server.run(insert)
-        if ends_turn:
-            self._in_turn = False
-        return self._decoded(found, start)
+        return self._events(self._stored(lines_of(events, decision), decision, start), start)
 
     def read(self, start: int = 0) -> list[Event]:
-        return self._decoded(_rows(self._server, READ, start, self._study), start)
+        return self._events(self._asked(READ, self._study, start), start)
 
-    def _decoded(self, found: list[tuple[Any, ...]] | None, start: int) -> list[Event]:
-        if not found:
+    def _stored(self, lines: list[str], decision: int | None, start: int | None) -> News:
+        if not lines:
+            return self._asked(READ, self._study, 2**62 if start is None else start)
+        batch = str(uuid.uuid4())
+        turn = None if decision is None else self._turn
+        text = "\n".join(lines)
+
+        def insert(connection: Connection) -> News:
+            held = turn is not None and self._holds(turn, connection)
+            values = (self._study, decision, batch, text, len(lines), self._lock if held else None, start)
+            try:
+                return _row(connection, APPEND, *values)
+            except errors.UniqueViolation:
+                return self._earlier(connection, values)
+
+        stored = self._server.run(insert)
+        if turn is not None:
+            self._turn = None  # it ended with the batch
+        return stored or GONE
+
+    def _earlier(self, connection: Connection, values: tuple[Any, ...]) -> News:
+        """The answer to a batch that had arrived before; `Conflict` when it was not this one that took the decision."""
+        _, decision, batch, _, count, _, start = values
+        query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
+        found = connection.execute(query, (self._study, batch)).fetchone()
+        if found is None:
+            raise decision_taken(self._name, decision) from None
+        _, first, news = _row(connection, READ, self._study, found[0] if start is None else start)
+        return found[0] + count, first, news
+
+    def _events(self, answer: News, start: int) -> list[Event]:
+        length, first, lines = answer
+        if length is None:
             raise self._deleted()
-        return decode((line for (line,) in found if line is not None), self._name, start)
+        if first != start and start < length:
+            return self._from_the_middle(start)
+        if lines is None:
+            return []
+        events = decode(lines.split("\n"), self._name, start)
+        if start + len(events) < length:  # it was cut short
+            events += self.read(start + len(events))
+        return events
+
+    def _from_the_middle(self, start: int) -> list[Event]:
+        """What there is from a position that is not the beginning of a batch."""
+        query = "SELECT max(position) FROM scrimp_events WHERE study = %s AND position < %s"
+        ((begin,),) = _rows(self._server, query, self._study, start)
+        if begin is None:
+            raise self._deleted()
+        return self.read(begin)[start - begin :]
 
     @contextmanager
     def turn(self, start: int) -> Iterator[list[Event]]:
-        def take(connection: Connection) -> tuple[bool, list[tuple[Any, ...]]]:
+        def take(connection: Connection) -> tuple[_Turn | None, News]:
             try:
-                with connection.pipeline():
-                    connection.execute(TURN, (LONGEST_TURN, *self._turn))
-                    news = connection.execute(READ, (start, self._study))
-                return True, news.fetchall()
+                found = _row(connection, TURN, self._study, self._lock, LONGEST_TURN, start)
+                return _Turn(connection, start, found[2] or ""), found
             except errors.LockNotAvailable:
-                return False, connection.execute(READ, (start, self._study)).fetchall()
+                return None, _row(connection, READ, self._study, start)
 
         with self._thread_turn:
-            self._in_turn, found = self._server.run(take) or (False, [])
+            self._turn, found = self._server.run(take) or (None, GONE)
             try:
-                yield self._decoded(found, start)
-            finally:
-                if self._in_turn:  # no decision came of it
-                    self._in_turn = False
-                    self._server.run(lambda connection: connection.execute(END_OF_TURN, self._turn))
+                yield self._events(found, start)
+            except Conflict:
+                self._end_turn()
+                raise
+            except BaseException:
+                with suppress(StorageError):
+                    self._end_turn()
+                raise
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        """Give the turn back that no decision has ended; what was read in it is on disk after that."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self._server.run(
+                lambda connection: self._holds(turn, connection) and connection.execute(END_OF_TURN, (self._lock,))
+            )
+
+    def _holds(self, turn: _Turn, connection: Connection) -> bool:
+        """Whether ``connection`` holds the turn. Another one does not; `TurnLost` when what was read in the turn is gone too."""
+        if connection is turn.connection:
+            return True
+        _, _, news = _row(connection, READ, self._study, turn.start)
+        if not (news or "").startswith(turn.found):
+            raise TurnLost(f"{self._server.shown} crashed during a decision: read again and decide again")
+        return False
 
     def lease(self, lease: Lease) -> None:
         values = (lease.trial, lease.attempt, lease.worker, lease.host, lease.pid, lease.started, lease.remaining)
@@ -261,19 +284,17 @@ class _PostgresStore(EventStore):
             raise self._deleted()
         return [Lease(*row) for row in found if row[0] is not None]
 
-    def _length(self) -> int:
-        found = _rows(self._server, "SELECT length FROM scrimp_studies WHERE id = %s", self._study)
-        if not found:
-            raise self._deleted()
-        return int(found[0][0])
+    def _asked(self, query: str, *parameters: Any) -> News:
+        """The news that a query answers; those of a deleted study when there are no tables any more."""
+        return self._server.run(lambda connection: _row(connection, query, *parameters)) or GONE
 
     def _deleted(self) -> Exception:
         return deleted_study(self._name, self._server.shown)
 
 
-def _batch(lines: list[str], decision: int | None) -> dict[str, Any]:
-    """What a statement needs to store ``lines``, with an id that makes storing them twice impossible."""
-    return {"lines": "\n".join(lines), "count": len(lines), "decision": decision, "batch": str(uuid.uuid4())}
+def _row(connection: Connection, query: str, *parameters: Any) -> News:
+    length, first, lines = connection.execute(query, parameters).fetchall()[0]
+    return length, first, lines
 
 
 def _rows(server: PostgresServer, query: str, *parameters: Any) -> list[tuple[Any, ...]]:

@@ -17,47 +17,12 @@ from psycopg.conninfo import conninfo_to_dict
 
 from scrimp.errors import StorageError
 from scrimp.storage.forking import Connected
+from scrimp.storage.postgres_schema import LOCKS, STEPS
 
-__all__ = ["LOCKS", "STEPS", "PostgresServer"]
+__all__ = ["Connection", "PostgresServer"]
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
-
-STEPS = (
-    """
-    CREATE TABLE scrimp_studies (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        name text NOT NULL CONSTRAINT scrimp_names UNIQUE,
-        length bigint NOT NULL
-    );
-    -- No foreign key: it would be checked for every event. A study is deleted first, and its events after it.
-    CREATE TABLE scrimp_events (
-        study bigint NOT NULL,
-        position bigint NOT NULL,
-        decision bigint,
-        batch uuid,
-        event text NOT NULL,
-        PRIMARY KEY (study, position)
-    );
-    CREATE UNIQUE INDEX scrimp_decisions ON scrimp_events (study, decision) WHERE decision IS NOT NULL;
-    CREATE UNIQUE INDEX scrimp_batches ON scrimp_events (study, batch) WHERE batch IS NOT NULL;
-    CREATE TABLE scrimp_leases (
-        study bigint NOT NULL REFERENCES scrimp_studies ON DELETE CASCADE,
-        trial bigint NOT NULL,
-        attempt bigint NOT NULL,
-        worker text NOT NULL,
-        host text NOT NULL,
-        pid bigint NOT NULL,
-        started bigint NOT NULL,
-        expires timestamptz NOT NULL,
-        PRIMARY KEY (study, trial)
-    );
-    """,
-    "CREATE TABLE scrimp_kept (key text PRIMARY KEY, value text NOT NULL);",
-)
-"""The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
-
-LOCKS = 0x7363726D  # "scrm": the kind of advisory locks that are ours; number 0 is for upgrades, the others for studies
 
 DEFAULTS = {
     "application_name": "scrimp",
@@ -69,6 +34,13 @@ DEFAULTS = {
     "tcp_user_timeout": "60000",
 }
 """Connection options where the URL has none: a server that vanished is noticed within about a minute."""
+
+SESSION = """
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+SET default_transaction_isolation = 'read committed';
+"""
+"""Planning takes longer than our queries, and each has an index that is best whatever the statistics say."""
 
 LOST = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01")
 """States after which trying again helps: connection trouble, shutdown, start, too many connections, deadlock."""
@@ -139,9 +111,7 @@ class PostgresServer(Connected):
     def _connected(self, create: bool) -> Connection:
         if self._connection is None:
             self._connection = psycopg.connect(**self._options, autocommit=True)
-            self._connection.execute(
-                "SET plan_cache_mode = force_generic_plan"
-            )  # planning takes longer than our queries
+            self._connection.execute(SESSION)
             self._reached, self._version = True, 0
         if not self._version:
             self._version = self._found_version(self._connection)

@@ -18,7 +18,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.space.designs import grid_design
-from scrimp.suggesters.known import KNOWN, Known
+from scrimp.suggesters.known import KNOWN, Known, KnownConfigs
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 
 __all__ = ["GridSuggester", "GridWalk", "Walk"]
@@ -71,6 +71,7 @@ class GridWalk(Fold[Walk]):
     """The fold that keeps a `Walk`, so that a grid of any length is walked once and not again for every suggestion."""
 
     resolution: int | tuple[tuple[str, int], ...] | None
+    kinds = KnownConfigs.kinds
 
     def begin(self, problem: Problem) -> Walk:
         """At the start of the grid."""

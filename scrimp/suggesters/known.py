@@ -85,6 +85,8 @@ class Known:
 class KnownConfigs(Fold[Known]):
     """The fold that keeps `Known`."""
 
+    kinds = (TrialAdded, StudyChanged)
+
     def begin(self, problem: Problem) -> Known:
         """Nothing is known."""
         return Known(problem.space)

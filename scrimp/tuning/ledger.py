@@ -5,9 +5,9 @@ Reading and appending interleave with other processes; positions in the log, not
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from scrimp.errors import Conflict
+from scrimp.errors import Conflict, TurnLost
 from scrimp.executors.clock import Clock
 from scrimp.history.events import Ended, Event, Lost
 from scrimp.history.history import History
@@ -62,16 +62,27 @@ class Ledger:
         self._history = self._history.with_events(news)
         return self._history
 
-    def take(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
-        """Take the next decision: the trial to run with its new grant, or why there is none."""
+    def take(self, deciding: Callable[[], Policy], worker: str) -> Trial | Wait | Finish:
+        """Take the next decision: the trial to run with its new grant, or why there is none.
+
+        ``deciding`` gives the policy of the history as it is when the turn has come.
+        """
         while True:
+            before = self._history
             try:
-                with self.store.turn(self._history.length) as news:  # a courtesy; the numbered append still decides
-                    return self._decided(self._grown(news), policy, worker)
+                with self.store.turn(before.length) as news:  # a courtesy; the numbered append still decides
+                    self._grown(news)
+                    return self._decided(deciding(), worker)
+            except TurnLost:
+                self._history = before  # the news may be void: read again
             except Conflict:
                 continue  # somebody else decided first: read on and decide again
+            except BaseException:
+                self._history = before
+                raise
 
-    def _decided(self, history: History, policy: Policy, worker: str) -> Trial | Wait | Finish:
+    def _decided(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
+        history = self._history
         decision = next_decision(policy, history)
         action = decision.action
         if isinstance(action, Wait | Finish):

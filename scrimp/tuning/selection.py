@@ -235,7 +235,7 @@ class Selection:
         return recommendation(history)
 
     def _next(self) -> Trial | Wait | Finish:
-        return self._ledger.take(_POLICY, worker="")
+        return self._ledger.take(lambda: _POLICY, worker="")
 
     def _open_trial(self, cell: tuple[Checkpoint, str]) -> Trial | None:
         """The trial that measures a cell at present."""

@@ -151,17 +151,15 @@ class Study:
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
             return self._ask_several(count)
-        self._ledger.refresh()  # a space that grew meanwhile needs another policy
-        self._make_room()
-        match self._ledger.take(self._deciding(), worker=""):
+        match self._ledger.take(self._deciding, worker=""):
+            case Trial() as trial:
+                return trial
+            case _ if self._made_room():
+                return self.ask()
             case Finish(reason):
-                if not room_for_trials(self._ledger.history):
-                    return self.ask()  # a total that somebody reached meanwhile
                 raise StudyError(f"study {self.name!r} has nothing left to try: {reason}")
             case Wait(reason):
                 raise StudyError(f"study {self.name!r} waits for results of running trials: {reason}; tell one first")
-            case trial:
-                return trial
 
     def _ask_several(self, count: int) -> list[Trial]:
         """As many as there are, up to ``count``; an error only when there is none."""
@@ -175,8 +173,8 @@ class Study:
                 break
         return trials
 
-    def _make_room(self) -> None:
-        """Asking by hand goes beyond a total that is used up by one; a run in progress keeps its bound."""
+    def _made_room(self) -> bool:
+        """Asking by hand goes beyond a total that is used up by one; a run in progress keeps its bound. False with room left."""
         history = self._ledger.history
         totals: dict[str, Any] = {}
         if not room_for_trials(history):
@@ -185,6 +183,7 @@ class Study:
             totals["budget"] = None
         if totals:
             self._set_totals(totals)
+        return bool(totals)
 
     def report(self, trial: Trial | int, *, step: float, stderr: float | None = None, **metrics: Any) -> bool:
         """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped, paused or completed)."""

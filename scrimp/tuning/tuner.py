@@ -88,7 +88,7 @@ class Tuner:
         self._reclaim()
         enough = self._enough()
         while self._executor.busy < self._executor.slots and not enough:
-            match self._ledger.take(self._policy, self._ledger.worker):
+            match self._ledger.take(lambda: self._policy, self._ledger.worker):
                 case Wait():
                     break
                 case Finish():

@@ -266,3 +266,30 @@ def test_a_step_costs_the_same_however_long_the_log() -> None:
     longer = history.with_events([Enqueued(config={})])
     longer.derive(Counting())
     assert longer.counts["paused"] == 1000 and len(seen) == 1
+
+
+def test_a_fold_of_some_kinds_gets_those_alone_whenever_it_begins() -> None:
+    @dataclass(frozen=True)
+    class Configs(Fold[list[Event]]):
+        kinds = (TrialAdded, StudyChanged)
+
+        def begin(self, problem: Problem) -> list[Event]:
+            return []
+
+        def step(self, state: list[Event], event: Event, before: Trial | None, trial: Trial | None) -> None:
+            assert before is None and trial is None
+            state.append(event)
+
+    log: list[Event] = [
+        TrialAdded(trial=0, config={"x": 0.5}),
+        BudgetGranted(trial=0, budget=1.0),
+        StudyChanged(totals={"n_trials": 3}),
+        Noted(decision=0, seen=1),
+        TrialAdded(trial=1, config={"x": 0.25}),
+    ]
+    for begin in range(len(log) + 1):
+        history = History.of([FIRST, *log[:begin]])
+        assert history.derive(Configs()) == [event for event in log[:begin] if isinstance(event, Configs.kinds)]
+        longer = history.with_events(log[begin:])
+        assert longer.derive(Configs()) == [log[0], log[2], log[4]]
+        assert history.derive(Configs()) == [event for event in log[:begin] if isinstance(event, Configs.kinds)]

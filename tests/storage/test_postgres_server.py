@@ -10,7 +10,8 @@ import pytest
 
 from scrimp.errors import StorageError
 from scrimp.storage.open import open_storage, without_secrets
-from scrimp.storage.postgres_server import STEPS, PostgresServer
+from scrimp.storage.postgres_schema import STEPS
+from scrimp.storage.postgres_server import PostgresServer
 from scrimp.testing.postgres_server import PrivateServer
 from scrimp.testing.storages import first_event, report
 
@@ -46,7 +47,7 @@ def test_nothing_is_created_by_looking(url: str, database: PostgresServer) -> No
 
 def test_an_older_schema_is_upgraded_in_place(url: str, database: PostgresServer) -> None:
     storage = open_storage(url)
-    storage.create("digits", [first_event("digits"), report(0)])
+    storage.create("digits", [first_event("digits")]).append([report(0)])
     later = (*STEPS, "CREATE TABLE extra AS SELECT max(position) AS x FROM scrimp_events", "DROP TABLE scrimp_leases")
     upgraded = PostgresServer(url, "shown", steps=later)
     assert asked(upgraded, "SELECT x FROM extra") == [(1,)]

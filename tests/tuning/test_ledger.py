@@ -1,15 +1,19 @@
 """Log and history in step, conflicts, and trials of vanished workers."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
 import scrimp
-from scrimp.history.events import Enqueued, Reported, StudyCreated
+from scrimp.errors import TurnLost
+from scrimp.history.events import Enqueued, Event, Noted, Reported, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Policy, Start, Wait
-from scrimp.storage.memory import MemoryStorage
+from scrimp.storage.memory import MemoryStorage, _MemoryStore
 from scrimp.storage.store import EventStore, Lease
 from scrimp.tuning.ledger import MOST_LOSSES, Ledger
 
@@ -34,7 +38,7 @@ def clock() -> float:
 
 
 def taken(ledger: Ledger) -> Trial:
-    trial = ledger.take(Halves(), "w")
+    trial = ledger.take(Halves, "w")
     assert isinstance(trial, Trial)
     return trial
 
@@ -59,7 +63,7 @@ def test_a_conflict_is_decided_anew(store: EventStore) -> None:
                 taken(second)
             return Halves().decide(history, rng)
 
-    trial = first.take(Slow(), "w")
+    trial = first.take(Slow, "w")
     assert isinstance(trial, Trial) and trial.id == 1 and trial.config == {"x": 0.5}
     assert first.history.decisions == 2
 
@@ -76,7 +80,7 @@ def test_reasons_for_having_no_trial_are_passed_on(store: EventStore) -> None:
         def decide(self, history: History, rng: np.random.Generator) -> Decision:
             return Decision(Wait("later"))
 
-    assert Ledger(store, clock).take(Waiting(), "w") == Wait("later")
+    assert Ledger(store, clock).take(Waiting, "w") == Wait("later")
 
 
 def test_trials_of_vanished_workers_are_released_and_at_last_failed(store: EventStore) -> None:
@@ -113,3 +117,39 @@ def test_a_trial_can_be_handed_back(store: EventStore) -> None:
     ledger.hold(trial, 60.0)
     ledger.give_up(trial, "interrupted")
     assert ledger.history.trials[0].status == "stale" and store.leases() == []
+
+
+def test_news_of_a_lost_turn_are_forgotten(store: EventStore) -> None:
+    """A server that crashes during a turn may take back what it showed: the next try begins with what is there."""
+
+    class Crashing(_MemoryStore):
+        crashing = True
+
+        @contextmanager
+        def turn(self, start: int) -> Iterator[list[Event]]:
+            yield [Enqueued(config={"x": 0.75})] if self.crashing else self.read(start)
+
+        def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+            if self.crashing:
+                self.crashing = False
+                raise TurnLost("gone")
+            return super().append(events, decision)
+
+    ledger = Ledger(Crashing("s", store.read()), clock)
+    trial = taken(ledger)
+    assert trial.id == 0 and trial.config == {"x": 1.0} and not ledger.history.queue
+    assert [type(event).__name__ for event in ledger.store.read(1)] == ["Noted", "TrialAdded", "BudgetGranted"]
+    noted = ledger.store.read(1)[0]
+    assert isinstance(noted, Noted) and noted.seen == 1
+
+
+def test_a_failing_policy_leaves_the_history_as_it_was(store: EventStore) -> None:
+    class Failing(Policy):
+        def decide(self, history: History, rng: np.random.Generator) -> Decision:
+            raise KeyError("x")
+
+    ledger = Ledger(store, clock)
+    store.append([Enqueued(config={"x": 0.75})])
+    with pytest.raises(KeyError):
+        ledger.take(Failing, "w")
+    assert not ledger.history.queue and len(ledger.refresh().queue) == 1

@@ -60,7 +60,7 @@ class StudyMachine(RuleBasedStateMachine):
     def take(self, worker: int, dies: bool) -> None:
         if self.jobs[worker] is not None:
             return
-        taken = self.ledgers[worker].take(self.policy, f"w{worker}")
+        taken = self.ledgers[worker].take(lambda: self.policy, f"w{worker}")
         if not isinstance(taken, Trial):
             return
         assert taken.id not in self.counts, "nobody else runs it"
@@ -157,7 +157,7 @@ class StudyMachine(RuleBasedStateMachine):
         ledger = self.ledgers[0]
         for _ in range(200):
             ledger.reclaim(seconds=-1.0)
-            taken = ledger.take(self.policy, "last")
+            taken = ledger.take(lambda: self.policy, "last")
             if isinstance(taken, Trial):
                 steps = range(int(taken.budget) + 1, int(taken.granted) + 1)
                 ledger.append(

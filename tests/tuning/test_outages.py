@@ -148,7 +148,7 @@ def test_a_read_only_database_can_be_shown_and_not_run(tmp_path: Path) -> None:
 def test_reports_that_come_twice_or_in_another_order_count_once(tmp_path: Path) -> None:
     """As a network that repeats and delays would deliver them: the log keeps all, the study counts each step once."""
     study = make_study(f"sqlite:///{tmp_path}/s.db", trials=1, epochs=3)
-    trial = study._ledger.take(study._deciding(), "w")
+    trial = study._ledger.take(study._deciding, "w")
     store = study._ledger.store
     for step, value in [(2.0, 0.2), (1.0, 0.1), (2.0, 0.9), (1.0, 0.9), (3.0, 0.3), (3.0, 0.9)]:
         store.append([Reported(trial=trial.id, step=step, metrics={"value": value})])  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """The loop with a policy and an executor made for the purpose."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +163,8 @@ def test_an_interrupt_between_decision_and_lease_loses_nothing() -> None:
     """Ctrl-C may come at any moment: here, right after a decision was recorded."""
 
     class Interrupted(Ledger):
-        def take(self, policy: Policy, worker: str) -> Any:
-            super().take(policy, worker)
+        def take(self, deciding: Callable[[], Policy], worker: str) -> Any:
+            super().take(deciding, worker)
             raise KeyboardInterrupt
 
     created = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "x", "settings": {}})

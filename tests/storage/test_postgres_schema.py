@@ -1,0 +1,170 @@
+"""The procedures in the database: batches of old and new form, and what a crash may take back and what not."""
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from scrimp.errors import TurnLost
+from scrimp.storage.event_json import encode
+from scrimp.storage.open import open_storage
+from scrimp.storage.postgres_schema import STEPS
+from scrimp.storage.postgres_server import PostgresServer
+from scrimp.storage.store import Storage
+from scrimp.testing.postgres_server import PrivateServer, available
+from scrimp.testing.storages import first_event, report
+
+
+@pytest.fixture(scope="module")
+def minimal() -> Iterator[PrivateServer]:
+    """A server that writes as little and as late as one may be set to."""
+    if not available():
+        pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
+    with PrivateServer("wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s") as server:
+        yield server
+
+
+@pytest.fixture
+def url(minimal: PrivateServer) -> str:
+    return minimal.url("t" + uuid.uuid4().hex)
+
+
+@pytest.fixture
+def storage(url: str) -> Iterator[Storage]:
+    storage = open_storage(url)
+    yield storage
+    storage.close()
+
+
+@pytest.fixture
+def crash(url: str) -> Iterator[Callable[[], None]]:
+    """The server's own writer sleeps until it is called: then it is killed, and with it goes what was not flushed."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
+        ((writer,),) = connection.execute(query).fetchall()
+        os.kill(writer, signal.SIGSTOP)
+
+        def die() -> None:
+            os.kill(writer, signal.SIGKILL)
+            with suppress(psycopg.Error):
+                connection.execute("SELECT pg_sleep(60)")  # until the server ends all connections
+            while not _answers(url):
+                time.sleep(0.02)
+
+        yield die
+    with suppress(ProcessLookupError):
+        os.kill(writer, signal.SIGCONT)
+
+
+def _answers(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.Error:
+        return False
+    return True
+
+
+def append_without_flush(url: str) -> None:
+    """What `scrimp_append` does first: the batch can be seen, and is not on disk yet."""
+    (line,) = encode([report(7)])
+    with psycopg.connect(url) as connection:
+        connection.execute("SET LOCAL synchronous_commit = off")
+        connection.execute("UPDATE scrimp_studies SET length = length + 1")
+        connection.execute(
+            "INSERT INTO scrimp_events SELECT id, length - 1, NULL, NULL, %s FROM scrimp_studies", (line,)
+        )
+
+
+def test_rows_of_one_event_each_are_read_on(url: str) -> None:
+    """As scrimp stored them before batches were rows."""
+    before = PostgresServer(url, "shown", steps=STEPS[:2])
+    events = [first_event("digits"), report(0), report(1)]
+
+    def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        connection.execute("INSERT INTO scrimp_studies (name, length) VALUES ('digits', 3)")
+        for position, line in enumerate(encode(events)):
+            connection.execute("INSERT INTO scrimp_events VALUES (1, %s, NULL, NULL, %s)", (position, line))
+
+    before.run(fill, create=True)
+    before.close()
+    storage = open_storage(url)
+    store = storage.open("digits")
+    assert store.read() == events
+    assert store.append([report(2), report(3)], decision=0) == 5
+    for start in range(6):
+        assert store.read(start) == [*events, report(2), report(3)][start:]
+    storage.close()
+
+
+def test_many_batches_come_in_several_answers(storage: Storage, url: str) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    (line,) = encode([report(7)])
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, %s FROM generate_series(1, 12000) AS place", (line,)
+        )
+        connection.execute("UPDATE scrimp_studies SET length = 12001")
+    assert len(store.read()) == 12001 and len(store.read(11999)) == 2
+    assert len(store.extend([report(8)], 3)) == 11999
+
+
+def test_what_was_acknowledged_survives_a_crash(storage: Storage, crash: Callable[[], None]) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    assert store.append([report(0)]) == 2
+    with store.turn(0):
+        assert len(store.extend([report(1)], 0, decision=0)) == 3
+    crash()
+    assert store.read(1) == [report(0), report(1)]
+
+
+def test_what_was_read_survives_a_crash(storage: Storage, url: str, crash: Callable[[], None]) -> None:
+    """Another's batch that was not on disk yet is, once somebody has seen it: outside a turn, and after one."""
+    store = storage.create("digits", [first_event("digits")])
+    append_without_flush(url)
+    assert store.read(1) == [report(7)]
+    append_without_flush(url)
+    with store.turn(2) as news:
+        assert news == [report(7)]
+    crash()
+    assert store.read(1) == [report(7), report(7)]
+
+
+def test_a_crash_during_a_turn_makes_its_decision_void(storage: Storage, url: str, crash: Callable[[], None]) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    append_without_flush(url)
+    with pytest.raises(TurnLost, match="crashed during a decision"), store.turn(1) as news:
+        assert news == [report(7)]
+        crash()
+        store.append([report(0)], decision=0)
+    assert store.read(1) == []
+    assert store.append([report(1)], decision=0) == 2
+
+
+def test_a_crash_that_takes_nothing_back_changes_nothing(storage: Storage, crash: Callable[[], None]) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    store.append([report(7)])
+    with store.turn(1) as news:
+        assert news == [report(7)]
+        crash()
+        assert store.append([report(0)], decision=0) == 3
+
+
+def test_a_reader_without_rights_to_write(storage: Storage, url: str) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    store.append([report(0), report(1)])
+    schema = url.rpartition("%3D")[2]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS viewer")
+        connection.execute("CREATE ROLE viewer LOGIN")
+        connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO viewer".encode())
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO viewer".encode())
+    viewer = open_storage(url.replace("postgres@", "viewer@"))
+    assert viewer.open("digits").read() == store.read()
+    viewer.close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP OWNED BY viewer; DROP ROLE viewer")
