@@ -41,8 +41,11 @@ __all__ = ["ADDITIVE", "MODELS", "CurveSettings", "Curves", "curve_model", "fit_
 MOST_STEPS = 500
 ADDITIVE = ("gp_expdecay", "gp_issm")
 FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
-LATER_FIT = SearchSettings(tolerance=0.1, iterations=2, most=150)
-"""A fit begins where the last one ended, and is repeated at almost every decision: a few steps on part of the data keep up."""
+LATER_FIT = SearchSettings(tolerance=0.1, iterations=1)
+"""A fit begins where the last one ended, and is repeated at almost every decision: one step on all data keeps up with them.
+
+Two steps on 150 of 330 observations cost as much, and end 10 to 100 nats below the best hyperparameters instead of 0 to 4.
+"""
 
 MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
 

@@ -155,10 +155,16 @@ class FittedGP(FittedSurrogate):
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         cross = self.prior.covariance(x, self.observed.x)
         mean = self.prior.mean(x)[:, None] + cross @ self.alpha
-        reduced = multiply_lower(self.inverse_factor, cross.T, overwrite=True)  # (n, m), in the memory of cross
+        reduced = self._reduced(cross.T)
         variance = self.prior.variance(x) - np.einsum("ij,ij->j", reduced, reduced)
         covariance = self.prior.covariance(x, x) - reduced.T @ reduced if joint else None
         return Posterior(mean, np.maximum(variance, 0.0), covariance)
+
+    def _reduced(self, cross: Array) -> Array:
+        """L^-1 b for b (n, m), which may be overwritten; for a few columns the inverse is not worth computing."""
+        if "inverse_factor" not in self.__dict__ and 8 * cross.shape[1] < len(cross):
+            return solve_lower(self.factor, cross)
+        return multiply_lower(self.inverse_factor, cross, overwrite=True)
 
     def mean(self, x: Array) -> Array:
         return self.prior.mean(x)[:, None] + self.prior.covariance(x, self.observed.x) @ self.alpha
