@@ -8,6 +8,7 @@
     ├── MethodError          unknown method, unknown or impossible setting
     ├── ObjectiveError       an objective that cannot be called or sent to workers
     ├── StorageError         a store that cannot be reached, read or written
+    │   ├── Unreachable      a server that does not answer: later it may
     │   └── Conflict         somebody else took this numbered decision first: read on and decide again
     │       └── TurnLost     what was read for the decision may be void as well: forget it before reading on
     ├── NumericalError       a matrix that no amount of jitter makes positive definite
@@ -30,6 +31,7 @@ __all__ = [
     "StudyError",
     "TableError",
     "TurnLost",
+    "Unreachable",
 ]
 
 
@@ -63,6 +65,10 @@ class ObjectiveError(ScrimpError, ValueError):
 
 class StorageError(ScrimpError):
     """A store that cannot be reached, read or written."""
+
+
+class Unreachable(StorageError):
+    """A server that does not answer; later it may."""
 
 
 class Conflict(StorageError):

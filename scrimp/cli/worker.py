@@ -12,8 +12,8 @@ from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.ledger import LEASE_SECONDS
 from scrimp.tuning.objectives import described, resolved
 from scrimp.tuning.running import Run
-from scrimp.tuning.studies import DEFAULT_URL, load_study
-from scrimp.tuning.working import work
+from scrimp.tuning.studies import DEFAULT_URL
+from scrimp.tuning.working import joined, work
 
 __all__ = ["worker_command"]
 
@@ -35,6 +35,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
     lease: Annotated[
         float, typer.Option(min=0.1, help="Seconds of silence after which others take this worker's trials over.")
     ] = LEASE_SECONDS,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for a database server that is away.")] = 60.0,
 ) -> None:
     """Work on a study until it is finished, together with anybody else who does; its totals are those of the study.
 
@@ -44,7 +45,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
     """
     if checkpoints is not None:
         os.environ["SCRIMP_CHECKPOINTS"] = str(checkpoints)
-    loaded = load_study(study, storage=storage)
+    loaded = joined(study, storage, wait, lambda words: typer.echo(f"scrimp: {words}", err=True))
     record = described(objective) if objective is not None else loaded.history.objective
     if record is None:
         raise ObjectiveError(

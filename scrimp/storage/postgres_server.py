@@ -15,7 +15,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from scrimp.errors import StorageError
+from scrimp.errors import StorageError, Unreachable
 from scrimp.storage.forking import Connected
 from scrimp.storage.postgres_schema import LOCKS, STEPS
 
@@ -147,7 +147,7 @@ class PostgresServer(Connected):
         if password:
             said = said.replace(password, "…")
         if self._connection is None or self._connection.closed:
-            return StorageError(f"{self.shown} cannot be reached: {said}. Check that the server runs, and the URL")
+            return Unreachable(f"{self.shown} cannot be reached: {said}. Check that the server runs, and the URL")
         if isinstance(error, errors.InsufficientPrivilege):
             return StorageError(
                 f"{self.shown} may not be used by this user: {said}. Ask for the right to create tables"

@@ -15,7 +15,7 @@ from scrimp.history.events import Lost, Reported, StudyChanged
 from scrimp.storage.store import Storage
 from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.tuning.running import Run
-from scrimp.tuning.working import work
+from scrimp.tuning.working import joined, work
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -93,6 +93,23 @@ def test_a_server_that_stays_away_ends_the_run(server: PrivateServer, tmp_path: 
     work(scrimp.load_study("s", storage=url), Run(rest, lease=1.0))
     assert study.history.counts["completed"] == 2 and study.history.spent == 6
     assert [event.trial for event in study.history.events if isinstance(event, Lost)] == [0]
+
+
+def test_a_worker_that_starts_while_the_server_is_away_waits_for_it(
+    server: PrivateServer, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = server.url("late")
+    make_study(url, trials=2, epochs=1)
+    server.stop("immediate")
+    coming = threading.Timer(1.0, server.start)
+    coming.start()
+    said: list[str] = []
+    study = joined("s", url, 60.0, said.append)
+    coming.join()
+    work(study, Run(lambda trial: trial.params["x"]))
+    assert study.history.counts["completed"] == 2
+    assert len(said) == 1 and "cannot be reached" in said[0] and "Asking again for 60 s" in said[0]
 
 
 def test_a_locked_database_is_waited_for(tmp_path: Path) -> None:

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 import scrimp
-from scrimp.errors import StorageError, StudyError
+from scrimp.errors import StorageError, StudyError, Unreachable
 from scrimp.executors.executor import Deliver
 from scrimp.executors.in_process import InProcess
 from scrimp.history.events import Lost, Reported, StudyChanged
+from scrimp.storage.memory import MemoryStorage
+from scrimp.storage.store import EventStore
 from scrimp.tuning.running import Run
 from scrimp.tuning.tuner import Tuner, TunerSettings
-from scrimp.tuning.working import work
+from scrimp.tuning.working import joined, work
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -146,3 +148,25 @@ def test_a_trial_that_its_executor_loses_too_often_has_failed() -> None:
     Tuner(study._ledger, study._deciding(), executor, TunerSettings()).run()
     (trial,) = study.trials
     assert (trial.status, trial.attempt) == ("failed", 3) and "vanished 3 times" in trial.message
+
+
+def test_a_server_that_is_away_is_waited_for_and_at_last_named() -> None:
+    storage = MemoryStorage()
+    scrimp.create_study("s", SPACE, storage=storage)
+    asked: list[int] = []
+    said: list[str] = []
+
+    class Away(MemoryStorage):
+        def open(self, name: str) -> EventStore:
+            asked.append(1)
+            if len(asked) <= 2:
+                raise Unreachable("postgresql://db cannot be reached")
+            return storage.open(name)
+
+    assert joined("s", Away(), 60.0, said.append).name == "s"
+    assert len(asked) == 3 and said == ["postgresql://db cannot be reached. Asking again for 60 s"]
+    asked.clear()
+    with pytest.raises(Unreachable, match="postgresql://db cannot be reached"):
+        joined("s", Away(), 0.1, said.append)
+    with pytest.raises(StudyError, match="no study 't'"):
+        joined("t", MemoryStorage(), 60.0, said.append)
