@@ -23,7 +23,7 @@ from scrimp.acquisition.ascent import AscentSettings, ascend
 from scrimp.acquisition.domain import SAME, Domain, contains_rows
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["Found", "MaximizeSettings", "Search", "maximize"]
+__all__ = ["Found", "MaximizeSettings", "Search", "climb", "maximize"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,12 @@ def maximize(score: BoundAcquisition, domain: Domain, rng: np.random.Generator, 
     if finite or score.joint:
         best = np.argsort(-scores, kind="stable")[: settings.starts]
         return Found(rows[best], scores[best])
+    return climb(score, domain, Found(rows, scores), rng, search)
+
+
+def climb(score: BoundAcquisition, domain: Domain, scored: Found, rng: np.random.Generator, search: Search) -> Found:
+    """The local maxima above the best of ``scored`` rows of a domain without a pool; none of the rows may be excluded."""
+    rows, scores, settings = scored.x, scored.scores, search.settings
     scales = np.full(domain.dimension, 0.5) if search.scales is None else np.clip(search.scales, 0.01, 2.0)
     starts = _diverse(rows, scores, scales, settings.starts)
     # The gain that counts, whatever the units of the score: a millionth of what the best start has over the last.

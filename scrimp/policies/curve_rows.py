@@ -64,6 +64,7 @@ class RowList:
         self.loss: list[float] = []
         self.last: dict[int, float] = {}  # the step of the newest row of each trial
         self.lowest: dict[int, float] = {}
+        self.ends: dict[int, float] = {}  # the last step of trials that ran to their end
         self.dead: set[int] = set()
         self.scouts: set[int] = set()
         self.waiting: dict[
@@ -87,6 +88,8 @@ class RowList:
     def ended(self, trial: Trial) -> None:
         """Take the end of a trial in."""
         last = trial.last
+        if trial.status == "completed" and last is not None:
+            self.ends[trial.id] = last.step
         if trial.status == "failed":
             self.died(trial)
         elif last is not None and last.loss is not None and last.step > self.last.get(trial.id, -1.0):

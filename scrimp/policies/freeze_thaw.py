@@ -15,20 +15,22 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.history import History
 from scrimp.policies.curve_rows import SCOUT, CurveTable, RowList, Waiting
+from scrimp.policies.freeze_thaw_climb import nominee
 from scrimp.policies.freeze_thaw_model import NOTE, Belief, believe
 from scrimp.policies.freeze_thaw_outlook import Outlook
+from scrimp.policies.freeze_thaw_questions import Question, horizons, race
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
-from scrimp.policies.scouting import promotion, scouting_probability
+from scrimp.policies.scouting import PLATEAU, promotion, scouting_probability, stuck
 from scrimp.schedulers.ending import wait_or_finish
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.first_design import first_configs
@@ -43,23 +45,15 @@ SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Paused trials: ids, what they have used, where their next slice ends (m,) each; and places of newcomers (k,)."""
-
-    trials: Places
-    used: Array
-    slices: Array
-    new: Places
-
-
-@dataclass(frozen=True)
 class Scores:
-    """Of all candidates, paused trials first: scores (larger is better) and what they rest on."""
+    """Of all candidates, paused trials before newcomers: scores (larger is better) and what they rest on, (m + k,) each."""
 
     score: Array
     mean: Array
     deviation: Array
     step: Array
+    waiting: list[Waiting]  # m
+    new: Places  # (k,) places among the newcomers of the belief
     reasons: dict[str, Any]
 
 
@@ -113,22 +107,25 @@ class FreezeThaw(Policy):
             return Decision(wait_or_finish(history, "every configuration was tried, and nothing finite was reported"))
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
         belief = believe(history, rows, encoding_of(history.problem.space), running, rng)
-        crowd = scouting_probability(np.array(list(rows.lowest.values())), belief.target.cap - belief.target.low)
+        spread = belief.target.cap - belief.target.low
+        crowd = scouting_probability(np.array(list(rows.lowest.values())), spread)
+        if outlook.add and crowd >= PLATEAU:
+            still = stuck(rows, spread)
+            waiting = [slice_ for slice_ in waiting if slice_[0] not in still]
         if rng.random() < crowd:
             notes = {"phase": "scout", "probability": crowd, **_noted(history, belief)}
             return _scouted(history, rows, waiting, outlook.add, rng, notes)
-        trials = np.array([trial for trial, _, _ in waiting], dtype=np.intp)
-        known = np.isin(trials, belief.curves.trial[belief.order])
-        slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2)[known]
+        known = set(belief.curves.trial[belief.order].tolist())
+        waiting = [slice_ for slice_ in waiting if slice_[0] in known]
         fresh = belief.unknown() if outlook.add else np.zeros(0, dtype=np.intp)
-        candidates = Candidates(trials[known], slices[:, 0], slices[:, 1], fresh)
-        if not len(candidates.trials) and not len(fresh):
+        if not waiting and not len(fresh):
             return Decision(wait_or_finish(history, "every configuration of the space was tried to its end"))
-        if outlook.share < self.race:
-            scores = _race(belief, rows, candidates)
-        else:
-            scores = _horizon(history, belief, rows, candidates, outlook, rng)
-        return _best(history, rows, belief, candidates, scores)
+        early = [race(belief, rows, waiting)] if outlook.share < self.race else []
+        for question in chain(early, horizons(history, belief, rows, waiting, outlook, rng)):
+            answered, scores = _asked(belief, question, waiting, fresh, rng)
+            if scores.score.max() >= question.hope:
+                break
+        return _best(history, rows, answered, scores)
 
 
 def _has_values(rows: RowList) -> bool:
@@ -143,71 +140,37 @@ def _forecast(belief: Belief, trial: int, steps: Sequence[float]) -> Forecast:
     return Forecast(tuple(steps), *(tuple(part.tolist()) for part in parts))
 
 
-def _race(belief: Belief, rows: RowList, candidates: Candidates) -> Scores:
-    """log EI at the next level, against the best at that level, or at lower ones where nobody has reached it."""
-    best = _best_by_level(belief, rows)
-    mean, deviation = _predicted(belief, candidates, candidates.slices, rows.levels[0])
-    place = np.searchsorted(rows.levels, candidates.slices)
-    incumbent = np.concatenate([best[place], np.full(len(candidates.new), best[0])])
-    score = log_expected_improvement(mean, deviation, incumbent)
-    step = np.concatenate([candidates.slices, np.full(len(candidates.new), rows.levels[0])])
-    return Scores(score, mean, deviation, step, {"phase": "race"})
+def _asked(
+    belief: Belief, question: Question, waiting: list[Waiting], new: Places, rng: np.random.Generator
+) -> tuple[Belief, Scores]:
+    """The answers of paused trials and newcomers. In a space without a list the drawn newcomers are replaced by their nominee."""
+    if len(new) and belief.newcomers.rows is None:
+        best = nominee(belief, question, new, rng)
+        belief, new = replace(belief, newcomers=replace(belief.newcomers, x=best)), np.arange(len(best))
+        steps = belief.newcomer_steps(best, question.step)
+        unseen = belief.of_configs(best, steps)
+    else:
+        steps = belief.newcomer_steps(belief.newcomers.x[new], question.step)
+        unseen = belief.of_newcomers(new, steps)
+    seen = belief.of_trials(np.array([trial for trial, _, _ in waiting], dtype=np.intp), question.steps)
+    mean, deviation = (np.concatenate(both) for both in zip(seen, unseen, strict=True))
+    goals = np.concatenate([question.goals, np.full(len(new), question.goal)])
+    score = question.formula(mean, deviation, goals)[0]
+    step = np.concatenate([question.steps, steps])
+    return belief, Scores(score, mean, deviation, step, waiting, new, question.reasons)
 
 
-def _predicted(belief: Belief, candidates: Candidates, steps: Array, step: float) -> tuple[Array, Array]:
-    """Mean and standard deviation of paused trials after ``steps`` (m,) and of newcomers after ``step``, in one."""
-    mean, deviation = belief.of_trials(candidates.trials, steps)
-    new_mean, new_deviation = belief.of_newcomers(step)
-    places = candidates.new
-    return np.concatenate([mean, new_mean[places]]), np.concatenate([deviation, new_deviation[places]])
-
-
-def _best_by_level(belief: Belief, rows: RowList) -> Array:
-    """The lowest target at each level; where there is none, that of lower levels, or of all."""
-    levels = np.array(rows.levels)
-    place = np.maximum(np.searchsorted(levels, belief.curves.step[belief.order] * (1.0 + 1e-9), side="right") - 1, 0)
-    best = np.full(len(levels), np.inf)
-    np.minimum.at(best, place, belief.z)
-    lower = np.minimum.accumulate(best)
-    best = np.where(np.isfinite(best), best, lower)
-    return np.where(np.isfinite(best), best, belief.z.min())
-
-
-def _horizon(
-    history: History,
-    belief: Belief,
-    rows: RowList,
-    candidates: Candidates,
-    outlook: Outlook,
-    rng: np.random.Generator,
-) -> Scores:
-    """P(curve below T after h further steps) for one random h and T, as its normal quantile."""
-    full, unit = rows.levels[-1], rows.levels[0]
-    most = max(int(min(full, outlook.each) / unit), 1)
-    horizon = unit * int(rng.integers(1, most + 1))
-    margin = 10.0 ** rng.uniform(-4.0, -1.0)
-    seen = history.best
-    lowest = belief.target.low if seen is None or seen[1].loss is None else seen[1].loss
-    threshold = float(belief.target.forward(np.array([lowest]))[0]) - 2.0 * margin
-    levels = np.array(rows.levels)
-    steps, step = np.minimum(candidates.used + horizon, full), float(levels[np.abs(np.log(levels / horizon)).argmin()])
-    mean, deviation = _predicted(belief, candidates, steps, step)
-    aim = float(f"{belief.target.backward(np.array([threshold]))[0]:.6g}")
-    reasons = {"phase": "horizon", "horizon": horizon, "threshold": aim}
-    steps = np.concatenate([steps, np.full(len(candidates.new), step)])
-    return Scores((threshold - mean) / deviation, mean, deviation, steps, reasons)
-
-
-def _best(history: History, rows: RowList, belief: Belief, candidates: Candidates, scores: Scores) -> Decision:
+def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> Decision:
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
-    shown = [_told(belief, candidates, scores, int(place)) for place in order]
+    shown = [_told(belief, scores, int(place)) for place in order]
     told = {"believed": shown[0], "acquisition": shown[0]["score"], "competitors": shown[1:]}
     notes = {**scores.reasons, **told, **_noted(history, belief)}
-    place, count, reason = int(order[0]), len(candidates.trials), _reason(scores.reasons)
+    place, count, reason = int(order[0]), len(scores.waiting), _reason(scores.reasons)
     if place < count:
-        return Decision(Resume(int(candidates.trials[place]), float(candidates.slices[place]), reason), notes)
-    config = belief.newcomers.config(int(candidates.new[place - count]))
+        trial, _, end = scores.waiting[place]
+        return Decision(Resume(trial, end, reason), notes)
+    config = belief.newcomers.config(int(scores.new[place - count]))
     return Decision(Start(config, rows.levels[0], reason=reason), notes)
 
 
@@ -217,16 +180,16 @@ def _reason(reasons: Mapping[str, Any]) -> str:
     return f"most likely to be below {reasons['threshold']:.4g} after {reasons['horizon']:g} further steps"
 
 
-def _told(belief: Belief, candidates: Candidates, scores: Scores, place: int) -> dict[str, Any]:
+def _told(belief: Belief, scores: Scores, place: int) -> dict[str, Any]:
     """Who a candidate is, its score, and its predicted lowest loss after ``step`` with a band of two standard deviations."""
     mean, deviation = scores.mean[place], scores.deviation[place]
     loss, low, high = belief.target.backward(mean + deviation * np.array([0.0, -2.0, 2.0])).tolist()
     numbers = {"score": scores.score[place], "step": scores.step[place], "loss": loss, "low": low, "high": high}
     told = {name: float(f"{number:.6g}") for name, number in numbers.items()}
-    count = len(candidates.trials)
+    count = len(scores.waiting)
     if place < count:
-        return {"trial": int(candidates.trials[place]), **told}
-    return {"config": belief.newcomers.config(int(candidates.new[place - count])), **told}
+        return {"trial": scores.waiting[place][0], **told}
+    return {"config": belief.newcomers.config(int(scores.new[place - count])), **told}
 
 
 def _noted(history: History, belief: Belief) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.curve_rows import RowList
 from scrimp.policies.freeze_thaw_candidates import ANCHORS, Newcomers, draw_newcomers
+from scrimp.policies.run_ends import expected_ends
 from scrimp.surrogates.curve_factor import CandidateColumns, CurveFactor
 from scrimp.surrogates.curve_gp import SHARED, CurveRows, fit_curves
 from scrimp.surrogates.curve_target import CurveTarget
@@ -79,6 +80,8 @@ class StudyCurves:
     features: Array  # (trials, f)
     map: Features
     clock: TimeAxis
+    levels: Array
+    ends: Mapping[int, float]  # lengths of runs that ended by themselves
 
     @staticmethod
     def of(history: History, rows: RowList, encoding: Encoding) -> "StudyCurves":
@@ -87,7 +90,8 @@ class StudyCurves:
         x = np.where(usable[:, None], x, 0.5)
         map_ = Features(encoding.columns)
         trial, clock = np.array(rows.trial, dtype=np.intp), TimeAxis.of(history.problem)
-        return StudyCurves(trial, np.array(rows.step), np.array(rows.loss), usable, x, map_(x), map_, clock)
+        row = trial, np.array(rows.step), np.array(rows.loss)
+        return StudyCurves(*row, usable, x, map_(x), map_, clock, np.array(rows.levels), rows.ends)
 
     @property
     def owner(self) -> Places:
@@ -153,10 +157,31 @@ class Belief:
         scaled = self.factor.scaled(self.curves.features[trials])
         return self.factor.marginals(self.factor.columns(scaled, trials, self.curves.clock(steps)), self.whitened)
 
-    def of_newcomers(self, step: float) -> tuple[Array, Array]:
-        """Mean and standard deviation of all newcomers after one number of steps."""
-        columns = self.columns.at(float(self.curves.clock(np.array(step))), len(self.order))
-        return self.factor.marginals(columns, self.whitened)
+    def of_newcomers(self, places: Places, steps: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the drawn newcomers at ``places`` (k,) after steps (k,), few of them different."""
+        mean, deviation = np.empty(len(places)), np.empty(len(places))
+        for step in np.unique(steps):
+            columns = self.columns.at(float(self.curves.clock(step)), len(self.order))
+            here = steps == step
+            every = self.factor.marginals(columns, self.whitened)
+            mean[here], deviation[here] = (part[places[here]] for part in every)
+        return mean, deviation
+
+    def of_configs(self, x: Array, steps: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of runs of x (m, d), which nobody tried, after steps (m,)."""
+        scaled = self.factor.scaled(self.curves.map(x))
+        return self.factor.marginals_and_pullback(scaled, self.curves.clock(steps), self.whitened)[:2]
+
+    def ends(self, x: Array) -> Array:
+        """How long runs of x (m, d) are expected to be."""
+        trials, lengths = list(self.curves.ends), np.array(list(self.curves.ends.values()), dtype=float)
+        return expected_ends(self.curves.x[trials], lengths, x, self.curves.clock.last)
+
+    def newcomer_steps(self, x: Array, step: float) -> Array:
+        """When to look at runs of x (m, d) after ``step``: at the level nearest to it, or to the expected end where sooner."""
+        levels = self.curves.levels
+        steps = np.minimum(self.ends(x), step)
+        return np.asarray(levels[np.abs(np.log(levels / steps[:, None])).argmin(axis=1)])
 
     def unknown(self) -> Places:
         """The newcomers that have not become trials since they were drawn."""

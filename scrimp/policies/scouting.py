@@ -20,11 +20,15 @@ from numpy.typing import NDArray
 
 from scrimp.policies.curve_rows import RowList, Waiting
 
-__all__ = ["promotion", "scouting_probability"]
+__all__ = ["PLATEAU", "promotion", "scouting_probability", "stuck"]
 
 MOST = 0.75
+PLATEAU = 0.375
+"""The probability from which on the crowd is taken for a plateau: an eighth of all trials."""
+
 SLOPE = 3.0
 NEAR = 0.02
+SURE, STILL = 2, 0.01  # who sits on a plateau did not fall by this share of the range over so many levels
 
 
 def scouting_probability(lowest: NDArray[np.float64], spread: float) -> float:
@@ -37,6 +41,19 @@ def scouting_probability(lowest: NDArray[np.float64], spread: float) -> float:
     """
     crowd = int(np.sum(lowest <= lowest.min() + NEAR * spread))
     return min(MOST, SLOPE * (crowd - 1) / len(lowest))
+
+
+def stuck(rows: RowList, spread: float) -> set[int]:
+    """The crowd that came to stay: trials in it that fell by less than 1 % of the range over the last two levels."""
+    losses: dict[int, list[float]] = {}
+    for trial, loss in zip(rows.trial, rows.loss, strict=True):
+        losses.setdefault(trial, []).append(loss)
+    bound = min(rows.lowest.values()) + NEAR * spread
+    return {
+        trial
+        for trial, own in losses.items()
+        if len(own) > SURE and own[-1] <= bound and own[-1 - SURE] - own[-1] <= STILL * spread
+    }
 
 
 def promotion(rows: RowList, waiting: Sequence[Waiting], members: Collection[int] | None = None) -> Waiting | None:

@@ -14,18 +14,23 @@ the variance, leave every mean as it is, and are cut off again.
     with_pending = factor.append(...); factor.cut(observed)
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from scrimp.errors import NumericalError
 from scrimp.gp.cholesky import cholesky
-from scrimp.surrogates.curve_gp import CurveParameters, matern52, squared_distances
+from scrimp.surrogates.curve_gp import CurveParameters, matern52, matern52_and_slope, squared_distances
 
-__all__ = ["CandidateColumns", "CurveFactor"]
+__all__ = ["CandidateColumns", "CurveFactor", "CurvePullback"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
+
+CurvePullback = Callable[[Array, Array], Array]
+"""pull(d_mean (m,), d_deviation (m,)) -> d_scaled (m, f)."""
 
 LEAST_VARIANCE = 1e-10
 
@@ -119,6 +124,30 @@ class CurveFactor:
         mean = self.parameters.mean + whitened @ columns[: len(whitened)]
         left = self.parameters.variance - np.einsum("ij,ij->j", columns, columns)
         return mean, np.sqrt(np.maximum(left, LEAST_VARIANCE))
+
+    def marginals_and_pullback(
+        self, scaled: Array, times: Array, whitened: Array
+    ) -> tuple[Array, Array, CurvePullback]:
+        """Mean and standard deviation (m,) of points that were never observed, and the chain rule to their scaled features.
+
+        With k_i = kx(x, x_i) s_i,  L L^T the covariance, and W = L^-1 k:
+
+            d k = L^-T (z~ d_mean - W d_deviation / deviation),     d x = sum_i d k_i s_i kx'(|x - x_i|^2) 2 (x - x_i)
+        """
+        p, rows = self.parameters, self._scaled[: self.size]
+        lower = self.lower[: self.size, : self.size]
+        kx, slope = matern52_and_slope(squared_distances(rows, scaled))
+        shared = p.level + p.shape * matern52((self._times[: self.size, None] - times) ** 2 / p.shape_time**2)
+        columns = np.asarray(blas.dtrsm(1.0, lower, np.asfortranarray(kx * shared), lower=1))
+        mean, deviation = self.marginals(columns, whitened)
+        known = np.pad(whitened, (0, self.size - len(whitened)))[:, None]
+
+        def pull(d_mean: Array, d_deviation: Array) -> Array:
+            inner = np.asfortranarray(known * d_mean - columns * (d_deviation / deviation))
+            weights = 2.0 * blas.dtrsm(1.0, lower, inner, lower=1, trans_a=1) * shared * slope
+            return np.asarray(scaled * weights.sum(axis=0)[:, None] - weights.T @ rows)
+
+        return mean, deviation, pull
 
     def _reserve(self, size: int) -> None:
         room = len(self.lower)

@@ -102,7 +102,7 @@ def matern52(squared: Array) -> Array:
     return value
 
 
-def _matern52_and_slope(squared: Array) -> tuple[Array, Array]:
+def matern52_and_slope(squared: Array) -> tuple[Array, Array]:
     """The kernel and its derivative by the squared distance."""
     root = np.sqrt(5.0 * squared)
     decay = np.exp(-root)
@@ -185,9 +185,9 @@ class _Objective:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         p = CurveParameters.of(theta)
         inverse_squares = p.lengths**-2
-        kx, kx_slope = _matern52_and_slope(np.tensordot(inverse_squares, self.squares, 1))
-        k1, k1_slope = _matern52_and_slope(self.apart / p.shape_time**2)
-        k2, k2_slope = _matern52_and_slope(self.apart / p.own_time**2)
+        kx, kx_slope = matern52_and_slope(np.tensordot(inverse_squares, self.squares, 1))
+        k1, k1_slope = matern52_and_slope(self.apart / p.shape_time**2)
+        k2, k2_slope = matern52_and_slope(self.apart / p.own_time**2)
         across = kx[np.ix_(self.config, self.config)]
         shared = (p.level + p.shape * k1)[np.ix_(self.time, self.time)]
         own = self.same * (p.own * k2)[np.ix_(self.time, self.time)]

@@ -70,7 +70,11 @@ def test_a_grown_factor_predicts_like_a_new_one() -> None:
     one, other = belief_of(grown, [(4, 8.0)]), belief_of(fresh, [(4, 8.0)])
     assert one.record == other.record == record
     for step in (1.0, 8.0):
-        np.testing.assert_allclose(one.of_newcomers(step), other.of_newcomers(step), atol=1e-9)
+        every = np.arange(len(one.newcomers.x))
+        steps = np.full(len(every), step)
+        expected = other.of_configs(one.newcomers.x, steps)
+        np.testing.assert_allclose(one.of_newcomers(every, steps), other.of_newcomers(every, steps), atol=1e-9)
+        np.testing.assert_allclose(one.of_newcomers(every, steps), expected, atol=1e-9)
     np.testing.assert_array_equal(one.newcomers.x, other.newcomers.x)
 
 
@@ -99,6 +103,8 @@ def test_of_too_many_rows_the_worst_trials_keep_their_last() -> None:
         np.zeros((trials, 1)),
         Features((Column(),)),
         TimeAxis.of(PROBLEM),
+        np.array([1.0, 2.0, 4.0]),
+        {},
     )
     assert len(curves.trimmed(FULL)) == FULL
     kept = curves.trimmed(3 * trials)

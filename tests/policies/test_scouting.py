@@ -6,7 +6,7 @@ from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, 
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.curve_rows import SCOUT, CurveTable, RowList, Waiting
-from scrimp.policies.scouting import promotion, scouting_probability
+from scrimp.policies.scouting import promotion, scouting_probability, stuck
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 
@@ -51,3 +51,10 @@ def test_scouts_are_compared_with_scouts_alone() -> None:
 def test_a_new_one_is_due_when_the_better_half_has_gone_on() -> None:
     rows = rows_of([[0.1, 0.1], [0.9], [0.8]], scouts={0, 1, 2})
     assert promotion(rows, waiting_of(rows), rows.scouts) is None
+
+
+def test_stuck_is_who_sits_at_the_best_value_and_does_not_move() -> None:
+    flat, fell, late, young, above = [0.7] * 3, [0.9, 0.7, 0.7], [0.72, 0.71, 0.7], [0.7, 0.7], [0.8] * 3
+    rows = rows_of([flat, fell, late, young, above], scouts=set())
+    assert stuck(rows, 0.5) == {0}
+    assert stuck(rows, 2.5) == {0, 2}  # of a wider range 0.02 is no movement

@@ -90,3 +90,23 @@ def test_a_row_that_the_others_determine_is_refused_and_forgotten() -> None:
     with pytest.raises(NumericalError, match="determined by the others"):
         factor.append(np.zeros((1, D)), np.array([0]), np.array([0.0]))
     assert factor.size == 1
+
+
+def test_the_pullback_equals_finite_differences_and_its_marginals_those_of_kept_columns() -> None:
+    theta, features, config, time, z = setting(2)
+    factor = CurveFactor(theta, np.arange(D))
+    factor.append(features[config[:60]], config[:60], time[:60])
+    whitened = factor.whiten(z - factor.parameters.mean)
+    factor.append(features[:2], np.array([0, 1]), np.array([0.9, 0.8]))  # pending
+    points = factor.scaled(features[15:])
+    mean, deviation, pull = factor.marginals_and_pullback(points, np.full(15, 0.4), whitened)
+    expected = factor.marginals(CandidateColumns(factor, features[15:]).at(0.4, 60), whitened)
+    np.testing.assert_allclose([mean, deviation], expected, atol=1e-10)
+    weights = np.random.default_rng(0).standard_normal((2, 15))
+    gradient = pull(*weights)
+    for column in range(D):
+        step = np.zeros(D)
+        step[column] = 1e-5
+        ends = [factor.marginals_and_pullback(points + sign * step, np.full(15, 0.4), whitened) for sign in (1, -1)]
+        numeric = sum(weights[k] * (ends[0][k] - ends[1][k]) / 2e-5 for k in (0, 1))
+        np.testing.assert_allclose(gradient[:, column], numeric, atol=1e-6)

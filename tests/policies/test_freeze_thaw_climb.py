@@ -1,0 +1,72 @@
+"""The nominee of a continuous space: gradients against finite differences, and that climbing finds more than drawing."""
+
+import numpy as np
+import pytest
+
+from scrimp.encoding.encoding import Encoding
+from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.policies.curve_rows import CurveTable
+from scrimp.policies.freeze_thaw_climb import NewcomerScore, nominee
+from scrimp.policies.freeze_thaw_model import Belief, believe
+from scrimp.policies.freeze_thaw_outlook import Outlook
+from scrimp.policies.freeze_thaw_questions import Question, horizons, race
+from scrimp.space.parameter import Categorical, Float, Int
+from scrimp.space.space import Space
+
+SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), layers=Int(1, 3), kind=Categorical(["u", "v"]))
+
+
+def studied(name: str) -> tuple[Belief, Question]:
+    """Twenty short curves of a bowl, and what is asked next."""
+    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), seed=3)
+    events: list[Event] = [StudyCreated(name="climb", problem=problem.to_json(), method={})]
+    for trial, config in enumerate(SPACE.sample(20, np.random.default_rng(0))):
+        events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
+        bowl = (config["a"] - 0.37) ** 2 + (config["b"] - 0.61) ** 2 + 0.1 * (config["kind"] == "u")
+        steps = range(1, 4)
+        events += [Reported(trial=trial, step=step, metrics={"loss": bowl + 0.5 / step}) for step in steps]
+    history = History.of(events)
+    rows, rng = history.derive(CurveTable()), np.random.default_rng(1)
+    belief = believe(history, rows, Encoding(SPACE), [(0, 5.0)], rng)
+    waiting = [(trial, *slice_) for trial, slice_ in rows.waiting.items()]
+    if name == "race":
+        return belief, race(belief, rows, waiting)
+    return belief, next(horizons(history, belief, rows, waiting, Outlook.of(history, rows), rng))
+
+
+@pytest.mark.parametrize("name", ["race", "horizon"])
+def test_gradients_equal_finite_differences(name: str) -> None:
+    belief, question = studied(name)
+    score = NewcomerScore(belief, question)
+    x = belief.newcomers.x[:12]
+    _, gradient = score.value_and_gradient(x)
+    for column in (0, 1):
+        moved = [x.copy(), x.copy()]
+        moved[0][:, column] += 1e-5
+        moved[1][:, column] -= 1e-5
+        numeric = (score(moved[0]) - score(moved[1])) / 2e-5
+        np.testing.assert_allclose(gradient[:, column], numeric, rtol=1e-4, atol=1e-5 * np.abs(gradient).max())
+
+
+@pytest.mark.parametrize("name", ["race", "horizon"])
+def test_the_nominee_is_legal_new_and_better_than_all_that_were_drawn(name: str) -> None:
+    belief, question = studied(name)
+    score, rng = NewcomerScore(belief, question), np.random.default_rng(2)
+    best = nominee(belief, question, np.arange(len(belief.newcomers.x)), rng)
+    assert best.shape == (1, 4)
+    assert score(best)[0] > score(belief.newcomers.x).max()
+    config = Encoding(SPACE).decode(best)[0]
+    assert SPACE.validate(config) == config
+    assert np.abs(belief.curves.x - best).max(axis=1).min() > 1e-6
+
+
+def test_surroundings_that_were_tried_are_no_longer_uncertain() -> None:
+    """Two neighbours of a well-known point differ by what is their own alone, which does not count."""
+    belief, question = studied("horizon")
+    near, far = belief.curves.x[:1] + 1e-4, np.array([[0.99, 0.01, 0.5, 1.0]])
+    _, deviation = belief.of_configs(np.vstack([near, far]), np.array([3.0, 3.0]))
+    own = belief.factor.parameters.own
+    assert deviation[0] ** 2 - own < 0.2 * (deviation[1] ** 2 - own)
+    assert question.step >= 1.0

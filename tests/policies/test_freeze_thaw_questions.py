@@ -1,0 +1,67 @@
+"""What decisions ask: the level and its best value, random horizons with the longest behind them, ends of short runs."""
+
+import numpy as np
+
+from scrimp.encoding.encoding import Encoding
+from scrimp.history.events import BudgetGranted, Ended, Event, Reported, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.policies.curve_rows import CurveTable, RowList, Waiting
+from scrimp.policies.freeze_thaw_model import Belief, believe
+from scrimp.policies.freeze_thaw_outlook import Outlook
+from scrimp.policies.freeze_thaw_questions import HOPE, horizons, race
+from scrimp.space.parameter import Int
+from scrimp.space.space import Space
+
+SPACE = Space(epochs=Int(2, 27))
+
+
+def studied(short: bool) -> tuple[History, RowList, Belief, list[Waiting]]:
+    """Three paused trials of 1, 1 and 2 epochs; with ``short`` also runs that ended after as many epochs as they were given."""
+    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), seed=3)
+    events: list[Event] = [StudyCreated(name="asked", problem=problem.to_json(), method={})]
+    trials = [(27, 1, [0.9]), (20, 1, [0.8]), (4, 2, [0.7, 0.6])]
+    trials += [(length, 27, [0.9] * length) for length in (2, 3, 5, 9, 12)] * short
+    for trial, (epochs, granted, losses) in enumerate(trials):
+        events += [
+            TrialAdded(trial=trial, config={"epochs": epochs}),
+            BudgetGranted(trial=trial, budget=granted),
+            *(Reported(trial=trial, step=k + 1, metrics={"loss": loss}) for k, loss in enumerate(losses)),
+        ]
+        if granted == 27:
+            events.append(Ended(trial=trial, status="completed"))
+    history = History.of(events)
+    rows = history.derive(CurveTable())
+    belief = believe(history, rows, Encoding(SPACE), [], np.random.default_rng(0))
+    return history, rows, belief, [(trial, *slice_) for trial, slice_ in rows.waiting.items()]
+
+
+def test_the_race_is_against_the_best_at_the_next_level() -> None:
+    _, rows, belief, waiting = studied(short=False)
+    asked = race(belief, rows, waiting)
+    np.testing.assert_array_equal(asked.steps, [2.0, 2.0, 3.0])
+    first, second = (belief.target.forward(np.array([loss]))[0] for loss in (0.7, 0.6))
+    np.testing.assert_allclose(asked.goals, [second, second, second])  # nobody has reached level 3
+    assert (asked.step, asked.goal) == (1.0, first)
+
+
+def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold() -> None:
+    history, rows, belief, waiting = studied(short=False)
+    for seed in range(5):
+        some, longest = horizons(history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(seed))
+        assert some.hope == HOPE and longest.hope == -np.inf
+        assert 1 <= some.step <= longest.step == 27
+        np.testing.assert_array_equal(some.steps, np.minimum(np.array([1, 1, 2]) + some.step, 27))
+        np.testing.assert_array_equal(longest.steps, 27)
+        assert some.goal == longest.goal < belief.z.min()
+        score, by_mean, by_deviation = some.formula(*np.array([[some.goal + 1.0], [0.5], [some.goal]]))
+        assert (score[0], by_mean[0], by_deviation[0]) == (-2.0, -2.0, 4.0)
+
+
+def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
+    history, rows, belief, waiting = studied(short=True)
+    *_, longest = horizons(history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(0))
+    assert longest.steps[2] < 6.0 < 15.0 < longest.steps[0]
+    x = Encoding(SPACE).encode([{"epochs": 4}, {"epochs": 27}])
+    short, long = belief.newcomer_steps(x, 27.0)
+    assert short in (3.0, 5.0) and long >= 17.0
