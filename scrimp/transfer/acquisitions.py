@@ -13,11 +13,11 @@ Wistuba, Schilling, Schmidt-Thieme, Scalable Gaussian process-based transfer sur
 Feurer et al., Practical transfer learning for Bayesian optimization, 2022.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
 
 from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage, TermsPullback, model_named
 from scrimp.acquisition.improvement import LogExpectedImprovement, log_expected_improvement_and_derivatives
@@ -28,6 +28,7 @@ __all__ = ["MixedImprovement"]
 
 LEAST_VARIANCE = 1e-12
 _NOTHING = -1e290  # the logarithm of no improvement, finite so that sums of exponentials work
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,95 +62,84 @@ class BoundMixture(FantasyAverage):
     def logarithmic(self) -> bool:
         return True
 
+    @cached_property
+    def _used(self) -> list[int]:
+        return np.flatnonzero(self.mixture.weights[:-1] > 0.0).tolist()
+
+    @property
+    def _uncertain(self) -> bool:
+        return self.mixture.expected or self.mixture.experts
+
     def terms(self, x: Array) -> Array:
-        mixture, logs = self.mixture, [self.own.terms(x)]
-        means = mixture.sources.means(x)
-        used = np.flatnonzero(mixture.weights[:-1] > 0.0).tolist()
-        variances = {one: mixture.sources.variance(one, x) for one in used if mixture.expected or mixture.experts}
-        shares = [self._weight(-1, self._own_variance(x))]
-        for one in used:
-            variance = variances.get(one)
-            logs.append(self._improvement(means[:, one], variance, self.eta[one])[0][:, None])
-            shares.append(self._weight(one, variance))
-        return _mixed(logs, shares)
+        means = self.mixture.sources.means(x)[:, self._used]
+        variances = self.mixture.sources.variances(x, self._used) if self._uncertain else np.ones_like(means)
+        own_variance = self.target.posterior(x).variance if self.mixture.experts else None
+        logs, _, _ = self._improvements(means, variances)
+        past, own = self._log_weights(variances, own_variance)
+        top = _logsumexp(past + logs)
+        return np.asarray(np.logaddexp(own + self.own.terms(x), top) - np.logaddexp(own, _logsumexp(past)))
 
-    def _own_variance(self, x: Array) -> Array | None:
-        return self.target.posterior(x).variance if self.mixture.experts else None
+    def _log_weights(self, variances: Array, own: Array | None) -> tuple[Array, Array]:
+        """Of past models (m or 1, U) and of the model at hand (m or 1, 1), not normalised."""
+        weights = self.mixture.weights
+        with np.errstate(divide="ignore"):
+            past, last = np.log(weights[self._used])[None], np.full((1, 1), max(np.log(weights[-1]), _NOTHING))
+        if own is None:
+            return past, last
+        return past - np.log(np.maximum(variances, LEAST_VARIANCE)), last - np.log(np.maximum(own, LEAST_VARIANCE))[
+            :, None
+        ]
 
-    def _weight(self, which: int, variance: Array | None) -> Array:
-        weight = float(self.mixture.weights[which])
-        if not self.mixture.experts:
-            return np.array([np.log(weight) if weight > 0.0 else _NOTHING])
-        assert variance is not None
-        return np.asarray(np.log(weight) - np.log(np.maximum(variance, LEAST_VARIANCE)))  # of unnormalised precision
-
-    def _improvement(self, mean: Array, variance: Array | None, eta: float) -> tuple[Array, Array, Array]:
-        """log improvement (m,), and its derivatives by mean and by variance."""
+    def _improvements(self, means: Array, variances: Array) -> tuple[Array, Array, Array]:
+        """log improvements (m, U) of past models, and their derivatives by mean and by variance."""
+        eta = self.eta[self._used]
         if self.mixture.expected:
-            assert variance is not None
-            std = np.sqrt(np.maximum(variance, LEAST_VARIANCE))
-            value, by_mean, by_std = log_expected_improvement_and_derivatives(mean, std, np.array(eta))
+            std = np.sqrt(np.maximum(variances, LEAST_VARIANCE))
+            value, by_mean, by_std = log_expected_improvement_and_derivatives(means, std, eta)
             return value, by_mean, 0.5 * by_std / std
-        gain = eta - mean
+        gain = eta - means
         some = gain > 0.0
         safe = np.where(some, gain, 1.0)
-        return np.where(some, np.log(safe), _NOTHING), np.where(some, -1.0 / safe, 0.0), np.zeros_like(mean)
+        return np.where(some, np.log(safe), _NOTHING), np.where(some, -1.0 / safe, 0.0), np.zeros_like(means)
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        own, pull_own = self.own.terms_and_pullback(x)
-        mixture, uncertain = self.mixture, self.mixture.expected or self.mixture.experts
-        used = np.flatnonzero(mixture.weights[:-1] > 0.0).tolist()
-        means, pull_means = mixture.sources.means_and_pullback(x)
-        variances = {one: mixture.sources.variance_and_pullback(one, x) for one in used} if uncertain else {}
-        logs, shares, slopes = [own], [self._weight(-1, self._own_variance(x))], {}
-        for one in used:
-            variance = variances[one][0] if uncertain else None
-            value, *slopes[one] = self._improvement(means[:, one], variance, float(self.eta[one]))
-            logs.append(value[:, None])
-            shares.append(self._weight(one, variance))
-        share = _shares(_parts(logs, shares))
-        weight = _shares(_parts([np.zeros((len(x), 1))] * len(shares), shares))
+        used, sources = self._used, self.mixture.sources
+        own_terms, pull_own = self.own.terms_and_pullback(x)
+        means, pull_means = sources.means_and_pullback(x)
+        variances, pull_variances = np.ones((len(x), len(used))), None
+        if self._uncertain:
+            variances, pull_variances = sources.variances_and_pullback(x, used)
+        own_variance, pull_own_variance = self._own_variance_and_pullback(x)
+        logs, by_mean, by_variance = self._improvements(means[:, used], variances)
+        past, own = self._log_weights(variances, own_variance)
+        top, size = _logsumexp(past + logs), np.logaddexp(own, _logsumexp(past))
+        total = np.logaddexp(own + own_terms, top)
 
         def pull(d_terms: Array) -> Array:
-            total = pull_own(d_terms * share[0])
-            d_means = np.zeros_like(means)
-            for place, one in enumerate(used, 1):
-                d = (d_terms * share[place]).sum(axis=1)
-                by_mean, d_variance = slopes[one][0], d * slopes[one][1]
-                d_means[:, one] = d * by_mean
-                if mixture.experts:
-                    d_weight = (d_terms * (share[place] - weight[place])).sum(axis=1)
-                    d_variance = d_variance - d_weight / np.maximum(variances[one][0], LEAST_VARIANCE)
-                if uncertain:
-                    total = total + variances[one][1](d_variance)
-            if mixture.experts:
-                total = total + self._pull_own_weight(x, (d_terms * (share[0] - weight[0])).sum(axis=1))
-            return total + pull_means(d_means)
+            d_own = d_terms * np.exp(own + own_terms - total)
+            d_logs = (d_terms * np.exp(top - total)).sum(axis=1, keepdims=True) * np.exp(past + logs - top)
+            d_means, d_variances = np.zeros_like(means), d_logs * by_variance
+            d_means[:, used] = d_logs * by_mean
+            result = pull_own(d_own) + pull_means(d_means)
+            if pull_own_variance is not None:  # weights are shares of precision: d log weight = -d variance / variance
+                whole = d_terms.sum(axis=1, keepdims=True)
+                d_variances -= (d_logs - whole * np.exp(past - size)) / np.maximum(variances, LEAST_VARIANCE)
+                result = result + pull_own_variance(d_own.sum(axis=1) - (whole * np.exp(own - size))[:, 0])
+            return result if pull_variances is None else result + pull_variances(d_variances)
 
-        return _mixed(logs, shares), pull
+        return total - size, pull
 
-    def _pull_own_weight(self, x: Array, d: Array) -> Array:
-        """Through the precision of the model at hand, where weights are shares of precision."""
+    def _own_variance_and_pullback(self, x: Array) -> tuple[Array | None, Callable[[Array], Array] | None]:
+        """The variance of the model at hand (m,), and the chain rule from its log precision, where weights depend on it."""
+        if not self.mixture.experts:
+            return None, None
         posterior, back = self.target.posterior_and_pullback(x)
-        assert posterior.variance is not None
-        return back(np.zeros_like(posterior.mean), -d / np.maximum(posterior.variance, LEAST_VARIANCE))
+        variance = posterior.variance
+        assert variance is not None
+        return variance, lambda d: back(np.zeros_like(posterior.mean), -d / np.maximum(variance, LEAST_VARIANCE))
 
 
-def _parts(logs: list[Array], shares: list[Array]) -> Array:
-    """log weight + log improvement of every model: (K, m, F)."""
-    width = max(part.shape[1] for part in logs)
-    rows = len(logs[0])
-    return np.stack(
-        [np.broadcast_to(log + share[:, None], (rows, width)) for log, share in zip(logs, shares, strict=True)]
-    )
-
-
-def _mixed(logs: list[Array], shares: list[Array]) -> Array:
-    """log of the weighted sum of improvements, (m, F), by weights that sum to 1 at every row."""
-    none = [np.zeros((len(logs[0]), 1))] * len(shares)
-    return np.asarray(logsumexp(_parts(logs, shares), axis=0) - logsumexp(_parts(none, shares), axis=0))
-
-
-def _shares(parts: Array) -> Array:
-    share = np.exp(parts - parts.max(axis=0))
-    return np.asarray(share / share.sum(axis=0))
+def _logsumexp(logs: Array) -> Array:
+    """Over columns, (m, 1); nothing at all where there are none."""
+    top = logs.max(axis=1, keepdims=True, initial=_NOTHING)
+    return np.asarray(top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True) + _TINY))

@@ -9,7 +9,8 @@ one block of kernel values for all models. `common_means` measures what is lost 
 when that is more than a trifle.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,8 +38,19 @@ class CommonMeans:
         """(m, M)"""
         return np.asarray(self.kernel(x, self.points) @ self.weights)
 
+    def only(self, used: Sequence[int]) -> "CommonMeans":
+        """Of some models."""
+        return replace(self, weights=self.weights[:, list(used)])
 
-def common_means(kernel: Kernel, points: Array, values: Array, held_back: int) -> CommonMeans | None:
+    def and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """(m, M), and pull(d (m, M)) -> d_x (m, d)."""
+        cross, back = self.kernel.cross_and_pullback(x, self.points)
+        return np.asarray(cross @ self.weights), lambda d: back(d @ self.weights.T)
+
+
+def common_means(
+    kernel: Kernel, points: Array, values: Array, held_back: int, least: float = LEAST_SHARE
+) -> CommonMeans | None:
     """The means with values (p, M) at ``points``; the last ``held_back`` of them judge, and None means "not good enough"."""
     kept = len(points) - held_back
     covariance = kernel(points[:kept], points[:kept])
@@ -46,7 +58,7 @@ def common_means(kernel: Kernel, points: Array, values: Array, held_back: int) -
     found = CommonMeans(kernel, points[:kept], solve(cholesky(covariance), values[:kept]))
     truth = values[kept:]
     lost = ((found(points[kept:]) - truth) ** 2).mean(axis=0) / np.maximum(truth.var(axis=0), 1e-12)
-    return found if float(np.median(1.0 - lost)) >= LEAST_SHARE else None
+    return found if float(np.median(1.0 - lost)) >= least else None
 
 
 def common_rows(domain: Domain, tried: Array, seed: int) -> Array:

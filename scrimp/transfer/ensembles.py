@@ -104,9 +104,8 @@ class LinearEnsemble(_Ensemble):
         assert own.variance is not None
         weights = self.weights
         past = self.sources.means(x) @ weights[:-1]
-        variance = weights[-1] ** 2 * own.variance
-        for one in self.used:
-            variance = variance + weights[one] ** 2 * self.sources.variance(one, x)
+        squares = weights[list(self.used)] ** 2
+        variance = weights[-1] ** 2 * own.variance + self.sources.variances(x, self.used) @ squares
         covariance = None
         if own.covariance is not None:
             covariance = weights[-1] ** 2 * own.covariance
@@ -119,17 +118,14 @@ class LinearEnsemble(_Ensemble):
         assert own.variance is not None
         weights = self.weights
         means, pull_means = self.sources.means_and_pullback(x)
-        parts = {one: self.sources.variance_and_pullback(one, x) for one in self.used}
-        variance = weights[-1] ** 2 * own.variance
-        for one, (past_variance, _) in parts.items():
-            variance = variance + weights[one] ** 2 * past_variance
+        past_variances, pull_variances = self.sources.variances_and_pullback(x, self.used)
+        squares = weights[list(self.used)] ** 2
+        variance = weights[-1] ** 2 * own.variance + past_variances @ squares
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             total = pull_own(weights[-1] * d_mean, weights[-1] ** 2 * d_variance)
             total = total + pull_means(d_mean.sum(1)[:, None] * weights[:-1])
-            for one, (_, pull_one) in parts.items():
-                total = total + pull_one(weights[one] ** 2 * d_variance)
-            return total
+            return total + pull_variances(d_variance[:, None] * squares)
 
         return Posterior(weights[-1] * own.mean + (means @ weights[:-1])[:, None], variance), pull
 
@@ -140,53 +136,52 @@ class ExpertProduct(_Ensemble):
     precision(x) = sum_i beta_i / sigma_i^2(x),   mean(x) = sum_i beta_i mu_i(x) / sigma_i^2(x) / precision(x)
     """
 
+    @property
+    def _betas(self) -> Array:
+        """(U + 1,), the model at hand last."""
+        return self.weights[[*self.used, -1]]
+
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         own = self.target.posterior(x, joint=joint)
         assert own.variance is not None
-        precision, means = [self._precision(own.variance, -1)], [own.mean]
-        past = self.sources.means(x)
-        for one in self.used:
-            precision.append(self._precision(self.sources.variance(one, x), one))
-            means.append(past[:, one : one + 1])
-        total = np.sum(precision, axis=0)
-        mean = sum((p[:, None] * m for p, m in zip(precision, means, strict=True)), np.zeros_like(own.mean))
-        covariance = None
+        past = self.sources.means(x)[:, list(self.used)]
+        mean, precisions = self._product(own, past, self.sources.variances(x, self.used))
+        variance, covariance = 1.0 / precisions.sum(axis=1), None
         if (
             own.covariance is not None
         ):  # the product has marginals only: the correlations are those of the model at hand
-            ratio = np.sqrt(1.0 / total / np.maximum(own.variance, LEAST_VARIANCE))
+            ratio = np.sqrt(variance / np.maximum(own.variance, LEAST_VARIANCE))
             covariance = own.covariance * ratio[:, None] * ratio
-        return Posterior(mean / total[:, None], 1.0 / total, covariance)
+        return Posterior(mean, variance, covariance)
 
-    def _precision(self, variance: Array, which: int) -> Array:
-        return np.asarray(self.weights[which] / np.maximum(variance, LEAST_VARIANCE))
+    def _product(self, own: Posterior, past: Array, variances: Array) -> tuple[Array, Array]:
+        """The mean (m, F), and every expert's precision (m, U + 1)."""
+        assert own.variance is not None
+        precisions = self._betas / np.maximum(np.column_stack([variances, own.variance]), LEAST_VARIANCE)
+        mean = (precisions[:, :-1] * past).sum(axis=1, keepdims=True) + precisions[:, -1:] * own.mean
+        return mean / precisions.sum(axis=1, keepdims=True), precisions
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         own, pull_own = self.target.posterior_and_pullback(x)
         assert own.variance is not None
-        past, pull_means = self.sources.means_and_pullback(x)
-        parts = {one: self.sources.variance_and_pullback(one, x) for one in self.used}
-        own_precision = self._precision(own.variance, -1)
-        precisions = {one: self._precision(variance, one) for one, (variance, _) in parts.items()}
-        total = own_precision + sum(precisions.values(), np.zeros(len(x)))
-        mean = own_precision[:, None] * own.mean
-        for one, precision in precisions.items():
-            mean = mean + (precision * past[:, one])[:, None]
-        mean = mean / total[:, None]
+        used, (means, pull_means) = list(self.used), self.sources.means_and_pullback(x)
+        variances, pull_variances = self.sources.variances_and_pullback(x, self.used)
+        mean, precisions = self._product(own, means[:, used], variances)
+        every = np.column_stack([variances, own.variance])
+        total = precisions.sum(axis=1)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             # d precision = -precision / variance d variance; the mean moves by (mu_i - mean) / total of it
-            def through(means: Array, precision: Array, variance: Array) -> Array:
-                d_precision = (d_mean * (means - mean)).sum(1) / total - d_variance / total**2
-                free = variance > LEAST_VARIANCE
-                return np.where(free, -d_precision * precision / np.maximum(variance, LEAST_VARIANCE), 0.0)
-
-            assert own.variance is not None
-            result = pull_own(d_mean * (own_precision / total)[:, None], through(own.mean, own_precision, own.variance))
-            d_means = np.zeros_like(past)
-            for one, (variance, pull_one) in parts.items():
-                d_means[:, one] = d_mean.sum(1) * precisions[one] / total
-                result = result + pull_one(through(past[:, one : one + 1], precisions[one], variance))
-            return result + pull_means(d_means)
+            gaps = [(d_mean * (means[:, [one]] - mean)).sum(axis=1) for one in used]
+            gaps.append((d_mean * (own.mean - mean)).sum(axis=1))
+            d_precisions = np.stack(gaps, axis=1) / total[:, None] - (d_variance / total**2)[:, None]
+            slopes = np.where(
+                every > LEAST_VARIANCE, -d_precisions * precisions / np.maximum(every, LEAST_VARIANCE), 0.0
+            )
+            shares = precisions / total[:, None]
+            d_means = np.zeros_like(means)
+            d_means[:, used] = d_mean.sum(axis=1, keepdims=True) * shares[:, :-1]
+            at_hand = pull_own(d_mean * shares[:, -1:], slopes[:, -1])
+            return at_hand + pull_variances(slopes[:, :-1]) + pull_means(d_means)
 
         return Posterior(mean, 1.0 / total), pull

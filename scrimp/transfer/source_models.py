@@ -40,6 +40,8 @@ MeansPullback = Callable[[Array], Array]
 
 FEW = 3000  # observations of all studies together, up to which their own means are cheap enough
 
+LEAST_SPREAD_SHARE = 0.6  # of how log variances vary: about a sixth of a standard deviation is lost at 0.8
+
 NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
 
 
@@ -167,6 +169,13 @@ class SourceModel:
         return d_x
 
     @property
+    def size(self) -> float:
+        """The prior variance."""
+        prior = self.whole.prior
+        assert isinstance(prior, MeanAndKernel)
+        return float(prior.kernel.values[0])
+
+    @property
     def log_length_scales(self) -> Array:
         """(d,) over all columns of the space; NaN where the study has none."""
         prior = self.whole.prior
@@ -190,6 +199,7 @@ class SourceModels:
     models: tuple[SourceModel, ...]
     units: tuple[Units, ...] = ()
     common: CommonMeans | None = None
+    spread: CommonMeans | None = None  # of log(variance / prior variance)
     _memory: list[Remembered] = field(default_factory=list, repr=False)
 
     @property
@@ -232,9 +242,16 @@ class SourceModels:
     def _together(self, x: Array) -> Array:
         return np.stack([model.mean(x) for model in self.models], axis=1)
 
-    def variance(self, model: int, x: Array) -> Array:
-        """Of one model, (m,)."""
-        return np.asarray(self.models[model].variance(x) * self._scale[model] ** 2)
+    def variances(self, x: Array, used: Sequence[int]) -> Array:
+        """Of some models, (m, U)."""
+        if self.spread is not None:
+            return self._sizes(used) * np.exp(np.minimum(self.spread.only(used)(x), 0.0))
+        squares = self._scale[list(used)] ** 2
+        return np.array([self.models[one].variance(x) for one in used]).reshape(len(used), len(x)).T * squares
+
+    def _sizes(self, used: Sequence[int]) -> Array:
+        """Prior variances (U,)."""
+        return np.array([self.models[one].size for one in used]) * self._scale[list(used)] ** 2
 
     def covariance(self, model: int, x: Array) -> Array:
         """Of one model, (m, m)."""
@@ -243,7 +260,8 @@ class SourceModels:
     def means_and_pullback(self, x: Array) -> tuple[Array, MeansPullback]:
         """The means (m, M), and the chain rule back to x."""
         if self.common is not None:
-            return self._common_and_pullback(x, self.common)
+            means, back = self.common.and_pullback(x)
+            return self._shift + self._scale * means, lambda d_means: back(d_means * self._scale)
         parts = [model.mean_and_pullback(x) for model in self.models]
         means = np.stack([mean for mean, _ in parts], axis=1)
 
@@ -254,18 +272,19 @@ class SourceModels:
 
         return self._shift + self._scale * means, pull
 
-    def _common_and_pullback(self, x: Array, common: CommonMeans) -> tuple[Array, MeansPullback]:
-        cross, back = common.kernel.cross_and_pullback(x, common.points)
-        means = self._shift + self._scale * (cross @ common.weights)
-        return means, lambda d_means: back((d_means * self._scale) @ common.weights.T)
+    def on_common_points(self, columns: Sequence[Column], rows: Array, *, uncertain: bool = False) -> "SourceModels":
+        """The same models by `common_means` over ``rows`` (p, d), where that saves work and loses next to nothing.
 
-    def on_common_points(self, columns: Sequence[Column], rows: Array) -> "SourceModels":
-        """The same models, with means by `common_means` over ``rows`` (p, d), where that saves work and loses nothing."""
+        Means; where it matters how sure past models are (``uncertain``), variances too, by log(variance / prior variance).
+        """
         if self.common is not None or len(self) * len(self.models[0].whole.data) < FEW:
             return self
-        held_back = len(rows) // 4
+        kernel, held_back, spread = self.shared_kernel(columns), len(rows) // 4, None
+        if uncertain:
+            left = np.stack([np.log(model.variance(rows) / model.size) for model in self.models], axis=1)
+            spread = common_means(kernel, rows, left, held_back, LEAST_SPREAD_SHARE)
         means = np.stack([model.mean(rows) for model in self.models], axis=1)
-        return replace(self, common=common_means(self.shared_kernel(columns), rows, means, held_back))
+        return replace(self, common=common_means(kernel, rows, means, held_back), spread=spread)
 
     def shared_kernel(self, columns: Sequence[Column]) -> Matern52:
         """A Matern kernel whose length-scales are the medians over past studies; 1 for a column that none of them knows."""
@@ -277,8 +296,21 @@ class SourceModels:
                 scales[column] = math.exp(float(np.median(known)))
         return Matern52(columns).with_values(scales)
 
-    def variance_and_pullback(self, model: int, x: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """The variance (m,) of one model, and the chain rule back to x."""
-        variance, pull = self.models[model].variance_and_pullback(x)
-        square = self._scale[model] ** 2
-        return variance * square, lambda d_variance: pull(square * d_variance)
+    def variances_and_pullback(self, x: Array, used: Sequence[int]) -> tuple[Array, MeansPullback]:
+        """The variances (m, U) of some models, and the chain rule from them back to x."""
+        if self.spread is not None:
+            return self._spread_and_pullback(x, self.spread.only(used), self._sizes(used))
+        parts = [self.models[one].variance_and_pullback(x) for one in used]
+        squares = self._scale[list(used)] ** 2
+        variances = np.array([variance for variance, _ in parts]).reshape(len(used), len(x)).T * squares
+
+        def pull(d_variances: Array) -> Array:
+            scaled = d_variances * squares
+            return sum((back(scaled[:, place]) for place, (_, back) in enumerate(parts)), np.zeros_like(x))
+
+        return variances, pull
+
+    def _spread_and_pullback(self, x: Array, spread: CommonMeans, sizes: Array) -> tuple[Array, MeansPullback]:
+        logs, back = spread.and_pullback(x)
+        variances = sizes * np.exp(np.minimum(logs, 0.0))
+        return variances, lambda d_variances: back(np.where(logs < 0.0, d_variances * variances, 0.0))

@@ -45,6 +45,7 @@ __all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_no
 Ensemble = Callable[[FittedSurrogate, SourceModels, Array], FittedSurrogate]
 ENSEMBLES: Mapping[str, Ensemble] = {"tst": MeanEnsemble, "rgpe": LinearEnsemble, "poe": ExpertProduct}
 COMBINATIONS = (*ENSEMBLES, "taf", "taf-poe", "rmogp", "portfolio")
+UNCERTAIN = ("rgpe", "poe", "taf-poe", "rmogp")  # those that ask past models how sure they are
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,10 @@ class TransferSuggester(Suggester):
         training = training_data(history, encoding)
         first = self._first(history, encoding, training, count)
         if first:
+            if self.combine != "portfolio":
+                self._sources(
+                    encoding, history.problem.seed
+                )  # while people expect to wait: the first decision fits models
             return Suggestion(tuple(first), {"reason": "portfolio of past studies", **self._left_out(history)})
         if not len(training.y):
             return Suggestion(tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"})
@@ -103,6 +108,9 @@ class TransferSuggester(Suggester):
         everything = self.combine == "portfolio"
         lacking = count if everything else self.initial + int(training.failed.sum()) - len(training.known)
         return portfolio_configs(self.past, self.normalise, encoding, training.known, min(lacking, count))
+
+    def _sources(self, encoding: Encoding, seed: int) -> SourceModels:
+        return models_here(self.past, self.normalise, encoding, seed, self.combine in UNCERTAIN)
 
     def _left_out(self, history: History) -> Mapping[str, Any]:
         first = not len(history.trials) and bool(self.past.left_out)
@@ -120,8 +128,7 @@ class TransferSuggester(Suggester):
         loss = Transformed(ExactGP.over(encoding.columns), normaliser.steps)
         models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
         target = models.fitted["loss"]
-        sources = models_here(self.past, self.normalise, encoding, history.problem.seed)
-        sources = sources.in_units(normaliser, normaliser.present(models.losses))
+        sources = self._sources(encoding, history.problem.seed).in_units(normaliser, normaliser.present(models.losses))
         horizon = int(history.totals.get("n_trials") or 50)
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
         weights = never_nothing(weights)
@@ -157,13 +164,13 @@ def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:
 
 
 @lru_cache(maxsize=8)
-def models_here(past: Past, normalise: str, encoding: Encoding, seed: int) -> SourceModels:
+def models_here(past: Past, normalise: str, encoding: Encoding, seed: int, uncertain: bool) -> SourceModels:
     """The models of past studies, made fit for many candidates where the space is no list of them."""
     models = past.models(normalise)
     if encoding.domain.pool is not None:
         return models
     rows = common_rows(encoding.domain, candidate_rows(encoding.domain, past.studies), seed)
-    return models.on_common_points(encoding.columns, rows)
+    return models.on_common_points(encoding.columns, rows, uncertain=uncertain)
 
 
 def portfolio_configs(past: Past, normalise: str, encoding: Encoding, known: Array, count: int) -> list[Config]:

@@ -82,7 +82,7 @@ def test_experts_weigh_by_shares_of_precision() -> None:
     ei, plain, _ = parts(x)
     own = TARGET.posterior(x).variance
     assert own is not None
-    weights = np.stack([0.25 / SOURCES.variance(0, x), 0.15 / SOURCES.variance(1, x), 0.6 / own])
+    weights = np.stack([0.25 / SOURCES.variances(x, [0])[:, 0], 0.15 / SOURCES.variances(x, [1])[:, 0], 0.6 / own])
     weights /= weights.sum(axis=0)
     expected = weights[2] * ei + weights[0] * plain[0] + weights[1] * plain[1]
     assert scored(x, experts=True) == pytest.approx(expected, rel=1e-9)

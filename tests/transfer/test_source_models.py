@@ -58,17 +58,17 @@ def test_pullbacks(sources: SourceModels, x: Array) -> None:
     rng = np.random.default_rng(2)
     scaled = SourceModels(sources.models, tuple(Units(0.3, 2.0 + k) for k in range(4)))
     for some in (sources, scaled):
-        d_means, d_variance = rng.standard_normal((6, 4)), rng.standard_normal(6)
+        d_means, d_variances = rng.standard_normal((6, 4)), rng.standard_normal((6, 2))
         _, back = some.means_and_pullback(x)
-        variance, back_one = some.variance_and_pullback(2, x)
-        assert variance == pytest.approx(some.variance(2, x))
+        variances, back_variances = some.variances_and_pullback(x, [2, 0])
+        assert variances == pytest.approx(some.variances(x, [2, 0]))
         for column in (0, 1):
             step = np.zeros(3)
             step[column] = 1e-5
             moved = (some.means(x + step) - some.means(x - step)) / 2e-5
             assert back(d_means)[:, column] == pytest.approx((moved * d_means).sum(axis=1), abs=1e-5)
-            var = (some.variance(2, x + step) - some.variance(2, x - step)) / 2e-5
-            assert back_one(d_variance)[:, column] == pytest.approx(var * d_variance, abs=1e-4)
+            moved = (some.variances(x + step, [2, 0]) - some.variances(x - step, [2, 0])) / 2e-5
+            assert back_variances(d_variances)[:, column] == pytest.approx((moved * d_variances).sum(axis=1), abs=1e-4)
 
 
 def test_units_of_the_study_at_hand(sources: SourceModels, x: Array) -> None:
@@ -78,7 +78,9 @@ def test_units_of_the_study_at_hand(sources: SourceModels, x: Array) -> None:
     moved = sources.in_units(normaliser, present)
     raw = np.stack([m.past.y.mean() + m.past.y.std() * m.mean(x) for m in sources.models], axis=1)
     assert moved.means(x) == pytest.approx((raw - 12.0) / 2.0)
-    assert moved.variance(1, x) == pytest.approx(sources.variance(1, x) * (sources.models[1].past.y.std() / 2.0) ** 2)
+    assert moved.variances(x, [1]) == pytest.approx(
+        sources.variances(x, [1]) * (sources.models[1].past.y.std() / 2.0) ** 2
+    )
 
 
 def test_common_points_serve_where_data_are_many(sources: SourceModels, columns: tuple[Column, ...], x: Array) -> None:
@@ -89,10 +91,16 @@ def test_common_points_serve_where_data_are_many(sources: SourceModels, columns:
     assert sources.on_common_points(columns, rows) is sources  # 100 observations are few
     before, source_models.FEW = source_models.FEW, 10
     try:
-        common = sources.on_common_points(columns, rows)
+        common = sources.on_common_points(columns, rows, uncertain=True)
     finally:
         source_models.FEW = before
-    assert common.common is not None
+    assert common.common is not None and common.spread is not None
+    assert np.sqrt(common.variances(x, [3, 1])) == pytest.approx(np.sqrt(sources.variances(x, [3, 1])), rel=0.35)
+    variances, back = common.variances_and_pullback(x, [3, 1])
+    assert variances == pytest.approx(common.variances(x, [3, 1]))
+    step, d = np.array([1e-5, 0.0, 0.0]), np.random.default_rng(6).standard_normal(variances.shape)
+    moved = (common.variances(x + step, [3, 1]) - common.variances(x - step, [3, 1])) / 2e-5
+    assert back(d)[:, 0] == pytest.approx((moved * d).sum(axis=1), abs=1e-5)
     assert common.means(x) == pytest.approx(sources.means(x), abs=0.1)
     means, back = common.means_and_pullback(x)
     assert means == pytest.approx(common.means(x))
