@@ -14,7 +14,9 @@ __all__ = ["explain_command"]
 
 def explain_command(
     study: StudyArgument,
-    trial: Annotated[int, typer.Argument(metavar="TRIAL", help="Number of the trial.")],
+    trial: Annotated[
+        int | None, typer.Argument(metavar="[TRIAL]", help="Number of the trial; the best one without it.")
+    ] = None,
     storage: StorageOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
@@ -22,7 +24,8 @@ def explain_command(
 
     Example: scrimp explain digits 7
     """
-    explanation = explain(load_any(study, storage=storage).history, trial)
+    loaded = load_any(study, storage=storage)
+    explanation = explain(loaded.history, loaded.best_trial.id if trial is None else trial)
     if as_json:
         typer.echo(json.dumps(explanation.to_json()))
         return

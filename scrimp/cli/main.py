@@ -1,5 +1,6 @@
 """The command ``scrimp``: errors of one or two lines, exit code 0 (done), 1 (failed), 2 (bad input)."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -45,15 +46,37 @@ app = typer.Typer(
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"scrimp {version('scrimp')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _options(debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False) -> None:
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which it is.")
+    ] = False,
+) -> None:
     """Find the best model on the fewest evaluations."""
-    del debug  # read by `main`, which prints errors
+    del debug, version  # the first is read by `main`, which prints errors
+
+
+def _single_threaded() -> None:
+    """One thread for linear algebra, said before it is loaded: the dashboard draws in threads of its own, and those of the
+    algebra would wait for each other (ten times the CPU time, on two busy cores)."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def main() -> None:
     """Run the command; errors of ours are told in a line, without a traceback unless ``--debug``."""
     debug = "--debug" in sys.argv
+    if "dashboard" in sys.argv:
+        _single_threaded()
     try:
         app()
     except ScrimpError as error:
@@ -61,6 +84,11 @@ def main() -> None:
             raise
         typer.echo(f"scrimp: {error}", err=True)
         sys.exit(1 if isinstance(error, StorageError) else 2)
+    except OSError as error:  # a file that cannot be read or written
+        if debug:
+            raise
+        typer.echo(f"scrimp: {error.filename or 'file'}: {error.strerror or error}", err=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("scrimp: interrupted; what was reported is kept", err=True)
         sys.exit(1)

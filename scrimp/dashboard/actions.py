@@ -84,9 +84,7 @@ async def _acted(request: Request, form: Mapping[str, str], act: Any, done: str)
     name = form.get("study", "")
 
     def work() -> None:
-        with book.reading(name, 10.0) as study:
-            if study is None:
-                raise StudyError(f"the log of study {name!r} is still being read; try again")
+        with book.changing(name, 10.0) as study:
             if study.history.created.kind != "study":
                 raise StudyError(f"{name!r} is a selection of checkpoints; use scrimp select")
             act(study)

@@ -1,8 +1,9 @@
 """The studies that the pages show, read once and kept current.
 
 A long log takes seconds to read and milliseconds to follow. So a study is read in a thread of its own when somebody first asks
-for it. Every use of a study holds its lock, because a history is shared. Whoever cannot wait for either gets None, and shows a
-page that says so: no page makes its reader wait.
+for it; until then whoever asks gets None, and shows a page that says so. Afterwards all pages and pictures look at one history at
+the same time. It is read on only while nobody looks, since a history that grows shares its parts with the shorter one: a page
+that comes while a picture is being drawn waits a moment, and otherwise shows the study as it was a moment ago.
 """
 
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from scrimp.errors import ScrimpError, StudyError
+from scrimp.history.history import History
 from scrimp.storage.store import Storage
 from scrimp.tuning.studies import load_any
 from scrimp.tuning.study import Study
@@ -17,14 +19,26 @@ from scrimp.tuning.study import Study
 __all__ = ["Book", "Entry"]
 
 PATIENCE = 0.5
-"""How long a page waits for a study that is being read."""
+"""How long a page waits for a study that is being read, and for its newest state."""
+
+
+class _Still(Study):
+    """A study whose history stands still while it is looked at."""
+
+    def __init__(self, study: Study) -> None:
+        self.__dict__.update(study.__dict__)
+
+    @property
+    def history(self) -> History:
+        return self._ledger.history
 
 
 class Entry:
-    """One study: the thread that reads it, then the study or why it could not be read."""
+    """One study: the thread that reads it, then the study or why it could not be read, and how many look at it."""
 
     def __init__(self, name: str, storage: Storage) -> None:
-        self.lock = threading.RLock()
+        self.turn = threading.Condition()
+        self.readers = 0
         self.study: Study | None = None
         self.error: ScrimpError | None = None
         self._thread = threading.Thread(target=self._read, args=(name, storage), daemon=True)
@@ -45,6 +59,10 @@ class Entry:
             raise self.error
         return self.study
 
+    def alone(self, seconds: float) -> bool:
+        """Whether nobody looks, within that time; the turn is held before and after."""
+        return self.turn.wait_for(lambda: not self.readers, seconds)
+
 
 class Book:
     """All studies of one storage, by name."""
@@ -60,24 +78,42 @@ class Book:
 
     @contextmanager
     def reading(self, name: str, patience: float = PATIENCE) -> Iterator[Study | None]:
-        """The study for as long as the block lasts; None while its log is read or others use it; `StudyError` without one."""
+        """The study, standing still for as long as the block lasts; None while its log is read; `StudyError` without one."""
+        entry, study = self._found(name, patience)
+        if study is None:
+            yield None
+            return
+        with entry.turn:
+            if entry.alone(patience):
+                self._follow(name, study)
+            entry.readers += 1
+        try:
+            yield _Still(study)
+        finally:
+            with entry.turn:
+                entry.readers -= 1
+                entry.turn.notify_all()
+
+    @contextmanager
+    def changing(self, name: str, patience: float) -> Iterator[Study]:
+        """The study for somebody who appends to it; nobody looks at it meanwhile."""
+        entry, study = self._found(name, patience)
+        with entry.turn:
+            if study is None or not entry.alone(patience):
+                raise StudyError(f"study {name!r} is being read or drawn; try again")
+            self._follow(name, study)
+            yield study
+
+    def _found(self, name: str, patience: float) -> tuple[Entry, Study | None]:
         with self._lock:
             entry = self._entries.get(name)
             if entry is None:
                 entry = self._entries[name] = Entry(name, self.storage)
         try:
-            study = entry.wait(patience)
+            return entry, entry.wait(patience)
         except ScrimpError:
             self.forget(name)  # try again next time
             raise
-        if study is None or not entry.lock.acquire(timeout=patience):
-            yield None
-            return
-        try:
-            self._follow(name, study)
-            yield study
-        finally:
-            entry.lock.release()
 
     def _follow(self, name: str, study: Study) -> None:
         """Read what is new; a study that was deleted, and perhaps made again, says so here and is forgotten."""

@@ -20,6 +20,9 @@ __all__ = ["router"]
 
 router = APIRouter()
 
+LATER = 202
+"""The answer while a log is read for the first time: ask again."""
+
 KEPT = 64
 """Figures kept at most."""
 
@@ -32,9 +35,9 @@ def figure_json(request: Request, study: str, name: str) -> Response:
     """One figure of one study; what cannot be drawn yet is said in words."""
     with request.app.state.book.reading(study, 5.0) as opened:
         if opened is None:
-            return _words(f"the log of {study} is being read", 503)
+            return _words(f"the log of {study} is being read", LATER)
         given = request.query_params
-        key = (id(opened), opened.history.length, name, str(given))
+        key = (*_state(request.app.state.book, opened), name, str(given))
         if name in SELECTION:
             storage = request.app.state.book.storage
             return _drawn(key, lambda: getattr(plots, name)(load_selection(study, storage=storage)))
@@ -50,13 +53,13 @@ def compared_json(request: Request, name: str) -> Response:
         opened = [stack.enter_context(book.reading(study, 5.0)) for study in dict.fromkeys(sorted(chosen))]
         studies = [study for study in opened if study is not None]
         if len(studies) < len(opened):
-            return _words("a log is being read", 503)
+            return _words("a log is being read", LATER)
         over = request.query_params.get("over", "trials")
         draw = {"edf": lambda: plots.edf(*studies), "compare": lambda: plots.compare(*studies, over=over)}.get(name)
         if draw is None:
             raise StudyError(f"there is no figure {name!r} of several studies; there are edf and compare")
-        lengths = tuple((id(study), study.history.length) for study in studies)
-        return _drawn((lengths, name, over), draw)
+        states = tuple(_state(book, study) for study in studies)
+        return _drawn((states, name, over), draw)
 
 
 def _figure(study: Study, name: str, given: dict[str, str]) -> Any:
@@ -65,6 +68,8 @@ def _figure(study: Study, name: str, given: dict[str, str]) -> Any:
         settings["over"] = given.get("over", "trials")
     elif name == "curves" and "trial" in given:
         settings["trials"] = [int(given["trial"])] if given["trial"].isdigit() else []
+    elif name == "slice" and given.get("columns", "").isdigit():
+        settings["columns"] = int(given["columns"])
     elif name == "surrogate":
         settings["parameter"] = given.get("parameter")
     elif name == "contour":
@@ -74,6 +79,11 @@ def _figure(study: Study, name: str, given: dict[str, str]) -> Any:
     return getattr(plots, name)(study, **settings)
 
 
+def _state(book: Book, study: Study) -> tuple[Any, ...]:
+    """What a figure is a picture of; a study that was deleted and made again is another one."""
+    return book.storage.url, study.name, study.history.created.time, study.history.length
+
+
 def _drawn(key: tuple[Any, ...], draw: Callable[[], Any]) -> Response:
     with _lock:
         text = _kept.get(key)
@@ -81,7 +91,7 @@ def _drawn(key: tuple[Any, ...], draw: Callable[[], Any]) -> Response:
         try:
             text = draw().to_json()
         except ScrimpError as error:
-            return _words(str(error), 422)
+            return _words(str(error), 200)  # no error of the page: a browser would complain of any other status
         with _lock:
             _kept[key] = text
             while len(_kept) > KEPT:

@@ -32,7 +32,7 @@ async def changes(request: Request, name: str) -> AsyncIterator[str]:
     known: object = None
     while not await request.is_disconnected() and not request.app.state.closing():
         seen = await run_in_threadpool(_seen, book, name)
-        if seen != known:
+        if seen is not None and seen != known:
             known = seen
             yield f"event: change\ndata: {json.dumps(seen)}\n\n"
         else:
@@ -41,6 +41,7 @@ async def changes(request: Request, name: str) -> AsyncIterator[str]:
 
 
 def _seen(book: Book, name: str) -> object:
+    """What changes when something happens; None while that cannot be said."""
     try:
         if not name:
             return book.names()

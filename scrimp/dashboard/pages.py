@@ -7,7 +7,7 @@ from scrimp.dashboard.book import Book
 from scrimp.dashboard.render import message_page, page
 from scrimp.dashboard.table import Query, table_page
 from scrimp.dashboard.trial_log import trial_log
-from scrimp.dashboard.views import field_of, figures_of, summary_of, unit_of, working
+from scrimp.dashboard.views import answer_of, field_of, figures_of, summary_of, unit_of, working
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.trial import STATUSES
@@ -17,7 +17,10 @@ __all__ = ["router"]
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-WAITING = "Its log is being read, or a picture of it is being drawn; this page loads again by itself."
+WAITING = "Its log is being read for the first time; this page loads again by itself."
+
+LATER = 202
+"""The answer to a part of a page that cannot be given yet: the part stays as it is."""
 
 
 @router.get("/")
@@ -51,6 +54,7 @@ def study_page(request: Request, name: str) -> HTMLResponse:
             summary=summary_of(study),
             now=wall_clock(),
             working=working(history),
+            answer=answer_of(history),
             table=table_page(history, query),
             parameters=history.problem.space.searched,
             fields=[field_of(study, item) for item in history.problem.space.searched],
@@ -65,10 +69,17 @@ def summary_fragment(request: Request, name: str) -> HTMLResponse:
     """The part of a study's page that says where it stands, for pages that are kept current."""
     with request.app.state.book.reading(name) as study:
         if study is None:
-            return message_page(request, name, WAITING)
+            return message_page(request, name, WAITING, LATER)
         history = study.history
-        now, unit = wall_clock(), unit_of(history)
-        return page(request, "summary.html", summary=summary_of(study), working=working(history), now=now, unit=unit)
+        return page(
+            request,
+            "summary.html",
+            summary=summary_of(study),
+            working=working(history),
+            answer=answer_of(history),
+            now=wall_clock(),
+            unit=unit_of(history),
+        )
 
 
 @router.get("/table")
@@ -76,7 +87,7 @@ def table_fragment(request: Request, name: str) -> HTMLResponse:
     """One page of the table of trials."""
     with request.app.state.book.reading(name) as study:
         if study is None:
-            return message_page(request, name, WAITING)
+            return message_page(request, name, WAITING, LATER)
         history = study.history
         table = table_page(history, Query.of(request.query_params))
         parameters = history.problem.space.searched
@@ -101,6 +112,7 @@ def trial_page(request: Request, study: str, number: int) -> HTMLResponse:
             began=history.created.time,
             log=trial_log(opened, number),
             unit=unit_of(history),
+            budgeted=history.problem.budget is not None,
             last=len(history.trials) - 1,
         )
 

@@ -1,7 +1,7 @@
 """What the pages show of a study, as plain values: nothing here knows of HTML."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
@@ -10,13 +10,13 @@ from scrimp.plots.source_weights import recorded_weights
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.tuning.study import Study
 
-__all__ = ["Summary", "field_of", "figures_of", "summary_of", "unit_of", "working"]
+if TYPE_CHECKING:  # loading it takes SciPy
+    from scrimp.checkpoints.recommendation import Recommendation
+
+__all__ = ["Summary", "answer_of", "field_of", "figures_of", "summary_of", "unit_of", "working"]
 
 SELECTION = ("selection_grid", "selection_curve", "selection_confidence")
 FIGURES = ("history", "curves", "rungs", "parallel", "slice", "importance", "contour", "surrogate", "timeline", "edf")
-
-MODELLED = 3000
-"""Trials up to which a page shows the model that decides next; beyond, fitting it would take too long for a page."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Summary:
     spent: float
     saved: float | None
     unit: str
-    totals: dict[str, Any]
+    limits: tuple[str, ...]
     halt: str
     queued: int
     degraded: tuple[tuple[int, str], ...]
@@ -65,13 +65,26 @@ def summary_of(study: Study) -> Summary:
         spent=history.spent,
         saved=_saved(history),
         unit=unit_of(history),
-        totals={key: value for key, value in history.totals.items() if value is not None and key != "halt"},
+        limits=_limits(history),
         halt=str(history.totals.get("halt") or ""),
         queued=len(history.queue),
         degraded=tuple(history.degraded),
         sources=tuple(source.study for source in history.sources),
         length=history.length,
     )
+
+
+def _limits(history: History) -> tuple[str, ...]:
+    """How far it may go, in words."""
+    totals = history.totals
+    found = []
+    if totals.get("n_trials") is not None:
+        found.append(f"of {totals['n_trials']} in all")
+    if totals.get("budget") is not None:
+        found.append(f"up to {totals['budget']:g} {unit_of(history)} in all")
+    if history.created.kind == "selection":
+        found.append(f"of {history.problem.space.size:g} cells")
+    return tuple(found)
 
 
 def _best(history: History, trial: Trial, point: Any) -> dict[str, Any]:
@@ -87,9 +100,18 @@ def _saved(history: History) -> float | None:
     return max(1.0 - history.spent / (begun * history.problem.full_budget), 0.0)
 
 
+def answer_of(history: History) -> "Recommendation | None":
+    """What a selection of checkpoints answers now; None for a study."""
+    if history.created.kind != "selection":
+        return None
+    from scrimp.tuning.cell_policy import recommendation
+
+    return recommendation(history)
+
+
 def unit_of(history: History) -> str:
     """What budgets are counted in."""
-    return "evaluations" if history.problem.budget is None else f"{history.problem.budget.name}s"
+    return "evaluations" if history.problem.budget is None else history.problem.budget.units
 
 
 def working(history: History) -> dict[str, list[Any]]:
@@ -107,8 +129,6 @@ def figures_of(study: Study) -> list[str]:
     names = list(FIGURES)
     if history.problem.budget is None:
         names = [name for name in names if name not in ("curves", "rungs")]
-    if len(history.trials) > MODELLED:
-        names.remove("surrogate")
     if len(history.problem.space.searched) < 2:
         names.remove("contour")
     if recorded_weights(history):

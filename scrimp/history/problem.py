@@ -42,6 +42,19 @@ class Budget:
         if not isinstance(self.name, str) or not self.name:
             raise StudyError(f"budget name is {self.name!r}; give the unit a name, such as 'epoch'")
 
+    @property
+    def units(self) -> str:
+        """The unit in the plural."""
+        return self.name if self.name.endswith("s") else f"{self.name}s"
+
+    def amount(self, used: float) -> str:
+        """So much of it, for people.
+
+        >>> Budget("epoch", 1, 81).amount(1), Budget("epoch", 1, 81).amount(27.0)
+        ('1 epoch', '27 epochs')
+        """
+        return f"{used:g} {self.name if used == 1 else self.units}"
+
 
 @dataclass(frozen=True)
 class AtMost:

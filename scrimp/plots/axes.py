@@ -1,5 +1,6 @@
 """How a parameter is shown on an axis: numbers as they are, logarithmic where the space says so, choices by their names."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from scrimp.plots.style import plain
 from scrimp.space.parameter import Float, Int, Ordinal, Parameter
 from scrimp.space.space import Space
 
-__all__ = ["axis_type", "check_parameters", "is_numeric", "labels", "order", "with_value"]
+__all__ = ["axis_type", "check_parameters", "is_numeric", "labels", "order", "powers", "with_value"]
 
 
 def is_numeric(parameter: Parameter) -> bool:
@@ -32,9 +33,24 @@ def labels(parameter: Parameter, values: Sequence[Any]) -> list[Any]:
 def order(parameter: Parameter) -> dict[str, Any]:
     """The settings of an axis of this parameter."""
     settings: dict[str, Any] = {"type": axis_type(parameter)}
+    if isinstance(parameter, Float | Int) and parameter.log:
+        settings |= powers(parameter.low, parameter.high)
     if isinstance(parameter, Ordinal) or settings["type"] == "category":
         settings |= {"categoryorder": "array", "categoryarray": labels(parameter, parameter.grid or ())}
     return settings
+
+
+def powers(low: float, high: float) -> dict[str, Any]:
+    """Ticks of a logarithmic axis: powers of ten over several decades, otherwise 1, 2, 5, 10, 20, ... as far as they go.
+
+    >>> powers(1, 27)["tickvals"]
+    [1.0, 2.0, 5.0, 10.0, 20.0]
+    """
+    if math.log10(high / low) >= 2.5:
+        return {"dtick": 1, "exponentformat": "power"}
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    marks = [float(f"{digit}e{decade}") for decade in decades for digit in (1, 2, 5)]
+    return {"tickvals": [mark for mark in marks if low <= mark <= high]}
 
 
 def check_parameters(space: Space, names: Sequence[str] | None, most: int | None = None) -> list[str]:

@@ -28,8 +28,8 @@ def compare(*studies: Study, over: str = "trials") -> Any:
     problem = studies[0].history.problem
     picture.update_xaxes(title_text=axis_title(studies[0].history, over))
     picture.update_yaxes(title_text=f"best {plain(problem.metric)} ({problem.direction})")
-    title = f"Best {plain(problem.metric)} of {len(studies)} studies"
+    title = f"Best {plain(problem.metric)} of {len(studies)} {'study' if len(studies) == 1 else 'studies'} over {over}"
     ends = "; ".join(
         f"{trace.name} {trace.y[-1]:.6g}" if trace.y else f"{trace.name} nothing" for trace in picture.data
     )
-    return figure(picture, title, f"{title} over {over}: {ends}.")
+    return figure(picture, title, f"{title}: {ends}.")

@@ -59,7 +59,7 @@ def contour(study: Study, x: str | None = None, y: str | None = None) -> Any:
         picture.add_trace(Scatter(**place, mode="markers", marker=star, name="best"))
     picture.update_xaxes(title_text=plain(first), **order(space[first]))
     picture.update_yaxes(title_text=plain(second), **order(space[second]))
-    at = "" if problem.budget is None else f" after {landscape.budget:g} {plain(problem.budget.name)}s"
+    at = "" if problem.budget is None else f" after {plain(problem.budget.amount(landscape.budget))}"
     title = f"Model of {plain(problem.metric)} over {plain(first)} and {plain(second)}{at}"
     return figure(picture, title, f"{title}: posterior mean, {len(there)} trials, the others held at the best one.")
 

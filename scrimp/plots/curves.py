@@ -12,6 +12,7 @@ import numpy as np
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
+from scrimp.plots.axes import powers
 from scrimp.plots.style import MUTED, STATUS, figure, params_text, plain, rgba
 from scrimp.policies.policy import Forecast
 from scrimp.tuning.catalog import Method, build_policy
@@ -74,8 +75,10 @@ def _drawn(name: str, history: History, chosen: Sequence[Trial], forecasts: Mapp
             picture.add_trace(trace)
         picture.add_trace(_observed(problem.sign, trial, trial.status not in named))
         named.add(trial.status)
-    unit = "budget" if problem.budget is None else f"budget ({plain(problem.budget.name)}s)"
-    picture.update_xaxes(title_text=unit, type="log" if problem.full_budget > 20 else "linear")
+    unit = "budget" if problem.budget is None else f"budget ({plain(problem.budget.units)})"
+    picture.update_xaxes(title_text=unit)
+    if problem.budget is not None and problem.full_budget > 20 * problem.budget.minimum:
+        picture.update_xaxes(type="log", **powers(problem.budget.minimum, problem.full_budget))
     picture.update_yaxes(title_text=f"{plain(problem.metric)} ({problem.direction})")
     title = f"Learning curves of {plain(name)}"
     shown = f"{len(chosen)} of {len(history.trials)} trials"

@@ -34,7 +34,7 @@ def best_line(history: History, over: str = "trials") -> list[tuple[float, float
 
 def axis_title(history: History, over: str) -> str:
     """What stands at the axis."""
-    unit = "units" if history.problem.budget is None else f"{history.problem.budget.name}s"
+    unit = "evaluations" if history.problem.budget is None else history.problem.budget.units
     titles = {"trials": "trial", "time": "time since the start (seconds)", "budget": f"budget spent ({plain(unit)})"}
     return titles[over]
 
@@ -113,5 +113,5 @@ def _drawn(
     picture.update_xaxes(title_text=axis_title(history, over))
     picture.update_yaxes(title_text=f"{plain(problem.metric)} ({problem.direction})")
     best = f"the best is {ys[-1]:.6g}" if ys else "nothing was reported yet"
-    title = f"Best {plain(problem.metric)} of {plain(name)}"
-    return figure(picture, title, f"{title} over {over}: {count} trials with a value, {best}.")
+    title = f"Best {plain(problem.metric)} of {plain(name)} over {over}"
+    return figure(picture, title, f"{title}: {count} trials with a value, {best}.")

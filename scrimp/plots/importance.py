@@ -74,7 +74,7 @@ def importance(study: Study, budget: float | None = None) -> Any:
     picture.update_xaxes(title_text=f"share of the variance of {metric}", tickformat=".0%", rangemode="tozero")
     picture.update_yaxes(title_text="parameter", type="category", automargin=True)
     picture.update_layout(height=max(320, 190 + 30 * len(names)))
-    at = "" if history.problem.budget is None else f" after {landscape.budget:g} {plain(history.problem.budget.name)}s"
+    at = "" if history.problem.budget is None else f" after {plain(history.problem.budget.amount(landscape.budget))}"
     title = f"Importance of parameters for {metric}{at}"
     said = "; ".join(f"{plain(name)} {shares[name][0]:.0%}" for name in reversed(names))
     return figure(picture, title, f"{title}, from a model of {len(landscape.data)} trials: {said}.")

@@ -4,6 +4,7 @@ scrimp.plots.rungs(study)
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from scrimp.history.events import BudgetGranted
@@ -16,6 +17,9 @@ __all__ = ["rung_counts", "rungs"]
 
 MOST = 400
 """Trials shown at most: those that came furthest, then the newest."""
+
+APART = 0.06
+"""Names of rungs on the axis are at least this share of it apart."""
 
 SYMBOLS = {
     "running": "triangle-right",
@@ -71,15 +75,27 @@ def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
 def _finished(picture: Any, name: str, history: History, shown: int) -> Any:
     problem = history.problem
     levels = [row["budget"] for row in rung_counts(history)]
-    unit = "" if problem.budget is None else f" ({plain(problem.budget.name)}s)"
+    unit = "" if problem.budget is None else f" ({plain(problem.budget.units)})"
     picture.update_xaxes(title_text="time since the start (seconds)")
     picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero")
-    if len(levels) <= 12:
-        picture.update_yaxes(tickvals=levels)
+    picture.update_yaxes(tickvals=_apart(levels))
     title = f"Rungs of {plain(name)} over time"
     reached = "; ".join(f"{row['reached']} trials reached {row['budget']:g}" for row in rung_counts(history))
     part = "" if shown == len(history.trials) else f", {shown} of {len(history.trials)} trials shown"
     return figure(picture, title, f"{title}{part}: {reached or 'no trial has started'}.")
+
+
+def _apart(levels: Sequence[float]) -> list[float]:
+    """The levels that can be read beside each other on an axis from zero, the highest first of all.
+
+    >>> _apart([1.0, 2.0, 9.0, 27.0])
+    [2.0, 9.0, 27.0]
+    """
+    kept: list[float] = []
+    for level in reversed(levels):
+        if not kept or kept[-1] - level >= APART * levels[-1]:
+            kept.append(level)
+    return kept[::-1]
 
 
 def rung_counts(history: History) -> list[dict[str, float]]:

@@ -76,12 +76,14 @@ def selection_grid(selection: Selection) -> Any:
     kinds = (
         ("measured", table.seen, "circle", "#ffffff"),
         ("failed", table.failed, "x", FAILED),
-        ("under evaluation", pending, "circle-open", "#ffffff"),
+        ("under evaluation", pending, "circle", "rgba(255, 255, 255, 0.35)"),
     )
     for name, mask, symbol, colour in kinds:
         _add_cells(picture, belief, mask, name, {"symbol": symbol, "color": colour, "size": 7})
     picture.update_xaxes(title_text="checkpoint", type="category", showgrid=False, range=[-0.5, len(columns) - 0.5])
-    picture.update_yaxes(type="category", showgrid=False, range=[-0.5, len(rows) - 0.5])
+    picture.update_yaxes(
+        title_text="task", automargin=True, type="category", showgrid=False, range=[-0.5, len(rows) - 0.5]
+    )
     picture.update_layout(height=max(360, 200 + 18 * len(rows)), showlegend=True)
     done = int(table.seen.sum())
     title = f"{plain(selection.name)}: {done} of {table.scores.size} cells evaluated"

@@ -15,15 +15,15 @@ __all__ = ["slice"]
 MOST = 1000
 
 
-def slice(study: Study, parameters: Sequence[str] | None = None) -> Any:
-    """One panel per parameter; trials in which it does not exist are left out of its panel."""
+def slice(study: Study, parameters: Sequence[str] | None = None, columns: int = 3) -> Any:
+    """One panel per parameter, so many beside each other; trials in which it does not exist are left out of its panel."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
     history = study.history
     space = history.problem.space
     names = check_parameters(space, parameters, 8)
-    columns = min(len(names), 2)
+    columns = max(min(len(names), columns), 1)
     lines = -(-len(names) // columns)
     picture = make_subplots(rows=lines, cols=columns, shared_yaxes=True, vertical_spacing=0.32 / lines)
     known = with_value(history.trials)

@@ -15,13 +15,16 @@ from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, labels, order
 from scrimp.plots.model import belief_of
-from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure, plain
-from scrimp.suggesters.bayesian import Belief
+from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure, plain, thinned
+from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.tuning.study import Study
 
 __all__ = ["surrogate"]
 
 POINTS = 201
+MOST = 1000
+DEPTH = 25.0
+"""How far below its maximum the acquisition is shown."""
 
 
 def surrogate(study: Study, parameter: str | None = None, iteration: int | None = None) -> Any:
@@ -32,8 +35,12 @@ def surrogate(study: Study, parameter: str | None = None, iteration: int | None 
     history, chosen = _as_it_was(study.history, iteration)
     (parameter,) = check_parameters(history.problem.space, None if parameter is None else [parameter], 1)
     belief = belief_of(study, history)
-    values, units, rows = _slice(belief, history, parameter)
-    return _drawn(history, belief, parameter, (values, units, rows), chosen)
+    picture = _drawn(history, belief, parameter, _slice(belief, history, parameter), chosen)
+    if not isinstance(study.suggester, BayesianSuggester):
+        picture.layout.meta["alternative"] += (
+            f" It is a model of the last values; {plain(study.method)} decides otherwise."
+        )
+    return picture
 
 
 def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial | None]:
@@ -81,8 +88,9 @@ def _drawn(
     for trace in _belief_traces(problem, belief, values, rows):
         picture.add_trace(trace, 1, 1)
     seen = [trial for trial in history.trials if trial.value is not None and parameter in trial.config]
+    shown = thinned(seen, MOST)
     spec = problem.space[parameter]
-    places, heights = labels(spec, [trial.config[parameter] for trial in seen]), [trial.value for trial in seen]
+    places, heights = labels(spec, [trial.config[parameter] for trial in shown]), [trial.value for trial in shown]
     marker = {"color": MUTED, "size": 9, "line": {"color": LINE, "width": 1}}
     picture.add_trace(Scatter(x=places, y=heights, mode="markers", marker=marker, name="observed"), 1, 1)
     scores = belief.score(rows)
@@ -93,7 +101,10 @@ def _drawn(
     picture.update_xaxes(**order(spec))
     picture.update_xaxes(title_text=plain(parameter), row=2, col=1)
     picture.update_yaxes(title_text=plain(problem.metric), row=1, col=1)
+    highest = float(np.max(scores))
     picture.update_yaxes(title_text="acquisition", row=2, col=1)
+    if float(np.min(scores)) < highest - DEPTH:  # a logarithm falls without end beside what is known
+        picture.update_yaxes(range=[highest - DEPTH, highest + 0.05 * DEPTH], row=2, col=1)
     title = f"Model of {plain(problem.metric)} along {plain(parameter)} after {len(seen)} observations"
     return figure(picture, title, f"{title}: mean with band, observed values, and the acquisition below.")
 

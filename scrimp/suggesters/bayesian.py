@@ -36,9 +36,9 @@ from scrimp.space.space import Space
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales, noise_level
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.surrogates.surrogate import Array
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["BayesianSuggester", "Belief", "encoding_of"]
+__all__ = ["BayesianSuggester", "Belief", "encoding_of", "reasons_of"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,8 @@ class BayesianSuggester(Suggester):
         acquisition = self._acquisition(encoding, models, _outcomes(training))
         configs: list[Config] = []
         notes: dict[str, Any] = dict(models.notes)
+        if self._stuck(models, _outcomes(training)):
+            notes["exploring"] = True
         pending = training.pending
         for _ in range(count):
             found = self._maximized(acquisition, encoding, training, models, pending, rng)
@@ -123,15 +125,14 @@ class BayesianSuggester(Suggester):
                 break
             decoded = encoding.decode(found.x[:5])
             if not configs:
-                notes |= _reasons(models, found, decoded)
+                notes |= reasons_of(models.fitted["loss"], found, decoded)
             configs.append(decoded[0])
             pending = np.vstack([pending, encoding.encode(decoded[:1])])
         return Suggestion(tuple(configs), notes)
 
     def _acquisition(self, encoding: Encoding, models: Models, outcomes: Array) -> Acquisition:
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
-        quiet = noise_level(models.fitted["loss"]) < NOISY  # under noise, standing still is no sign of being stuck
-        if self.patience and quiet and explores(outcomes, self.patience):
+        if self._stuck(models, outcomes):
             acquisition = LowerConfidenceBound(EXPLORING)
         if any(name.startswith("constraint:") for name in models.fitted):
             acquisition = Constrained(acquisition)
@@ -140,6 +141,11 @@ class BayesianSuggester(Suggester):
         if self.acquisition != "thompson" and (belief := user_belief(encoding)) is not None:
             acquisition = Guided(acquisition, belief)
         return acquisition
+
+    def _stuck(self, models: Models, outcomes: Array) -> bool:
+        """Whether this decision looks elsewhere."""
+        quiet = noise_level(models.fitted["loss"]) < NOISY  # under noise, standing still is no sign of being stuck
+        return self.patience > 0 and quiet and explores(outcomes, self.patience)
 
     def _maximized(
         self,
@@ -231,9 +237,8 @@ def encoding_of(space: Space) -> Encoding:
     return Encoding(space)
 
 
-def _reasons(models: Models, found: Found, decoded: list[Config]) -> dict[str, Any]:
-    """What the model believed of the chosen point, and what competed with it."""
-    loss = models.fitted["loss"]
+def reasons_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> dict[str, Any]:
+    """What the model of the loss believed of the chosen point, and what competed with it."""
     posterior = loss.posterior(found.x[:1])
     deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
     mean = posterior.mean[:1, 0]

@@ -14,6 +14,7 @@ from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
 from scrimp.history.events import Config
+from scrimp.suggesters.bayesian import reasons_of
 from scrimp.suggesters.model_fitting import Models, length_scales
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -46,9 +47,7 @@ class Choice:
                 break
             decoded = self.encoding.decode(found.x[:5])
             if not configs:
-                others = zip(decoded[1:], found.scores[1:], strict=False)
-                notes["acquisition"] = float(found.scores[0])
-                notes["competitors"] = [{"config": config, "score": float(score)} for config, score in others]
+                notes = reasons_of(self.fitted["loss"], found, decoded)
             configs.append(decoded[0])
             pending = np.vstack([pending, self.encoding.encode(decoded[:1])])
         return configs, notes

@@ -152,6 +152,8 @@ class TaskPriorSuggester(Suggester):
         acquisition = LowerConfidenceBound(EXPLORING) if stuck else TaskImprovement()
         choice = Choice(acquisition, fitted, models, training, encoding, self.fantasies, incumbent)
         configs, notes = choice.best(count, history.problem.seed, rng)
+        if stuck:
+            notes["exploring"] = True
         return Suggestion(tuple(configs), {**models.notes, **notes, "weights": learned.weights(target.data, cold)})
 
 

@@ -46,7 +46,7 @@ def _states(history: History) -> str:
 def _spent(history: History) -> str:
     """The budget used, and how much less that is than training every begun trial to the end."""
     budget = history.problem.budget
-    text = f"{history.spent:g} {'units' if budget is None else budget.name + 's'} spent"
+    text = f"{history.spent:g} {'units' if budget is None else budget.units} spent"
     full = (len(history.trials) - history.counts["running"]) * history.problem.full_budget
     return f"{text}, {100 * (1 - history.spent / full):.0f}% saved" if 0 < history.spent < full else text
 

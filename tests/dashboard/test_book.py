@@ -24,7 +24,7 @@ def test_what_others_append_is_seen(tmp_path: Path) -> None:
         assert seen is not None and len(seen.trials) == 0
     study.ask()
     with book.reading("s") as again:
-        assert again is seen and again is not None and len(again.history.trials) == 1
+        assert again is not None and len(again.history.trials) == 1
 
 
 def test_a_deleted_study_is_forgotten_and_one_made_again_is_read(tmp_path: Path) -> None:
@@ -72,26 +72,40 @@ def test_a_log_that_takes_long_makes_nobody_wait(monkeypatch: pytest.MonkeyPatch
         assert seen is not None
 
 
-def test_a_study_in_use_makes_nobody_wait(tmp_path: Path) -> None:
+def test_who_looks_sees_it_standing_still_and_makes_nobody_wait(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study("s", SPACE, method="random", storage=url)
+    book = Book(open_storage(url))
+    with book.reading("s", 10) as first:
+        study.ask()
+        with book.reading("s", 0.05) as second:  # nobody can read on now, and both see the same
+            assert first is not None and second is not None
+            assert len(first.trials) == len(second.trials) == 0
+        with pytest.raises(StudyError, match="try again"), book.changing("s", 0.05):
+            pass
+    with book.reading("s", 10) as third:
+        assert third is not None and len(third.trials) == 1
+
+
+def test_who_appends_is_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     scrimp.create_study("s", SPACE, method="random", storage=url)
     book = Book(open_storage(url))
-    inside, leave = threading.Event(), threading.Event()
+    seen: list[int] = []
 
-    def use() -> None:
-        with book.reading("s", 10):
-            inside.set()
-            leave.wait(10)
+    def look() -> None:
+        with book.reading("s", 10) as shown:
+            assert shown is not None
+            seen.append(len(shown.trials))
 
-    thread = threading.Thread(target=use)
-    thread.start()
-    assert inside.wait(10)
-    with book.reading("s", 0.05) as seen:
-        assert seen is None
-    leave.set()
-    thread.join()
-    with book.reading("s", 10) as seen:
-        assert seen is not None
+    with book.changing("s", 10) as study:
+        thread = threading.Thread(target=look)
+        thread.start()
+        study.ask()
+        thread.join(0.1)
+        assert thread.is_alive()
+    thread.join(10)
+    assert seen == [1]
 
 
 def test_a_storage_that_comes_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_options(client: Any) -> None:
 )
 def test_what_cannot_be_drawn_is_said(client: Any, path: str, words: str) -> None:
     answer = client.get(path)
-    assert answer.status_code == 422 and words in answer.json()["message"]
+    assert answer.status_code == 200 and words in answer.json()["message"]  # else a browser would complain
 
 
 def test_figures_of_several_studies(client: Any) -> None:

@@ -11,7 +11,7 @@ def test_the_summary_agrees_with_the_command_line(url: str) -> None:
     assert (summary.name, summary.metric, summary.method) == (record["name"], record["metric"], record["method"])
     assert summary.best == record["best"] and summary.counts == record["counts"] and summary.spent == record["spent"]
     assert summary.saved == 1 - study.history.spent / (9 * sum(1 for trial in study.trials if trial.curve))
-    assert summary.state == "idle" and summary.unit == "epochs" and summary.totals == {"n_trials": 60}
+    assert summary.state == "idle" and summary.unit == "epochs" and summary.limits == ("of 60 in all",)
 
 
 def test_states() -> None:
@@ -19,7 +19,7 @@ def test_states() -> None:
     study.ask()
     assert summary_of(study).state == "running" and summary_of(study).saved is None
     study.pause()
-    assert summary_of(study).state == "paused" and summary_of(study).totals == {}
+    assert summary_of(study).state == "paused" and summary_of(study).limits == ()
     study.resume()
     assert summary_of(study).state == "running" and unit_of(study.history) == "evaluations"
     assert [trial.id for trial in working(study.history)["running"]] == [0]

@@ -27,7 +27,7 @@ def test_infeasible_trials_are_shown_but_are_not_the_best(whole: scrimp.Study) -
 
 def test_names_are_escaped_and_axes_named(staged: scrimp.Study) -> None:
     picture = scrimp.plots.history(staged, over="budget")
-    assert picture.layout.title.text == "Best val_error of &lt;i&gt;staged&lt;/i&gt;"
+    assert picture.layout.title.text == "Best val_error of &lt;i&gt;staged&lt;/i&gt; over budget"
     assert picture.layout.xaxis.title.text == "budget spent (epochs)"
     assert picture.layout.yaxis.title.text == "val_error (minimize)"
     assert f"{staged.best_value:.6g}" in picture.layout.meta["alternative"]

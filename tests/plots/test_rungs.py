@@ -30,5 +30,5 @@ def test_markers_stand_where_trials_stand(staged: scrimp.Study) -> None:
             status = trace.name.split(" ")[0]
             marked |= {number: (status, y) for number, y in zip(trace.customdata, trace.y, strict=True)}
     assert marked == {trial.id: (trial.status, trial.budget) for trial in staged.trials}
-    assert list(picture.layout.yaxis.tickvals) == [1.0, 3.0, 9.0]
+    assert list(picture.layout.yaxis.tickvals) == [1.0, 3.0, 9.0]  # none too close to another
     assert "trials reached 9" in picture.layout.meta["alternative"]

@@ -9,11 +9,12 @@ async function draw(figure) {
   const caption = figure.querySelector("figcaption");
   const place = figure.querySelector(".plot");
   try {
-    const answer = await fetch(figure.dataset.figure);
+    const panels = figure.clientWidth < 560 ? "&columns=1" : ""; // of a figure that has several
+    const answer = await fetch(figure.dataset.figure + panels);
     const body = await answer.json();
-    if (!answer.ok) {
+    if (!body.layout) {
       caption.textContent = body.message || "it cannot be drawn";
-      if (answer.status === 503) setTimeout(() => draw(figure), 1500);
+      if (answer.status === 202) setTimeout(() => draw(figure), 1500);
       return;
     }
     const words = body.layout.meta.alternative;
@@ -39,7 +40,7 @@ function decode(words) {
 async function refresh(part) {
   try {
     const answer = await fetch(part.dataset.fragment);
-    if (answer.ok) part.innerHTML = await answer.text();
+    if (answer.status === 200) part.innerHTML = await answer.text();
   } catch (error) {
     // the next change tries again
   }
@@ -49,6 +50,7 @@ function follow(address) {
   const stream = new EventSource(address);
   let first = true;
   let waiting = null;
+  let pause = 1500;
   stream.addEventListener("change", () => {
     if (first) {
       first = false;
@@ -56,13 +58,15 @@ function follow(address) {
     }
     if (waiting) return;
     waiting = setTimeout(async () => {
+      const began = Date.now();
       const parts = document.querySelectorAll("[data-fragment]");
       if (!parts.length && !document.querySelector("[data-figure]")) location.reload();
       for (const part of parts) await refresh(part);
       for (const figure of document.querySelectorAll("[data-figure]")) current.delete(figure);
       for (const figure of visible) await draw(figure);
+      pause = Math.max(1500, 3 * (Date.now() - began)); // a long study must not keep its server busy
       waiting = null;
-    }, 1500);
+    }, pause);
   });
   addEventListener("pagehide", () => stream.close());
 }
