@@ -18,7 +18,7 @@ import msgspec
 from scrimp.errors import StorageError
 from scrimp.history.events import Event
 
-__all__ = ["UPGRADES", "Upgrade", "decode", "encode"]
+__all__ = ["UPGRADES", "Upgrade", "decode", "decode_text", "encode"]
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -57,11 +57,9 @@ def decode(
 ) -> list[Event]:
     """The events in ``lines``, which begin at position ``start`` of ``study``'s log; `StorageError` names a broken one."""
     raws = [line.encode() if isinstance(line, str) else line for line in lines]
-    if not upgrades:
-        with suppress(ValueError):  # which line it is, the rest says
-            together = _decoder.decode_lines(b"\n".join(raws))
-            if len(together) == len(raws):
-                return together
+    together = None if upgrades else _together(b"\n".join(raws), len(raws))
+    if together is not None:
+        return together
     prefix = _prefix(upgrades)
     head, skip = prefix + b"{", len(prefix)
     events: list[Event] = []
@@ -74,6 +72,21 @@ def decode(
                 "Use the scrimp version that wrote it, or restore the study from a backup"
             ) from None
     return events
+
+
+def decode_text(text: str, study: str, start: int = 0) -> list[Event]:
+    """The same for lines that come as one text."""
+    together = None if UPGRADES else _together(text, text.count("\n") + 1)
+    return decode(text.split("\n"), study, start) if together is None else together
+
+
+def _together(text: bytes | str, count: int) -> list[Event] | None:
+    """All lines decoded in one go; None when one of the ``count`` lines is broken or of an older format."""
+    with suppress(ValueError):
+        events = _decoder.decode_lines(text)
+        if len(events) == count:
+            return events
+    return None
 
 
 def _prefix(upgrades: Sequence[Upgrade]) -> bytes:

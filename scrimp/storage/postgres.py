@@ -19,7 +19,7 @@ from psycopg import errors
 
 from scrimp.errors import Conflict, StorageError, TurnLost
 from scrimp.history.events import Event
-from scrimp.storage.event_json import decode
+from scrimp.storage.event_json import decode_text
 from scrimp.storage.postgres_schema import LOCKS
 from scrimp.storage.postgres_server import Connection, PostgresServer
 from scrimp.storage.refusals import (
@@ -40,7 +40,13 @@ INSERT INTO scrimp_events (study, position, batch, event) SELECT id, 0, %(batch)
 """
 
 APPEND = "CALL scrimp_append(%s, %s, %s, %s, %s, %s, %s, NULL, NULL, NULL)"
-READ = "SELECT * FROM scrimp_read(%s, %s)"
+READ = """
+SELECT length, place, lines, CASE WHEN place IS NOT NULL THEN scrimp_flush() END FROM scrimp_studies, LATERAL (
+    SELECT min(position) AS place, string_agg(event, E'\\n') AS lines FROM (
+        SELECT position, event FROM scrimp_events WHERE study = id AND position >= %s ORDER BY position LIMIT 5000
+    ) AS page
+) AS found WHERE id = %s
+"""
 TURN = "SELECT * FROM scrimp_turn(%s, %s, %s, %s)"
 END_OF_TURN = f"SELECT pg_advisory_unlock({LOCKS}, %s), scrimp_flush()"
 LONGEST_TURN = "5s"
@@ -169,11 +175,11 @@ class _PostgresStore(EventStore):
         return self._events(self._stored(lines_of(events, decision), decision, start), start)
 
     def read(self, start: int = 0) -> list[Event]:
-        return self._events(self._asked(READ, self._study, start), start)
+        return self._events(self._asked(READ, start, self._study), start)
 
     def _stored(self, lines: list[str], decision: int | None, start: int | None) -> News:
         if not lines:
-            return self._asked(READ, self._study, 2**62 if start is None else start)
+            return self._asked(READ, 2**62 if start is None else start, self._study)
         batch = str(uuid.uuid4())
         turn = None if decision is None else self._turn
         text = "\n".join(lines)
@@ -198,7 +204,7 @@ class _PostgresStore(EventStore):
         found = connection.execute(query, (self._study, batch)).fetchone()
         if found is None:
             raise decision_taken(self._name, decision) from None
-        _, first, news = _row(connection, READ, self._study, found[0] if start is None else start)
+        _, first, news = _row(connection, READ, found[0] if start is None else start, self._study)
         return found[0] + count, first, news
 
     def _events(self, answer: News, start: int) -> list[Event]:
@@ -209,7 +215,7 @@ class _PostgresStore(EventStore):
             return self._from_the_middle(start)
         if lines is None:
             return []
-        events = decode(lines.split("\n"), self._name, start)
+        events = decode_text(lines, self._name, start)
         if start + len(events) < length:  # it was cut short
             events += self.read(start + len(events))
         return events
@@ -229,7 +235,7 @@ class _PostgresStore(EventStore):
                 found = _row(connection, TURN, self._study, self._lock, LONGEST_TURN, start)
                 return _Turn(connection, start, found[2] or ""), found
             except errors.LockNotAvailable:
-                return None, _row(connection, READ, self._study, start)
+                return None, _row(connection, READ, start, self._study)
 
         with self._thread_turn:
             self._turn, found = self._server.run(take) or (None, GONE)
@@ -256,7 +262,7 @@ class _PostgresStore(EventStore):
         """Whether ``connection`` holds the turn. Another one does not; `TurnLost` when what was read in the turn is gone too."""
         if connection is turn.connection:
             return True
-        _, _, news = _row(connection, READ, self._study, turn.start)
+        _, _, news = _row(connection, READ, turn.start, self._study)
         if not (news or "").startswith(turn.found):
             raise TurnLost(f"{self._server.shown} crashed during a decision: read again and decide again")
         return False
@@ -293,8 +299,8 @@ class _PostgresStore(EventStore):
 
 
 def _row(connection: Connection, query: str, *parameters: Any) -> News:
-    length, first, lines = connection.execute(query, parameters).fetchall()[0]
-    return length, first, lines
+    found = connection.execute(query, parameters).fetchone()
+    return GONE if found is None else found[:3]
 
 
 def _rows(server: PostgresServer, query: str, *parameters: Any) -> list[tuple[Any, ...]]:

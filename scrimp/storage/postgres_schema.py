@@ -5,7 +5,7 @@ A row of ``scrimp_events`` is a batch: its events as lines, the position of the 
 *Visible, then flushed, then acknowledged.* Batches of a study follow each other, so a commit that waits for the disk would make
 every writer wait for every flush. `scrimp_append` therefore commits the batch without waiting, lets others go on, and ends with
 a commit that waits: one flush serves all who wait at that moment. The answer comes after it, so whatever was acknowledged is
-on disk. `scrimp_read` flushes what it found before it answers. Only `scrimp_turn` shows batches that a crash may still take
+on disk. Whoever reads flushes what was found before it counts. Only `scrimp_turn` shows batches that a crash may still take
 back; the decision that ends the turn is flushed after them, and if they are gone after a crash it is not stored (`TurnLost`).
 """
 
@@ -54,33 +54,19 @@ STEPS = (
         END IF;
     END $$;
 
-    -- The length of a study (null: deleted), and the batches from start on, cut short where there are many.
-    CREATE FUNCTION scrimp_news(of_study bigint, start bigint, OUT grown bigint, OUT first bigint, OUT news text)
-    LANGUAGE plpgsql AS $$
-    BEGIN
-        SELECT length INTO grown FROM scrimp_studies WHERE id = of_study;
-        SELECT min(position), string_agg(event, E'\\n') INTO first, news FROM (
-            SELECT position, event FROM scrimp_events WHERE study = of_study AND position >= start
-            ORDER BY position LIMIT 5000
-        ) AS page;
-    END $$;
-
-    CREATE FUNCTION scrimp_read(of_study bigint, start bigint, OUT grown bigint, OUT first bigint, OUT news text)
-    LANGUAGE plpgsql AS $$
-    BEGIN
-        SELECT * INTO grown, first, news FROM scrimp_news(of_study, start);
-        IF news IS NOT NULL THEN
-            PERFORM scrimp_flush();
-        END IF;
-    END $$;
-
+    -- Waits for a turn, and reads from start on: the length of the study, where the first batch is, and the lines, cut short
+    -- where there are many.
     CREATE FUNCTION scrimp_turn(
         of_study bigint, turn integer, patience text, start bigint, OUT grown bigint, OUT first bigint, OUT news text
     ) LANGUAGE plpgsql AS $$
     BEGIN
-        PERFORM set_config('lock_timeout', patience, true);
-        PERFORM pg_advisory_lock({LOCKS}, turn);
-        SELECT * INTO grown, first, news FROM scrimp_news(of_study, start);
+        PERFORM set_config('lock_timeout', patience, true), pg_advisory_lock({LOCKS}, turn);
+        SELECT length, found.place, found.lines INTO grown, first, news FROM scrimp_studies, LATERAL (
+            SELECT min(position) AS place, string_agg(event, E'\\n') AS lines FROM (
+                SELECT position, event FROM scrimp_events WHERE study = of_study AND position >= start
+                ORDER BY position LIMIT 5000
+            ) AS page
+        ) AS found WHERE id = of_study;
     END $$;
 
     -- Stores a batch, ends the turn if there is one, and reads from start on if there is a start.
@@ -101,9 +87,12 @@ STEPS = (
             PERFORM pg_advisory_unlock({LOCKS}, turn);
         END IF;
         IF start IS NOT NULL THEN
-            SELECT found.first, found.news INTO first, news FROM scrimp_news(of_study, start) AS found;
+            SELECT min(position), string_agg(event, E'\\n') INTO first, news FROM (
+                SELECT position, event FROM scrimp_events WHERE study = of_study AND position >= start
+                ORDER BY position LIMIT 5000
+            ) AS page;
         END IF;
-        PERFORM scrimp_flush();
+        PERFORM pg_logical_emit_message(true, 'scrimp', '');
     END $$;
     """,
 )

@@ -37,7 +37,7 @@ DEFAULTS = {
 
 SESSION = """
 SET plan_cache_mode = force_generic_plan;
-SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET jit = off;
 SET default_transaction_isolation = 'read committed';
 """
 """Planning takes longer than our queries, and each has an index that is best whatever the statistics say."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scrimp.errors import StorageError
 from scrimp.history.events import Ended, Enqueued, Lost, Reported, TrialAdded
-from scrimp.storage.event_json import decode, encode
+from scrimp.storage.event_json import decode, decode_text, encode
 from scrimp.testing.storages import EVERY_KIND, first_event
 
 plain = st.recursive(
@@ -118,3 +118,12 @@ def test_deep_nesting_is_refused_not_crashing() -> None:
 def test_metrics_that_are_not_finite_are_null() -> None:
     (line,) = encode([Reported(trial=0, step=1, metrics={"a": float("nan"), "b": float("inf")})])
     assert json.loads(line)["metrics"] == {"a": None, "b": None}
+
+
+def test_lines_that_come_as_one_text() -> None:
+    events = [Lost(trial=number) for number in range(3)]
+    lines = encode(events)
+    assert decode_text("\n".join(lines), "s") == events == decode_text("\n".join(lines[:2]), "s") + events[2:]
+    for broken in ("", "7 {}", '{"event":"lost"', lines[0] + lines[0]):
+        with pytest.raises(StorageError, match="event 6 of study 's' cannot be read"):
+            decode_text("\n".join([lines[0], broken, lines[1]]), "s", 5)
