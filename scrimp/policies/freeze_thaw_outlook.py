@@ -1,8 +1,8 @@
 """How much of a study's budget is left, and what may still be granted.
 
 The total is the study's ``budget``; given ``n_trials`` alone, what successive halving would spend on as many configurations:
-n_trials x minimum budget x number of rungs. A time limit counts through what a unit of budget has cost so far. Without any
-limit the study is taken to be as long as `USUAL_FULLS` full trainings.
+n_trials x minimum budget x number of rungs. A time limit counts from the begin of its run (``since``), through what a unit of
+budget has cost so far. Without any limit the study is taken to be as long as `USUAL_FULLS` full trainings.
 
     outlook = Outlook.of(history, rows)
     outlook.share, outlook.each                            # spent so far; what each worker can still spend
@@ -48,7 +48,7 @@ class Outlook:
         share = history.spent / (USUAL_FULLS * full if total is None else total)
         seconds = totals.get("timeout")
         if seconds is not None:
-            passed = history.time - history.created.time
+            passed = history.time - totals.get("since", history.created.time)
             by_clock = max(seconds - passed, 0.0) * rows.workers
             left = min(left, by_clock * history.spent / rows.cost if rows.cost > 0 else math.inf)
             share = passed / seconds if total is None else max(share, passed / seconds)

@@ -35,7 +35,7 @@ __all__ = ["Formula", "Question", "horizons", "race"]
 Array = NDArray[np.float64]
 
 RACE_HOPE = math.log(1e-3)  # an expected improvement by a thousandth of the targets' standard deviation
-HOPE = -3.0  # a probability of 0.1 %
+HOPE = -8.0  # no error of the model explains that; above, uncertain candidates are worth a first slice
 
 Formula = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
 """Scores from means, standard deviations and goals, (m,) each, and their derivatives by mean and by deviation."""

@@ -253,7 +253,7 @@ class Study:
         request.check(n_trials, budget, self.history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
             raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")
-        self._set_totals(self._totals_of_run(n_trials, budget))
+        self._set_totals(self._totals_of_run(n_trials, budget, timeout))
 
         def finished(trial: Trial) -> None:
             for callback in callbacks:
@@ -262,9 +262,11 @@ class Study:
         run(self._ledger, self._deciding(), request, self._checkpoints, finished, progress)
         return self
 
-    def _totals_of_run(self, n_trials: int | None, budget: float | None) -> dict[str, Any]:
+    def _totals_of_run(self, n_trials: int | None, budget: float | None, timeout: float | None) -> dict[str, Any]:
         """The totals a run sets; limits it does not give are lifted, unless somebody else's run is under way."""
-        given = {"n_trials": n_trials, "budget": budget}
+        given: dict[str, Any] = {"n_trials": n_trials, "budget": budget, "timeout": timeout}
+        if timeout is not None:
+            given["since"] = wall_clock()  # methods plan for the end of this run
         if any(trial.worker for trial in self._ledger.history.with_status("running")):
             return {key: value for key, value in given.items() if value is not None}
         return given

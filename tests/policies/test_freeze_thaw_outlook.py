@@ -48,3 +48,5 @@ def test_a_number_of_trials_stands_for_a_budget_and_reserves_a_start_for_each() 
 def test_a_time_limit_counts_by_what_a_unit_has_cost() -> None:
     outlook = outlook_of({"timeout": 60.0})
     assert outlook.share == pytest.approx(0.1) and outlook.each == pytest.approx(54.0 / 3.0)
+    later = outlook_of({"timeout": 60.0, "since": 3.0})  # counted from the begin of the run
+    assert later.share == pytest.approx(0.05) and later.each == pytest.approx(57.0 / 3.0)

@@ -266,6 +266,15 @@ def test_stop_rules_and_timeout_end_a_run() -> None:
     assert len(again.trials) > 0
 
 
+def test_a_time_limit_is_known_to_the_method_and_lifted_by_the_next_run() -> None:
+    study = memory()
+    study.optimize(lambda trial: trial.params["x"], 1, timeout=60.0)
+    totals = study.history.totals
+    assert totals["timeout"] == 60.0 and totals["since"] >= study.history.created.time
+    study.optimize(lambda trial: trial.params["x"], 2)
+    assert study.history.totals["timeout"] is None
+
+
 def test_decisions_record_what_they_saw() -> None:
     study = memory()
     study.optimize(lambda trial: 1.0, n_trials=3)
