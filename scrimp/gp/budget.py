@@ -146,6 +146,17 @@ class DecayPrior(Prior):
         share = learned if self.share is None else self.share
         return mean, shape, rate, size - share * mean, share
 
+    @property
+    def additive(self) -> bool:
+        """Whether the covariance is k_x plus that of one curve, which all configurations share."""
+        return self.share == 0.0 and not self.separate
+
+    def curve_and_pullback(self, rho: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+        """Of an additive prior: the mean (L,) and the curve's covariance B (L, L) at budgets rho, and pull(dm, dB) -> scalars."""
+        mean, shape, rate, left, _ = self._numbers
+        along = mean + left * decay(rho, shape, rate)[0]
+        return along, self._tables(rho, rho)[1], lambda dm, db: self._pull_scalars(rho, dm, db, None)
+
     def mean(self, x: Array) -> Array:
         mean, shape, rate, left, _ = self._numbers
         return mean + left * decay(x[:, -1], shape, rate)[0]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.errors import NumericalError
+from scrimp.gp.budget import DecayPrior
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.cholesky import (
     cholesky,
@@ -33,9 +34,10 @@ from scrimp.gp.cholesky import (
     solve_lower_transposed,
 )
 from scrimp.gp.columns import Column
-from scrimp.gp.marginal_likelihood import HyperparameterPosterior, SearchSettings, maximum_a_posteriori
+from scrimp.gp.marginal_likelihood import HyperparameterPosterior, LogPosterior, SearchSettings, maximum_a_posteriori
 from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
+from scrimp.gp.shared_decay import SharedDecayPosterior
 from scrimp.surrogates.recorded_fit import record_of, recorded_values, search_from
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
@@ -79,9 +81,11 @@ class ExactGP(Surrogate):
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedGP":
         return self._fitted(data, *recorded_values(self.vector, state))
 
-    def hyperparameter_posterior(self, data: Data) -> HyperparameterPosterior:
-        """What a fit maximises and a sampler samples."""
+    def hyperparameter_posterior(self, data: Data) -> LogPosterior:
+        """What a fit maximises and a sampler samples; rows that repeat a configuration are cheap where the prior allows it."""
         check_finite(data)
+        if isinstance(self.prior, DecayPrior) and self.prior.additive and data.noise is None:
+            return SharedDecayPosterior.of(self.prior, self.noise, data.x, as_columns(data.y))
         noise = 0.0 if data.noise is None else data.noise
         return HyperparameterPosterior(self.prior, self.noise, data.x, as_columns(data.y), noise)
 
