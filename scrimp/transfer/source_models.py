@@ -25,7 +25,7 @@ from scrimp.gp.mean import ZeroMean
 from scrimp.gp.priors import LogNormal, Parameter
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import Matern52
-from scrimp.surrogates.exact_gp import ExactGP, FittedGP
+from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import LearnedStep, TargetStep
 from scrimp.transfer.common_points import CommonMeans, common_means
@@ -41,6 +41,8 @@ MeansPullback = Callable[[Array], Array]
 FEW = 3000  # observations of all studies together, up to which their own means are cheap enough
 
 LEAST_SPREAD_SHARE = 0.6  # of how log variances vary: about a sixth of a standard deviation is lost at 0.8
+
+NO_NOISE = 1e-8  # of the prior variance: what keeps the factor stable
 
 NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
 
@@ -103,6 +105,16 @@ class SourceModel:
     whole: FittedGP
     small: FittedGP
     steps: tuple[LearnedStep, ...]
+
+    @cached_property
+    def denoised(self) -> "SourceModel":
+        """The model of what lies under the noise: refitted, without noise, to its own means at what the study tried.
+
+        Those means lie in the span of the same kernel functions, so they are interpolated exactly and the mean stays what it is;
+        only the variance shrinks.
+        """
+        noise = NO_NOISE * self.size
+        return replace(self, small=fitted_gp(self.small.prior, noise, self.small.observed, self.small.state))
 
     def losses(self, values: Array) -> Array:
         """Values of the model as losses of the study."""
@@ -217,6 +229,10 @@ class SourceModels:
         past = [normaliser.past(model.past.y) for model in self.models]
         units = tuple(Units((one.shift - present.shift) / present.scale, one.scale / present.scale) for one in past)
         return replace(self, units=units)
+
+    def denoised(self) -> "SourceModels":
+        """See `SourceModel.denoised`."""
+        return replace(self, models=tuple(model.denoised for model in self.models))
 
     def only(self, kept: NDArray[np.bool_]) -> "SourceModels":
         """Some of the models."""

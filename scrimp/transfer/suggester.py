@@ -56,7 +56,8 @@ class TransferSuggester(Suggester):
     ``weights``: features, ranks, ranking (losses), experts. ``normalise``: none, z-score, min-max, copula, log-regret.
     ``dilution``: none, percentile, probabilistic. ``bandwidth`` of features and ranks. ``draws``: bootstrap or posterior, and
     ``samples`` how many. ``alpha`` and ``horizon``: of the probabilistic rule, None for the study's n_trials, or 50.
-    ``initial``: configurations of the portfolio before the models decide.
+    ``initial``: configurations of the portfolio before the models decide. ``denoise``: whether RMoGP takes past models without
+    their noise, as published.
     """
 
     combine: str = "rgpe"
@@ -69,6 +70,7 @@ class TransferSuggester(Suggester):
     alpha: float = 0.0
     horizon: int | None = None
     initial: int = 2
+    denoise: bool = True
     fantasies: int = 16
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
@@ -110,7 +112,8 @@ class TransferSuggester(Suggester):
         return portfolio_configs(self.past, self.normalise, encoding, training.known, min(lacking, count))
 
     def _sources(self, encoding: Encoding, seed: int) -> SourceModels:
-        return models_here(self.past, self.normalise, encoding, seed, self.combine in UNCERTAIN)
+        denoised = self.denoise and self.combine == "rmogp"
+        return models_here(self.past, self.normalise, encoding, seed, (self.combine in UNCERTAIN, denoised))
 
     def _left_out(self, history: History) -> Mapping[str, Any]:
         first = not len(history.trials) and bool(self.past.left_out)
@@ -164,9 +167,15 @@ def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:
 
 
 @lru_cache(maxsize=8)
-def models_here(past: Past, normalise: str, encoding: Encoding, seed: int, uncertain: bool) -> SourceModels:
-    """The models of past studies, made fit for many candidates where the space is no list of them."""
-    models = past.models(normalise)
+def models_here(
+    past: Past, normalise: str, encoding: Encoding, seed: int, variances: tuple[bool, bool]
+) -> SourceModels:
+    """The models of past studies, made fit for many candidates where the space is no list of them.
+
+    ``variances``: whether those of past models are needed, and without their noise.
+    """
+    uncertain, denoised = variances
+    models = past.models(normalise).denoised() if denoised else past.models(normalise)
     if encoding.domain.pool is not None:
         return models
     rows = common_rows(encoding.domain, candidate_rows(encoding.domain, past.studies), seed)

@@ -116,6 +116,34 @@ def test_hyperparameters_survive_json(sources: SourceModels, columns: tuple[Colu
     assert SourceFit(columns).restored(past, Z, state).mean(x) == pytest.approx(sources.models[0].mean(x))
 
 
+def test_without_noise_the_mean_stays_and_the_variance_shrinks(columns: tuple[Column, ...]) -> None:
+    """By the definition: the same process without noise, conditioned on the model's own means at what the study tried."""
+    rng = np.random.default_rng(8)
+    rows, new = rng.random((25, 3)), rng.random((9, 3))
+    rows[:, 2], new[:, 2] = 0.5, 0.5
+    noisy = np.sin(5.0 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.standard_normal(25)
+    model = SourceFit(columns).fit(PastStudy("p", rows, noisy, (0, 1, 2)), Z)
+    kernel = model.small.prior
+    whole = kernel.covariance(rows, rows) + 1e-8 * model.size * np.eye(25)
+    cross = kernel.covariance(new, rows)
+    refitted = cross @ np.linalg.solve(whole, model.mean(rows))
+    left = kernel.variance(new) - np.einsum("ij,ji->i", cross, np.linalg.solve(whole, cross.T))
+    assert model.denoised.mean(new) == pytest.approx(model.mean(new))
+    assert refitted == pytest.approx(model.mean(new), abs=1e-4)
+    assert model.denoised.variance(new) == pytest.approx(left, abs=1e-6)
+    assert (model.denoised.variance(new) < model.variance(new)).all()
+    assert SourceModels((model,)).denoised().variances(new, [0])[:, 0] == pytest.approx(left, abs=1e-6)
+
+
+def test_a_column_that_does_not_matter_can_be_switched_off() -> None:
+    """One published framework bounds length-scales by 1.09, so that no column ever is."""
+    rng = np.random.default_rng(9)
+    rows = rng.random((60, 2))
+    model = SourceFit((Column(), Column())).fit(PastStudy("p", rows, np.sin(6.0 * rows[:, 0]), (0, 1)), Z)
+    scales = np.exp(model.log_length_scales)
+    assert scales[1] > 3.0 > scales[0]
+
+
 def test_learnable_and_unlearnable_studies(columns: tuple[Column, ...]) -> None:
     rng = np.random.default_rng(6)
     x = rng.random((60, 3))

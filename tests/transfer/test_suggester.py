@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.encoding.encoding import Encoding
-from scrimp.errors import MethodError
+from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.problem import AtMost, Problem
@@ -17,6 +17,7 @@ from scrimp.transfer.default import TaskPriorSuggester
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import past_study
 from scrimp.transfer.suggester import TransferSuggester, never_nothing, portfolio_configs, weight_notes
+from scrimp.transfer.weighing import Weighing
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), kind=Categorical(["x", "y", "z"]))
 POOL = Pool(SPACE, SPACE.sample(60, np.random.default_rng(0)))
@@ -98,6 +99,18 @@ def test_whatever_trials_do(name: str, outcome: str) -> None:
         history = pend(history, config) if outcome == "pending" else tell(history, config, value)
     config = ask(METHODS[name], history).configs[0]
     assert SPACE.validate(config) == config
+
+
+def test_a_failure_of_the_algebra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One published framework gives the study at hand all the weight then, and tells nobody."""
+
+    def fail(*_: object) -> None:
+        raise NumericalError("no factor")
+
+    monkeypatch.setattr(Weighing, "weights_of", fail)
+    history = drive(METHODS["rgpe"], begin(Problem(SPACE)), 3, loss)
+    found = ask(METHODS["rgpe"], history)
+    assert found.notes["degraded"] == "the model failed (no factor); quasi-random instead" and len(found.configs) == 1
 
 
 @pytest.mark.parametrize("name", ["rgpe", "taf-r", "rmogp", "task-prior"])
