@@ -21,12 +21,15 @@ from typing import Any, Self
 import numpy as np
 
 from scrimp.gp.cholesky import cholesky
+from scrimp.surrogates.exact_gp import FittedGP
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
+from scrimp.surrogates.target_transform import FittedTransformed
 from scrimp.transfer.source_models import SourceModels
 
 __all__ = ["ExpertProduct", "LinearEnsemble", "MeanEnsemble"]
 
 LEAST_VARIANCE = 1e-12
+LEAST_BETA = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,23 +133,33 @@ class LinearEnsemble(_Ensemble):
         return Posterior(weights[-1] * own.mean + (means @ weights[:-1])[:, None], variance), pull
 
 
+@dataclass(frozen=True, eq=False)
 class ExpertProduct(_Ensemble):
     """The generalised product of experts; ``weights`` are the exponents beta, such as 1/2 at hand and 1/(2M) for each past study.
 
-    precision(x) = sum_i beta_i / sigma_i^2(x),   mean(x) = sum_i beta_i mu_i(x) / sigma_i^2(x) / precision(x)
+    precision(x) = sum_i beta_i / sigma_i^2(x) / sum_i beta_i,   mean(x) = sum_i beta_i mu_i(x) / sigma_i^2(x) / (the same sum)
+
+    ``entropic``: beta_i(x) = log(prior variance / sigma_i^2(x)) / 2 instead, what the expert has learned about x, of those with a
+    weight (Cao, Fleet, Generalized product of experts, 2014).
     """
 
-    @property
-    def _betas(self) -> Array:
-        """(U + 1,), the model at hand last."""
-        return self.weights[[*self.used, -1]]
+    entropic: bool = False
+
+    def _betas(self, variances: Array) -> Array:
+        """(m or 1, U + 1), the model at hand last."""
+        if not self.entropic:
+            return self.weights[None, [*self.used, -1]]
+        gp = self.target.inner if isinstance(self.target, FittedTransformed) else self.target
+        assert isinstance(gp, FittedGP)
+        own = gp.prior.variance(self.data.x[:1])
+        return np.maximum(0.5 * np.log(np.append(self.sources.sizes(self.used), own) / variances), LEAST_BETA)
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         own = self.target.posterior(x, joint=joint)
         assert own.variance is not None
-        past = self.sources.means(x)[:, list(self.used)]
-        mean, precisions = self._product(own, past, self.sources.variances(x, self.used))
-        variance, covariance = 1.0 / precisions.sum(axis=1), None
+        variances = self._with_own(self.sources.variances(x, self.used), own.variance)
+        mean, variance, _ = self._product(own.mean, self.sources.means(x), variances, self._betas(variances))
+        covariance = None
         if (
             own.covariance is not None
         ):  # the product has marginals only: the correlations are those of the model at hand
@@ -154,34 +167,39 @@ class ExpertProduct(_Ensemble):
             covariance = own.covariance * ratio[:, None] * ratio
         return Posterior(mean, variance, covariance)
 
-    def _product(self, own: Posterior, past: Array, variances: Array) -> tuple[Array, Array]:
-        """The mean (m, F), and every expert's precision (m, U + 1)."""
-        assert own.variance is not None
-        precisions = self._betas / np.maximum(np.column_stack([variances, own.variance]), LEAST_VARIANCE)
-        mean = (precisions[:, :-1] * past).sum(axis=1, keepdims=True) + precisions[:, -1:] * own.mean
-        return mean / precisions.sum(axis=1, keepdims=True), precisions
+    def _with_own(self, past: Array, own: Array) -> Array:
+        return np.maximum(np.column_stack([past, own]), LEAST_VARIANCE)
+
+    def _product(self, own: Array, past: Array, variances: Array, betas: Array) -> tuple[Array, Array, Array]:
+        """The mean (m, F), the variance (m,), and every expert's beta / variance (m, U + 1)."""
+        precisions = betas / variances
+        total = precisions.sum(axis=1)
+        mean = (precisions[:, :-1] * past[:, list(self.used)]).sum(axis=1, keepdims=True) + precisions[:, -1:] * own
+        return mean / total[:, None], betas.sum(axis=1) / total, precisions
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         own, pull_own = self.target.posterior_and_pullback(x)
         assert own.variance is not None
         used, (means, pull_means) = list(self.used), self.sources.means_and_pullback(x)
-        variances, pull_variances = self.sources.variances_and_pullback(x, self.used)
-        mean, precisions = self._product(own, means[:, used], variances)
-        every = np.column_stack([variances, own.variance])
-        total = precisions.sum(axis=1)
+        past, pull_variances = self.sources.variances_and_pullback(x, self.used)
+        variances = self._with_own(past, own.variance)
+        betas = self._betas(variances)
+        mean, variance, precisions = self._product(own.mean, means, variances, betas)
+        total = precisions.sum(axis=1, keepdims=True)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            # d precision = -precision / variance d variance; the mean moves by (mu_i - mean) / total of it
+            # the mean moves by (mu_i - mean) / total of a precision, the variance by -variance / total and 1 / total of a beta
             gaps = [(d_mean * (means[:, [one]] - mean)).sum(axis=1) for one in used]
             gaps.append((d_mean * (own.mean - mean)).sum(axis=1))
-            d_precisions = np.stack(gaps, axis=1) / total[:, None] - (d_variance / total**2)[:, None]
-            slopes = np.where(
-                every > LEAST_VARIANCE, -d_precisions * precisions / np.maximum(every, LEAST_VARIANCE), 0.0
-            )
-            shares = precisions / total[:, None]
+            d_precisions = (np.stack(gaps, axis=1) - (d_variance * variance)[:, None]) / total
+            slopes = -d_precisions * precisions / variances
+            if self.entropic:
+                d_betas = d_precisions / variances + d_variance[:, None] / total
+                slopes -= np.where(betas > LEAST_BETA, 0.5 * d_betas / variances, 0.0)
+            slopes[variances <= LEAST_VARIANCE] = 0.0
             d_means = np.zeros_like(means)
-            d_means[:, used] = d_mean.sum(axis=1, keepdims=True) * shares[:, :-1]
-            at_hand = pull_own(d_mean * shares[:, -1:], slopes[:, -1])
+            d_means[:, used] = d_mean.sum(axis=1, keepdims=True) * precisions[:, :-1] / total
+            at_hand = pull_own(d_mean * precisions[:, -1:] / total, slopes[:, -1])
             return at_hand + pull_variances(slopes[:, :-1]) + pull_means(d_means)
 
-        return Posterior(mean, 1.0 / total), pull
+        return Posterior(mean, variance), pull

@@ -116,6 +116,11 @@ class SourceModel:
         noise = NO_NOISE * self.size
         return replace(self, small=fitted_gp(self.small.prior, noise, self.small.observed, self.small.state))
 
+    def informed(self, data: Data) -> "SourceModel":
+        """The model of the variance, given further observations; it is small enough to serve for the mean, too."""
+        small = self.small.condition(Data(self._own(data.x), data.y))
+        return replace(self, whole=small, small=small)
+
     def losses(self, values: Array) -> Array:
         """Values of the model as losses of the study."""
         for step in reversed(self.steps):
@@ -234,6 +239,15 @@ class SourceModels:
         """See `SourceModel.denoised`."""
         return replace(self, models=tuple(model.denoised for model in self.models))
 
+    def informed(self, data: Data) -> "SourceModels":
+        """Models that have seen what the study at hand saw, too, with targets in the units of comparison (POGPE, all experts)."""
+        seen = [
+            Data(data.x, (np.asarray(data.y) - shift) / scale)
+            for shift, scale in zip(self._shift, self._scale, strict=True)
+        ]
+        models = tuple(model.informed(one) for model, one in zip(self.models, seen, strict=True))
+        return SourceModels(models, self.units)
+
     def only(self, kept: NDArray[np.bool_]) -> "SourceModels":
         """Some of the models."""
         return SourceModels(tuple(model for model, keep in zip(self.models, kept, strict=True) if keep))
@@ -261,11 +275,11 @@ class SourceModels:
     def variances(self, x: Array, used: Sequence[int]) -> Array:
         """Of some models, (m, U)."""
         if self.spread is not None:
-            return self._sizes(used) * np.exp(np.minimum(self.spread.only(used)(x), 0.0))
+            return self.sizes(used) * np.exp(np.minimum(self.spread.only(used)(x), 0.0))
         squares = self._scale[list(used)] ** 2
         return np.array([self.models[one].variance(x) for one in used]).reshape(len(used), len(x)).T * squares
 
-    def _sizes(self, used: Sequence[int]) -> Array:
+    def sizes(self, used: Sequence[int]) -> Array:
         """Prior variances (U,)."""
         return np.array([self.models[one].size for one in used]) * self._scale[list(used)] ** 2
 
@@ -315,7 +329,7 @@ class SourceModels:
     def variances_and_pullback(self, x: Array, used: Sequence[int]) -> tuple[Array, MeansPullback]:
         """The variances (m, U) of some models, and the chain rule from them back to x."""
         if self.spread is not None:
-            return self._spread_and_pullback(x, self.spread.only(used), self._sizes(used))
+            return self._spread_and_pullback(x, self.spread.only(used), self.sizes(used))
         parts = [self.models[one].variance_and_pullback(x) for one in used]
         squares = self._scale[list(used)] ** 2
         variances = np.array([variance for variance, _ in parts]).reshape(len(used), len(x)).T * squares

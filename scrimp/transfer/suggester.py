@@ -43,8 +43,9 @@ from scrimp.transfer.weighing import Weighing
 __all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_notes"]
 
 Ensemble = Callable[[FittedSurrogate, SourceModels, Array], FittedSurrogate]
-ENSEMBLES: Mapping[str, Ensemble] = {"tst": MeanEnsemble, "rgpe": LinearEnsemble, "poe": ExpertProduct}
-COMBINATIONS = (*ENSEMBLES, "taf", "taf-poe", "rmogp", "portfolio")
+ENSEMBLES: Mapping[str, Ensemble] = {"tst": MeanEnsemble, "rgpe": LinearEnsemble}
+COMBINATIONS = (*ENSEMBLES, "poe", "taf", "taf-poe", "rmogp", "portfolio")
+EXPERTS = ("single", "all", "entropy")
 UNCERTAIN = ("rgpe", "poe", "taf-poe", "rmogp")  # those that ask past models how sure they are
 
 
@@ -57,7 +58,8 @@ class TransferSuggester(Suggester):
     ``dilution``: none, percentile, probabilistic. ``bandwidth`` of features and ranks. ``draws``: bootstrap or posterior, and
     ``samples`` how many. ``alpha`` and ``horizon``: of the probabilistic rule, None for the study's n_trials, or 50.
     ``initial``: configurations of the portfolio before the models decide. ``denoise``: whether RMoGP takes past models without
-    their noise, as published.
+    their noise, as published. ``experts`` of a product: single (this study is one of them, and half), all (no expert of its own:
+    the past ones see its trials, each counts 1/M), entropy (each counts by what it has learned about the configuration).
     """
 
     combine: str = "rgpe"
@@ -71,12 +73,15 @@ class TransferSuggester(Suggester):
     horizon: int | None = None
     initial: int = 2
     denoise: bool = True
+    experts: str = "single"
     fantasies: int = 16
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         if self.combine not in COMBINATIONS:
             raise MethodError(f"combine is {self.combine!r}; choose one of {', '.join(COMBINATIONS)}")
+        if self.experts not in EXPERTS:
+            raise MethodError(f"experts is {self.experts!r}; choose one of {', '.join(EXPERTS)}")
         normaliser_named(self.normalise)
         self._weighing(1).check()
         for name in ("initial", "samples", "fantasies"):
@@ -144,10 +149,18 @@ class TransferSuggester(Suggester):
         self, target: FittedSurrogate, sources: SourceModels, weights: Array
     ) -> tuple[Acquisition, FittedSurrogate]:
         """What is maximised, and the model of the loss it is bound to."""
+        if self.combine == "poe":
+            return LogExpectedImprovement(), self._experts(target, sources, weights)
         if self.combine in ENSEMBLES:
             return LogExpectedImprovement(), ENSEMBLES[self.combine](target, sources, weights)
         expected, experts = self.combine == "rmogp", self.combine == "taf-poe"
         return MixedImprovement(sources, weights, expected, experts), target
+
+    def _experts(self, target: FittedSurrogate, sources: SourceModels, weights: Array) -> ExpertProduct:
+        if self.experts != "all":
+            return ExpertProduct(target, sources, weights, entropic=self.experts == "entropy")
+        equal = np.append(np.full(len(sources), 1.0 / len(sources)), 0.0)
+        return ExpertProduct(target, sources.informed(target.data), never_nothing(equal))
 
 
 def never_nothing(weights: Array) -> Array:

@@ -1,12 +1,14 @@
 """Combined posteriors against direct evaluation of their formulas, gradients against finite differences."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
-from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
-from scrimp.surrogates.target_transform import Standardise, Transformed
+from scrimp.surrogates.target_transform import FittedTransformed, Standardise, Transformed
 from scrimp.transfer.ensembles import ExpertProduct, LinearEnsemble, MeanEnsemble
 from scrimp.transfer.source_models import SourceModels
 
@@ -71,7 +73,23 @@ def test_all_weight_at_hand_is_the_model_at_hand(
     assert alone.variance == pytest.approx(target.posterior(x).variance)
 
 
-@pytest.mark.parametrize("kind", [MeanEnsemble, LinearEnsemble, ExpertProduct])
+def test_experts_that_count_by_what_they_learned(target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
+    posterior, own = ExpertProduct(target, sources, WEIGHTS, entropic=True).posterior(x), target.posterior(x)
+    assert own.variance is not None and isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
+    used = [model for model, weight in zip(sources.models, WEIGHTS, strict=False) if weight > 0.0]
+    variances = np.stack([*(model.variance(x) for model in used), own.variance])
+    priors = np.array(
+        [*(model.small.prior.variance(x[:1])[0] for model in used), target.inner.prior.variance(x[:1])[0]]
+    )
+    means = np.stack([*(model.mean(x) for model in used), own.mean[:, 0]])
+    betas = 0.5 * np.log(priors[:, None] / variances)
+    betas /= betas.sum(axis=0)
+    precision = (betas / variances).sum(axis=0)
+    assert posterior.variance == pytest.approx(1.0 / precision)
+    assert posterior.mean[:, 0] == pytest.approx((betas / variances * means).sum(axis=0) / precision)
+
+
+@pytest.mark.parametrize("kind", [MeanEnsemble, LinearEnsemble, ExpertProduct, partial(ExpertProduct, entropic=True)])
 def test_pullback(kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
     ensemble = kind(target, sources, WEIGHTS)
     rng = np.random.default_rng(1)

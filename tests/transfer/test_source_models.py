@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
-from scrimp.surrogates.surrogate import Array
+from scrimp.surrogates.exact_gp import fitted_gp
+from scrimp.surrogates.surrogate import Array, Data
 from scrimp.transfer.normalise import NORMALISERS, Units
 from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.source_models import SourceFit, SourceModels
@@ -133,6 +134,17 @@ def test_without_noise_the_mean_stays_and_the_variance_shrinks(columns: tuple[Co
     assert model.denoised.variance(new) == pytest.approx(left, abs=1e-6)
     assert (model.denoised.variance(new) < model.variance(new)).all()
     assert SourceModels((model,)).denoised().variances(new, [0])[:, 0] == pytest.approx(left, abs=1e-6)
+
+
+def test_informed_models_have_seen_the_study_at_hand(sources: SourceModels, x: Array) -> None:
+    """Against a fit of the same process to both together, targets in the past study's own units."""
+    scaled = SourceModels(sources.models, tuple(Units(0.3, 2.0) for _ in range(4)))
+    seen = Data(x[:3], np.array([1.0, -1.0, 0.5]))
+    informed, model = scaled.informed(seen), sources.models[1]
+    both = Data(np.vstack([model.small.observed.x, seen.x]), np.append(model.small.observed.y, (seen.y - 0.3) / 2.0))
+    whole = fitted_gp(model.small.prior, model.small.noise, both, {})
+    assert informed.means(x)[:, 1] == pytest.approx(0.3 + 2.0 * whole.mean(x)[:, 0])
+    assert informed.variances(x, [1])[:, 0] == pytest.approx(4.0 * whole.posterior(x).variance)
 
 
 def test_a_column_that_does_not_matter_can_be_switched_off() -> None:

@@ -48,6 +48,8 @@ METHODS: dict[str, Suggester] = {
     "rgpe-v1": TransferSuggester(dilution="percentile", draws="posterior", past=PAST),
     "rmogp": TransferSuggester(combine="rmogp", past=PAST),
     "pogpe": TransferSuggester(combine="poe", weights="experts", past=PAST),
+    "pogpe-all": TransferSuggester(combine="poe", weights="experts", experts="all", past=PAST),
+    "pogpe-entropy": TransferSuggester(combine="poe", weights="experts", experts="entropy", past=PAST),
     "portfolio": TransferSuggester(combine="portfolio", past=PAST),
     "task-prior": TaskPriorSuggester(past=PAST),
 }
@@ -166,6 +168,7 @@ def test_every_normaliser(normalise: str) -> None:
         ({"combine": "magic"}, "combine is 'magic'; choose one of tst, rgpe, poe, taf, taf-poe, rmogp, portfolio"),
         ({"normalise": "magic"}, "normalise is 'magic'"),
         ({"weights": "magic"}, "weights is 'magic'"),
+        ({"experts": "magic"}, "experts is 'magic'; choose one of single, all, entropy"),
         ({"samples": 0}, "samples is 0; it must be at least 1"),
     ],
 )
