@@ -13,7 +13,8 @@ def test_the_formula() -> None:
     cap = middle + (middle - low)
     raw = np.log(np.minimum(losses, cap) - low + 0.05 * (cap - low))
     target = CurveTarget.learn(losses)
-    np.testing.assert_allclose(target.forward(losses), (raw - raw.mean()) / raw.std(), atol=1e-12)
+    expected = (raw - raw.mean()) / raw.std() + ~np.isfinite(losses)  # a failed run is worse than all
+    np.testing.assert_allclose(target.forward(losses), expected, atol=1e-12)
 
 
 def test_order_is_kept_and_ends_are_flat() -> None:
@@ -21,7 +22,7 @@ def test_order_is_kept_and_ends_are_flat() -> None:
     target = CurveTarget.learn(losses)
     z = target.forward(losses)
     assert (np.diff(z) >= 0).all() and z[0] == target.forward(np.array([-5.0]))[0]
-    assert target.forward(np.array([np.nan]))[0] == target.forward(np.array([1e9]))[0] == z[-1]
+    assert target.forward(np.array([np.nan]))[0] - 1.0 == target.forward(np.array([1e9]))[0] == z[-1]
 
 
 def test_backward_inverts_inside_the_range() -> None:
