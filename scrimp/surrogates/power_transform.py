@@ -7,6 +7,9 @@ Jacobian *summed* over all observations, plus its own normal prior:
 
 Without the sum the scale of z would reward whatever shrinks it. Below five targets lambda stays at its centre.
 
+Beyond the targets it was learned from, a step goes on straight, along its tangent there. A power alone may end: with lambda above
+2 no target, however low, comes below z = -1 / (lambda - 2), and a Gaussian belief that reaches further would be shown as -1e10.
+
     Transformed(ExactGP.over(columns), (Winsorise(), Standardise(), YeoJohnson(), Standardise()))
 
 Box and Cox, An Analysis of Transformations, 1964; Yeo and Johnson, A New Family of Power Transformations, 2000.
@@ -68,23 +71,24 @@ class _PowerStep(TargetStep):
     bounds: tuple[float, float]
 
     @abstractmethod
-    def _with(self, exponent: float) -> LearnedStep:
-        """The step with this exponent."""
+    def _with(self, exponent: float, low: float, high: float) -> LearnedStep:
+        """The step with this exponent, learned from targets between ``low`` and ``high``."""
 
     def learn(self, y: Array) -> LearnedStep:
-        if len(y) < _FEW or np.ptp(y) == 0.0:
-            return self._with(self.centre)
+        low, high = float(y.min()), float(y.max())
+        if len(y) < _FEW or low == high:
+            return self._with(self.centre, low, high)
         found = minimize_scalar(
             lambda exponent: -self.log_likelihood(y, exponent), bounds=self.bounds, method="bounded"
         )
-        return self._with(float(found.x))
+        return self._with(float(found.x), low, high)
 
     def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return self._with(state["exponent"])
+        return self._with(state["exponent"], state.get("low", -np.inf), state.get("high", np.inf))
 
     def log_likelihood(self, y: Array, exponent: float) -> float:
         """What the choice of lambda maximises, up to a constant."""
-        step = self._with(exponent)
+        step = self._with(exponent, -np.inf, np.inf)
         variance = max(float(step.forward(y).var()), np.finfo(float).tiny)
         prior = -0.5 * ((exponent - self.centre) / self.spread) ** 2
         return float(-0.5 * len(y) * np.log(variance) + np.log(step.slope(y)).sum() + prior)
@@ -98,8 +102,8 @@ class BoxCox(_PowerStep):
     spread: float = 0.75
     bounds: tuple[float, float] = (-1.0, 2.0)
 
-    def _with(self, exponent: float) -> LearnedStep:
-        return _LearnedBoxCox(exponent)
+    def _with(self, exponent: float, low: float, high: float) -> LearnedStep:
+        return _LearnedBoxCox(exponent, low, high)
 
 
 @dataclass(frozen=True)
@@ -110,42 +114,67 @@ class YeoJohnson(_PowerStep):
     spread: float = 0.75
     bounds: tuple[float, float] = (-1.0, 3.0)
 
-    def _with(self, exponent: float) -> LearnedStep:
-        return _LearnedYeoJohnson(exponent)
+    def _with(self, exponent: float, low: float, high: float) -> LearnedStep:
+        return _LearnedYeoJohnson(exponent, low, high)
 
 
 @dataclass(frozen=True)
-class _LearnedBoxCox(LearnedStep):
+class _LearnedPower(LearnedStep):
+    """A power between ``low`` and ``high``, its tangents beyond; records without ends are powers everywhere."""
+
     exponent: float
+    low: float
+    high: float
+
+    @abstractmethod
+    def _power(self, y: Array) -> Array:
+        """z of y."""
+
+    @abstractmethod
+    def _inverse(self, z: Array) -> Array:
+        """y of z."""
+
+    @abstractmethod
+    def _derivative(self, y: Array) -> Array:
+        """dz / dy."""
 
     def forward(self, y: Array) -> Array:
+        near = np.clip(y, self.low, self.high)
+        return self._power(near) + self._derivative(near) * (y - near)
+
+    def backward(self, z: Array) -> Array:
+        if not np.isfinite([self.low, self.high]).all():
+            return self._inverse(z)
+        near = np.clip(z, *self._power(np.array([self.low, self.high])))
+        y = self._inverse(near)
+        return y + (z - near) / self._derivative(y)
+
+    def slope(self, y: Array) -> Array:
+        return self._derivative(np.clip(y, self.low, self.high))
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return {"exponent": self.exponent, "low": self.low, "high": self.high}
+
+
+class _LearnedBoxCox(_LearnedPower):
+    def _power(self, y: Array) -> Array:
         return box_cox(y, self.exponent)
 
-    def backward(self, z: Array) -> Array:
+    def _inverse(self, z: Array) -> Array:
         return box_cox_inverse(z, self.exponent)
 
-    def slope(self, y: Array) -> Array:
+    def _derivative(self, y: Array) -> Array:
         return np.asarray(np.maximum(y, _LEAST) ** (self.exponent - 1.0), dtype=np.float64)
 
-    @property
-    def state(self) -> Mapping[str, Any]:
-        return {"exponent": self.exponent}
 
-
-@dataclass(frozen=True)
-class _LearnedYeoJohnson(LearnedStep):
-    exponent: float
-
-    def forward(self, y: Array) -> Array:
+class _LearnedYeoJohnson(_LearnedPower):
+    def _power(self, y: Array) -> Array:
         return yeo_johnson(y, self.exponent)
 
-    def backward(self, z: Array) -> Array:
+    def _inverse(self, z: Array) -> Array:
         return yeo_johnson_inverse(z, self.exponent)
 
-    def slope(self, y: Array) -> Array:
+    def _derivative(self, y: Array) -> Array:
         power = np.where(y >= 0.0, self.exponent - 1.0, 1.0 - self.exponent)
         return np.asarray((np.abs(y) + 1.0) ** power, dtype=np.float64)
-
-    @property
-    def state(self) -> Mapping[str, Any]:
-        return {"exponent": self.exponent}

@@ -59,3 +59,34 @@ def test_skewed_targets_become_nearly_symmetric():
 def test_beyond_the_range_goes_to_its_end():
     assert np.isfinite(box_cox_inverse(np.array([-100.0, 100.0]), 0.5)).all()
     assert np.isfinite(yeo_johnson_inverse(np.array([-100.0, 100.0]), -1.0)).all()
+
+
+@pytest.mark.parametrize("family", [YeoJohnson(), BoxCox()])
+@pytest.mark.parametrize("exponent", [-1.0, 0.0, 1.3, 2.0, 3.0])
+def test_beyond_its_targets_a_step_goes_straight_on(family, exponent):
+    low, high = (0.1, 4.0) if isinstance(family, BoxCox) else (-2.0, 2.5)
+    step = family.recall({"exponent": exponent, "low": low, "high": high})
+    everywhere = family.recall({"exponent": exponent})
+    inside, wide = np.linspace(low, high, 41), np.linspace(low - 5.0, high + 5.0, 401)
+    np.testing.assert_allclose(step.forward(inside), everywhere.forward(inside), rtol=1e-12)
+    np.testing.assert_allclose(step.backward(step.forward(wide)), wide, rtol=1e-6, atol=1e-8)
+    small = 1e-6
+    for end in (low, high):  # neither a jump nor a kink
+        change = step.forward(np.array([end - small, end + small])) - step.forward(np.array([end]))
+        np.testing.assert_allclose(np.abs(change), small * step.slope(np.array([end, end])), rtol=1e-4)
+    numeric = (step.forward(wide + small) - step.forward(wide - small)) / (2 * small)
+    np.testing.assert_allclose(step.slope(wide), numeric, rtol=1e-4)
+    assert family.recall(step.state) == step
+
+
+def test_a_wide_belief_is_shown_within_reason():
+    y = -np.random.default_rng(0).lognormal(
+        0.0, 1.0, 60
+    )  # a long tail of good values: an exponent near its upper bound
+    y = (y - y.mean()) / y.std()
+    step = YeoJohnson(spread=10.0).learn(y)
+    assert step.state["exponent"] > 2.0
+    z = step.forward(y)
+    shown = step.backward(np.array([z.min() - 3 * z.std(), z.max() + 3 * z.std()]))
+    assert np.abs(shown).max() < 20 * np.abs(y).max()  # the bare inverse says -1e10 and worse
+    assert np.abs(yeo_johnson_inverse(np.array([z.min() - 3 * z.std()]), step.state["exponent"])).max() > 1e6
