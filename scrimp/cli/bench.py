@@ -10,7 +10,11 @@ import typer
 
 __all__ = ["bench_app", "method_list"]
 
-bench_app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+bench_app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Compare methods on functions and tables. Example: scrimp bench functions --methods gp,random --seeds 3",
+)
 
 MethodsOption = Annotated[str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")]
 SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]

@@ -63,7 +63,8 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen()
     except OSError as error:
-        raise StudyError(
-            f"cannot listen on {host} port {port}: {error.strerror}; choose another with --port 0"
-        ) from None
+        remedy = (
+            "give an address of this machine" if isinstance(error, socket.gaierror) else "choose another with --port 0"
+        )
+        raise StudyError(f"cannot listen on {host} port {port}: {error.strerror}; {remedy}") from None
     return listening

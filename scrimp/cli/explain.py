@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
+from scrimp.cli.show import JsonOption, StorageOption, StudyArgument, printable
 from scrimp.tuning.reasons import explain
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 
@@ -29,5 +29,5 @@ def explain_command(
     if as_json:
         typer.echo(json.dumps(explanation.to_json()))
         return
-    for line in explanation.text.split("\n"):  # text of users must not drive the terminal
-        typer.echo("".join(character if character.isprintable() else "�" for character in line))
+    for line in explanation.text.split("\n"):
+        typer.echo(printable(line))

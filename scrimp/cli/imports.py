@@ -15,7 +15,7 @@ __all__ = ["import_command"]
 
 
 def import_command(
-    file: Annotated[Path, typer.Argument(help="A CSV or JSON file, or an Optuna database (SQLite).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or JSON file, or an Optuna database (SQLite).")],
     study: Annotated[str | None, typer.Option("--study", help="Name of the new study; by the file otherwise.")] = None,
     metric: Annotated[str, typer.Option(help="CSV and JSON: the column of the value.")] = "value",
     direction: Annotated[str, typer.Option(help="CSV and JSON: minimize or maximize.")] = "minimize",

@@ -42,8 +42,8 @@ def plot_command(
 
     if name not in scrimp.plots.__all__:
         near = difflib.get_close_matches(name, scrimp.plots.__all__, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise StudyError(f"there is no figure {name!r}{hint} Known: {', '.join(scrimp.plots.__all__)}")
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(scrimp.plots.__all__)}"
+        raise StudyError(f"there is no figure {name!r}{hint}")
     draw = getattr(scrimp.plots, name)
     given = study if name == "regret" else _loaded(study, name, storage)
     picture = draw(given, **_settings(draw, name, parameter or [], over))
@@ -54,17 +54,6 @@ def plot_command(
 
 def _loaded(study: str, name: str, storage: str) -> Any:
     """The study, or the selection for figures of selections."""
-    if name.startswith("selection_"):
-        from scrimp.tuning.selections import load_selection
-
-        return load_selection(study, storage=storage)
-    return load_study(study, storage=storage)
-
-
-def _given(name: str, study: str, storage: str) -> Any:
-    """What the figure is drawn of: a file of results, a selection, or a study."""
-    if name == "regret":
-        return study
     if name.startswith("selection_"):
         from scrimp.tuning.selections import load_selection
 

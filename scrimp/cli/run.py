@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli.show import JsonOption, best_record, show_best
+from scrimp.cli.show import JsonOption, best_record, printable, show_best
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged
 from scrimp.storage.open import without_secrets
 from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.objectives import described, resolved
-from scrimp.tuning.progress import summary_line
+from scrimp.tuning.progress import failure_line, summary_line
 from scrimp.tuning.running import Run
 from scrimp.tuning.studies import create_study, storage_at
 from scrimp.tuning.study import Study
@@ -25,7 +25,7 @@ __all__ = ["run_command"]
 
 
 def run_command(
-    file: Annotated[Path, typer.Argument(help="The study as TOML.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study as TOML.")],
     check: Annotated[bool, typer.Option("--check", help="Say what is wrong with the file, and run nothing.")] = False,
     storage: Annotated[str | None, typer.Option(help="URL of the storage, instead of the file's.")] = None,
     as_json: JsonOption = False,
@@ -52,10 +52,19 @@ def run_command(
     if as_json:
         typer.echo(json.dumps(best))
     else:
-        show_best({"best": best, "metric": study.history.problem.metric})
+        problem = study.history.problem
+        show_best({"best": best, "metric": problem.metric}, problem.budget)
+    failed = study.history.with_status("failed")
+    if failed:
+        typer.echo(printable(f"{len(failed)} failed; the last, {failure_line(failed[-1])}"), err=True)
     again = shlex.join(["scrimp", *sys.argv[1:]])
     if not complete:
         typer.echo(f"stopped; nothing is lost. Go on with:  {again}", err=True)
+        raise typer.Exit(1)
+    if best is None and failed:
+        typer.echo(
+            f"nothing came out of it. Mend it, then begin anew:  scrimp delete {shlex.quote(plan.name)}", err=True
+        )
         raise typer.Exit(1)
     typer.echo(f"finished. For more, raise the totals in {file} and run again:  {again}", err=True)
 
@@ -69,7 +78,7 @@ def _carried_out(study: Study, plan: StudyPlan) -> bool:
     study._set_totals({name: settings.pop(name, None) for name in ("n_trials", "budget")})
     with ends_on_request() as ending:
         try:
-            work(study, Run(resolved(record), ending=ending, **settings))
+            work(study, Run(resolved(record), ending=ending, **settings), progress=True)
         except KeyboardInterrupt:
             return False
         return not ending()

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["select_app"]
 
 select_app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, help="The best checkpoint over many benchmarks."
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="The best checkpoint over many benchmarks. Example: scrimp select next scores.csv",
 )
 
 

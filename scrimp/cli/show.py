@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from scrimp.history.history import History
+from scrimp.history.problem import Budget
+from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
@@ -17,6 +19,7 @@ __all__ = [
     "StudyArgument",
     "best_command",
     "best_record",
+    "printable",
     "show_best",
     "show_command",
     "show_record",
@@ -42,7 +45,7 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
         typer.echo(json.dumps(rows))
         return
     if not rows:
-        typer.echo(f"no studies in {place.url}; scrimp.create_study makes one")
+        typer.echo(f"no studies in {place.url}; scrimp run study.toml or scrimp.create_study makes one")
         return
     _table(["study", "method", "trials", "best", "metric"], [[row[key] for key in row] for row in rows])
 
@@ -61,8 +64,11 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
         return
     history = loaded.history
     counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
-    typer.echo(f"{study}: {record['direction']} {record['metric']} with {record['method']}  ·  {counts or 'no trials'}")
-    show_best(record)
+    title = f"{study}: {record['direction']} {record['metric']} with {record['method']}"
+    typer.echo(printable(f"{title}  ·  {counts or 'no trials'}"))
+    show_best(record, history.problem.budget)
+    if history.problem.budget is not None:
+        typer.echo(f"spent: {history.problem.budget.amount(history.spent)}")
     if history.freed:
         typer.echo(f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot go on")
     if history.degraded:
@@ -78,7 +84,7 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
             _number(trial["value"]),
             f"{trial['budget']:g}",
             _params(trial["params"]),
-            _first_line(trial["error"]),
+            headline(trial["error"])[:100],
         ]
         for trial in shown
     ]
@@ -99,7 +105,8 @@ def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     if as_json:
         typer.echo(json.dumps(record))
     else:
-        show_best({"best": record, "metric": loaded.history.problem.metric})
+        problem = loaded.history.problem
+        show_best({"best": record, "metric": problem.metric}, problem.budget)
 
 
 def _shown_as_selection(study: Study, as_json: bool) -> bool:
@@ -161,16 +168,15 @@ def _study_row(study: Study) -> dict[str, Any]:
     }
 
 
-def show_best(record: dict[str, Any]) -> None:
-    """The best trial, for people."""
+def show_best(record: dict[str, Any], budget: Budget | None = None) -> None:
+    """The best trial, for people; ``budget`` of the study, if it has one."""
     best = record["best"]
     if best is None:
         typer.echo("best: none yet")
         return
-    typer.echo(
-        f"best: {record['metric']} {_number(best['value'])} at budget {best['budget']:g} (trial {best['trial']})"
-    )
-    typer.echo(f"      {_params(best['params'])}")
+    after = "" if budget is None else f" after {budget.amount(best['budget'])}"
+    typer.echo(printable(f"best: {record['metric']} {_number(best['value'])}{after} (trial {best['trial']})"))
+    typer.echo(printable(f"      {_params(best['params'])}"))
 
 
 def _params(params: dict[str, Any]) -> str:
@@ -195,13 +201,9 @@ def _bytes(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
-def _first_line(text: str) -> str:
-    return text.splitlines()[0][:80] if text else ""
-
-
 def _table(header: list[str], rows: list[list[Any]]) -> None:
     """Rich's table on a terminal, tab-separated lines in a pipe. Text from studies is never read as markup."""
-    cells = [[_printable(_number(cell)) for cell in row] for row in rows]
+    cells = [[printable(_number(cell)) for cell in row] for row in rows]
     if not os.isatty(1):
         for row in [header, *cells]:
             typer.echo("\t".join(row))
@@ -216,6 +218,6 @@ def _table(header: list[str], rows: list[list[Any]]) -> None:
     Console().print(table)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Without control characters, so that a name cannot drive the terminal."""
     return "".join(character if character.isprintable() else "�" for character in text)

@@ -8,9 +8,11 @@ import typer
 
 from scrimp.cli.show import StorageOption, StudyArgument
 from scrimp.errors import ObjectiveError
+from scrimp.executors.clock import wall_clock
 from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.ledger import LEASE_SECONDS
 from scrimp.tuning.objectives import described, resolved
+from scrimp.tuning.progress import summary_line
 from scrimp.tuning.running import Run
 from scrimp.tuning.studies import DEFAULT_URL
 from scrimp.tuning.working import joined, work
@@ -52,11 +54,13 @@ def worker_command(  # noqa: PLR0913 - options of a command
             f"study {study!r} does not say what to evaluate; name it with --objective module:function, "
             "or start the study with `scrimp run`"
         )
+    began = wall_clock()
     with ends_on_request() as ending:
         request = Run(
             resolved(record), workers, gpus_per_worker, timeout, time_limit=time_limit, lease=lease, ending=ending
         )
-        work(loaded, request)
+        work(loaded, request, progress=True)
+        typer.echo(summary_line(loaded.history, wall_clock() - began), err=True)
         if ending():
             typer.echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)
             raise typer.Exit(1)

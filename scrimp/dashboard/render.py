@@ -8,6 +8,8 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from scrimp.history.reports import headline
+
 __all__ = ["message_page", "page"]
 
 DONE = {
@@ -49,7 +51,12 @@ def _environment() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": _number, "duration": _duration, "q": lambda text: quote(str(text), safe="")}
+    environment.filters |= {
+        "number": _number,
+        "duration": _duration,
+        "headline": headline,
+        "q": lambda text: quote(str(text), safe=""),
+    }
     return environment
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Event, Reported
 
-__all__ = ["as_metrics", "as_stderr", "readable", "report_events"]
+__all__ = ["as_metrics", "as_stderr", "headline", "readable", "report_events"]
 
 
 def as_metrics(result: Any, metric: str) -> dict[str, float]:
@@ -63,6 +63,18 @@ def as_stderr(value: Any) -> float | None:
 def readable(text: str) -> str:
     """``text`` as it can be stored anywhere: characters that are no Unicode text are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def headline(message: str) -> str:
+    """The one line of a message that says most: its first, and its last where a traceback or the end of a log follows.
+
+    >>> headline("the script exited with code 1\\nTraceback ...\\n  x\\nModuleNotFoundError: No module named 'torch'")
+    "the script exited with code 1: ModuleNotFoundError: No module named 'torch'"
+    """
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    return lines[0] if lines[-1] in lines[0] else f"{lines[0]}: {lines[-1]}"
 
 
 def report_events(report: Reported, metric: str) -> list[Event]:

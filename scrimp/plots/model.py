@@ -89,4 +89,4 @@ def _loss_at(trial: Trial, budget: float) -> float | None:
 
 def _check(history: History) -> None:
     if not any(trial.loss is not None for trial in history.trials):
-        raise StudyError("nothing was observed before this iteration, so there is no model to show; take a later one")
+        raise StudyError("nothing was observed by then, so there is no model to show; run trials first")

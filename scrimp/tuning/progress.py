@@ -1,6 +1,7 @@
 """The live display on a terminal: best so far, running and paused trials with their rungs, budget spent and saved, time left.
 
-In a pipe nothing is shown unless asked for; then it is plain lines, one when the best value changes.
+In a pipe nothing is shown unless asked for; then it is plain lines: one when the best value changes, one a minute, and one
+for each of the first failures.
 """
 
 import sys
@@ -11,14 +12,22 @@ from typing import Any
 
 from scrimp.executors.clock import Clock
 from scrimp.history.history import History
+from scrimp.history.reports import headline
+from scrimp.history.trial import Trial
 
-__all__ = ["Progress", "display_lines", "summary_line"]
+__all__ = ["Progress", "display_lines", "failure_line", "summary_line"]
 
 EVERY = 0.2
 """Seconds between two drawings at least."""
 
 NAMED = 8
 """Running trials that are named."""
+
+LINE_EVERY = 60.0
+"""Seconds after which a plain line comes even when nothing improved."""
+
+FAILURES = 3
+"""Failures that get a plain line of their own."""
 
 
 def summary_line(history: History, seconds: float) -> str:
@@ -75,6 +84,7 @@ def display_lines(history: History, seconds: float) -> list[str]:
     lines = [f"{_best(history)}  ·  {time_}", f"trials   {_states(history)}"]
     if history.totals.get("halt"):
         lines.append(f"the study is {history.totals['halt']}; the dashboard or study.resume() lets it go on")
+    lines += [f"failed   {failure_line(trial, 90)}" for trial in history.with_status("failed")[-1:]]
     if history.problem.budget is None:
         return lines
     running = history.with_status("running")
@@ -89,6 +99,12 @@ def display_lines(history: History, seconds: float) -> list[str]:
     return [*lines, f"budget   {_spent(history)}"]
 
 
+def failure_line(trial: Trial, most: int = 200) -> str:
+    """Which trial failed and why, on a line."""
+    words = f"trial {trial.id}: {headline(trial.message)}"
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
 class Progress:
     """Shows `display_lines` while a run goes on; a context manager whose ``update`` observes the history."""
 
@@ -101,6 +117,8 @@ class Progress:
         self._history: History | None = None
         self._live: Any = None
         self._best: float | None = None
+        self._failures = 0
+        self._said = clock()
 
     def __enter__(self) -> "Progress":
         if self._enabled and self._terminal:
@@ -130,10 +148,19 @@ class Progress:
         self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def _plain_line(self, history: History) -> None:
+        now = self._clock()
         best = None if history.best is None else history.best[1].loss
-        if best is not None and best != self._best:
-            self._best = best
-            print(_printable(summary_line(history, self._clock() - self._began)), file=sys.stderr, flush=True)
+        if best != self._best or now - self._said >= LINE_EVERY:
+            self._best, self._said = best, now
+            self._print(summary_line(history, now - self._began))
+        failed = history.with_status("failed")
+        for trial in failed[self._failures : FAILURES]:
+            self._print(f"failed: {failure_line(trial)}")
+        self._failures = max(self._failures, len(failed))
+
+    @staticmethod
+    def _print(line: str) -> None:
+        print(_printable(line), file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -36,12 +36,15 @@ def joined(name: str, storage: str | Storage, wait: float, say: Callable[[str], 
         time.sleep(min(pause, left))
 
 
-def work(study: Study, request: Run) -> None:
-    """Carry out ``request`` until the study is finished; nothing of the study is changed by joining it."""
+def work(study: Study, request: Run, progress: bool | None = None) -> None:
+    """Carry out ``request`` until the study is finished; nothing of the study is changed by joining it.
+
+    ``progress``: None shows it on a terminal only, True also as plain lines in a pipe.
+    """
     totals = study.history.totals
     request.check(totals.get("n_trials"), totals.get("budget"), study.history)
 
     def finished(trial: Trial) -> None:
         del trial
 
-    run(study._ledger, study._deciding(), request, study._checkpoints, finished, None)
+    run(study._ledger, study._deciding(), request, study._checkpoints, finished, progress)

@@ -212,3 +212,13 @@ def test_a_killed_run_goes_on_from_its_checkpoints_and_leaves_no_process(
     started.wait()
     eventually(lambda: left_over(folder) == [], 30)
     finish_and_check(folder)
+
+
+def test_a_study_in_which_everything_fails_says_why(folder: Path) -> None:
+    (folder / "train.py").write_text("import no_such_package\n")
+    write(folder, trials=2)
+    done = run(folder)
+    assert done.returncode == 1 and done.stdout == "best: none yet\n"
+    assert "the script exited with code 1: ModuleNotFoundError: No module named 'no_such_package'" in done.stderr
+    assert done.stderr.count("failed: trial ") == 2  # plain lines as it happens
+    assert "2 failed; the last, trial" in done.stderr and "scrimp delete s" in done.stderr

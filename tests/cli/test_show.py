@@ -51,8 +51,8 @@ def test_show_json_has_the_promised_form(storage: str) -> None:
 
 def test_show_for_people(storage: str) -> None:
     text = run("show", "one", "--storage", storage).stdout
-    assert "best: error 0.2 at budget 1 (trial 1)" in text and "CUDA out of memory" in text
-    assert "long traceback" not in text
+    assert "best: error 0.2 (trial 1)" in text and "CUDA out of memory" in text
+    assert "CUDA out of memory: long traceback" in text  # its first line and its last
 
 
 def test_best_and_studies(storage: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Reported
-from scrimp.history.reports import as_metrics, report_events
+from scrimp.history.reports import as_metrics, headline, report_events
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,9 @@ def test_not_finite_is_a_failure(value: float | None) -> None:
 def test_other_metrics_need_not_be_finite() -> None:
     report = Reported(trial=3, step=2.0, metrics={"loss": 0.5, "other": math.nan})
     assert report_events(report, "loss") == [Reported(trial=3, step=2.0, metrics={"loss": 0.5, "other": None})]
+
+
+def test_the_line_of_a_message_that_says_most() -> None:
+    assert headline("") == "" and headline("\n one \n") == "one"
+    assert headline("code 1\nTraceback\n  in x\nKeyError: 3\n\n") == "code 1: KeyError: 3"
+    assert headline("KeyError: 3\nTraceback\nKeyError: 3") == "KeyError: 3"

@@ -72,3 +72,18 @@ def test_the_display_names_who_runs_and_who_waits() -> None:
     assert budget == "budget   3 epochs spent, 83% saved"  # 3 of 2 x 9
     study.pause()
     assert "the study is paused" in display_lines(study.history, 10.0)[2]
+
+
+def test_plain_lines_come_every_minute_and_name_the_first_failures(capfd: pytest.CaptureFixture[str]) -> None:
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://", seed=0)
+    now = [0.0]
+    with Progress(lambda: now[0], enabled=True) as display:
+        for number in range(5):
+            study.tell(study.ask(), state="failed", message=f"code 1\nTraceback\nError: number {number}")
+            display.update(study.history)
+        now[0] = 61.0
+        display.update(study.history)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[:3] == [f"failed: trial {number}: code 1: Error: number {number}" for number in range(3)]
+    assert len(lines) == 4 and "5 failed" in lines[3] and "61 s" in lines[3]
+    assert display_lines(study.history, 1.0)[2] == "failed   trial 4: code 1: Error: number 4"
