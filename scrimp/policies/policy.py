@@ -62,6 +62,14 @@ class Policy(ABC):
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """What a free worker should do next."""
 
+    def outline(self, history: History, rng: np.random.Generator) -> Decision:
+        """What `decide` says, as far as it does not need a configuration of its own: that of a `Start` is not looked at.
+
+        It is asked when the configuration comes from the queue, or when there is no room for another. The default decides in
+        full; a method whose configurations cost a model spares it.
+        """
+        return self.decide(history, rng)
+
     def may_resume(self, history: History, trial: int) -> bool:
         """Whether this paused trial may ever go on, in a study that may still grow; if not, its checkpoints are removed."""
         del history, trial

@@ -35,6 +35,13 @@ class Scheduled(Policy):
         start = Start(suggestion.configs[0], wanted.budget, wanted.tag, reason=wanted.reason)
         return Decision(start, suggestion.notes)
 
+    def outline(self, history: History, rng: np.random.Generator) -> Decision:
+        """The scheduler's request alone: no model is fitted."""
+        wanted = self.scheduler.next_request(history, rng)
+        if not isinstance(wanted, Sample):
+            return Decision(wanted)
+        return Decision(Start({}, wanted.budget, wanted.tag, reason=wanted.reason))
+
     def may_resume(self, history: History, trial: int) -> bool:
         """The scheduler's answer."""
         return self.scheduler.may_resume(history, trial)

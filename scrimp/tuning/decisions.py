@@ -35,14 +35,11 @@ def next_decision(policy: Policy, history: History) -> Decision:
         return Decision(Resume(trial.id, trial.granted, reason="its worker vanished; taken up again"))
     if _budget_spent(history):
         return Decision(Finish("the study's budget is spent"))
+    if history.queue or not room_for_trials(history):
+        return _without_config(policy, history)
     decision = policy.decide(history, history.rng("decide"))
     action = decision.action
     if isinstance(action, Start):
-        if not room_for_trials(history):
-            running = history.counts["running"] > 0
-            return Decision(Wait("all trials are added") if running else Finish("all trials are added"))
-        if history.queue:
-            return _enqueued(history, action)
         action = Start(
             history.problem.space.validate(action.config),
             _granted(history, action.budget),
@@ -50,16 +47,26 @@ def next_decision(policy: Policy, history: History) -> Decision:
             action.continue_from,
             action.reason,
         )
-    elif (
-        isinstance(action, Wait | Finish)
-        and history.queue
-        and room_for_trials(history)
-        and history.problem.budget is None
-    ):
-        return _enqueued(history, Start({}, 1.0))  # the method has nothing left, the user has
     elif isinstance(action, Resume):
         action = Resume(action.trial, _granted(history, action.budget), action.reason)
     return Decision(action, decision.notes)
+
+
+def _without_config(policy: Policy, history: History) -> Decision:
+    """What to do when no configuration of the policy's own is wanted: the next is in the queue, or there is no room."""
+    decision = policy.outline(history, history.rng("decide"))
+    action, room = decision.action, room_for_trials(history)
+    match action:
+        case Start() if room:
+            return _enqueued(history, action)
+        case Start():
+            running = history.counts["running"] > 0
+            return Decision(Wait("all trials are added") if running else Finish("all trials are added"))
+        case Resume():
+            return Decision(Resume(action.trial, _granted(history, action.budget), action.reason), decision.notes)
+        case _ if room and history.problem.budget is None:
+            return _enqueued(history, Start({}, 1.0))  # the method has nothing left, the user has
+    return decision
 
 
 def _enqueued(history: History, instead: Start) -> Decision:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scrimp.history.events import StudyCreated
 from scrimp.history.history import History
-from scrimp.policies.policy import Decision, Finish, Start, Verdict
+from scrimp.policies.policy import Decision, Finish, Resume, Start, Verdict
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.suggesters.suggester import Suggester, Suggestion
@@ -47,3 +47,28 @@ def test_reviews_are_the_schedulers():
     history = play(policy, World(workers=1, events=150))
     stopped = history.with_status("stopped")
     assert stopped and all(policy.review(history, trial.id) is Verdict.STOP for trial in stopped)
+
+
+def test_the_outline_is_the_decision_without_the_suggester():
+    @dataclass(frozen=True)
+    class Costly(Suggester):
+        def suggest(self, history, request, count, rng):
+            raise AssertionError("a model was fitted")
+
+    history = play(
+        Scheduled(AsynchronousHalving(brackets=2), Scripted(({"x": 0.5},) * 40)), World(workers=2, events=60)
+    )
+    kinds = set()
+    for length in range(1, history.length):
+        part = History.of(history.events[:length])
+        decided = Scheduled(AsynchronousHalving(brackets=2), Scripted(({"x": 0.5},) * 40)).decide(
+            part, part.rng("decide")
+        )
+        outlined = Scheduled(AsynchronousHalving(brackets=2), Costly()).outline(part, part.rng("decide"))
+        kinds.add(type(outlined.action))
+        if isinstance(decided.action, Start):
+            expected = Start({}, decided.action.budget, decided.action.tag, None, decided.action.reason)
+            assert outlined.action == expected
+        else:
+            assert outlined == decided
+    assert Start in kinds and Resume in kinds

@@ -13,6 +13,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Action, Decision, Finish, Policy, Resume, Start, Wait
 from scrimp.tuning.decisions import decision_events, next_decision, room_for_trials
+from scrimp.tuning.replay import replay
 
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 9))
 
@@ -78,6 +79,34 @@ def test_the_queue_takes_the_place_of_the_policys_own_configuration() -> None:
     events = decision_events(history, decision, "", 0.0)
     assert isinstance(events[1], TrialAdded) and events[1].enqueued
     assert not history.with_events(events).queue
+
+
+def test_no_model_is_fitted_for_a_configuration_from_the_queue() -> None:
+    study = scrimp.create_study("s", PROBLEM.space, method="gp:initial=2", storage="memory://", seed=0)
+    for x in (0.1, 0.2, 0.3):
+        study.tell(study.ask(), x)
+    study.enqueue({"x": 0.75})
+    asked = study.ask()
+    noted = [event for event in study.history.events if isinstance(event, Noted)]
+    assert asked.config == {"x": 0.75} and noted[-1].notes == {"reason": "enqueued by the user"}
+    study.tell(asked, 0.5)
+    study.ask()
+    assert "fit" in [event for event in study.history.events if isinstance(event, Noted)][-1].notes
+    assert all(outcome.same for outcome in replay(study.history.events))
+
+
+def test_without_room_only_the_outline_is_asked_for() -> None:
+    class Outlined(Policy):
+        def decide(self, history: History, rng: np.random.Generator) -> Decision:
+            raise AssertionError("no configuration is wanted")
+
+        def outline(self, history: History, rng: np.random.Generator) -> Decision:
+            return Decision(Start({}, 3.0, {"bracket": 1}))
+
+    full = history_of(StudyChanged(totals={"n_trials": 1}), *added(0))
+    assert next_decision(Outlined(), full).action == Wait("all trials are added")
+    queued = next_decision(Outlined(), history_of(Enqueued(config={"x": 0.9}))).action
+    assert queued == Start({"x": 0.9}, 3.0, {"bracket": 1}, None, "enqueued by the user")
 
 
 def test_nothing_is_added_beyond_the_total() -> None:
