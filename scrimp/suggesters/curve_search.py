@@ -1,6 +1,7 @@
 """The parts of a decision that all model-based multi-fidelity methods share, whatever they maximise.
 
     first_suggestion     the start design, and what to do while nothing is known
+    without_model        the same, and now and then a random draw
     search_configs       integrate over running evaluations, maximise, take the best, and again with it under evaluation
     degrading            joint model, independent models, single-fidelity model: the next one down when one fails numerically
 
@@ -20,18 +21,20 @@ from scrimp.acquisition.domain import Domain, contains_rows
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
-from scrimp.errors import NumericalError
+from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.curve_models import Curves, CurveSettings
 from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.model_fitting import length_scales
+from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["Plan", "believed", "degrading", "first_suggestion", "search_configs"]
+__all__ = ["Plan", "believed", "check_fraction", "degrading", "first_suggestion", "search_configs", "without_model"]
 
 CANDIDATES = 250
 """Rows of a pool that are scored in one decision, as in the published methods."""
@@ -63,6 +66,27 @@ def first_suggestion(history: History, initial: int, count: int, rng: np.random.
     return Suggestion(
         tuple(first), {"reason": "first design" if first else "every configuration of the space was tried"}
     )
+
+
+def check_fraction(random_fraction: float) -> None:
+    """Refuse what is no share."""
+    if not 0 <= random_fraction <= 1:
+        raise MethodError(f"random_fraction is {random_fraction}; it must be from 0 to 1")
+
+
+def without_model(
+    history: History, initial: int, random_fraction: float, count: int, rng: np.random.Generator
+) -> Suggestion | None:
+    """`first_suggestion`, else random draws with this probability; None when the model is to decide.
+
+    The best at low budgets need not be the best at full budget. A model of the former draws all trials to where it believes
+    these are, and random ones alone show it what goes on elsewhere, as in BOHB (Falkner, Klein, Hutter, 2018).
+    """
+    first = first_suggestion(history, initial, count, rng)
+    if first is not None or rng.random() >= random_fraction:
+        return first
+    drawn = draw_fresh(history.derive(KNOWN), count, rng)
+    return Suggestion(tuple(drawn), {"reason": "drawn at random"}) if drawn else None
 
 
 def degrading(

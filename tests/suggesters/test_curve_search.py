@@ -1,13 +1,14 @@
 """The parts that multi-fidelity methods share; the methods' own tests exercise them together."""
 
 import numpy as np
+import pytest
 
-from scrimp.errors import NumericalError
+from scrimp.errors import MethodError, NumericalError
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.suggesters.curve_models import CurveSettings
-from scrimp.suggesters.curve_search import degrading, first_suggestion
+from scrimp.suggesters.curve_search import check_fraction, degrading, first_suggestion, without_model
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.testing.suggesters import begin, pend, tell
 
@@ -24,6 +25,18 @@ def test_the_start_design_lasts_until_enough_is_known():
     history = tell(history, {"x": 0.4}, 1.0)
     assert first_suggestion(history, 3, 1, rng) is None
     assert len(first_suggestion(history, 5, 4, rng).configs) == 4  # never fewer than asked for
+
+
+def test_a_share_is_drawn_at_random():
+    history = tell(begin(Problem(SPACE)), {"x": 0.4}, 1.0)
+    rng = np.random.default_rng(0)
+    found = [without_model(history, 1, 0.25, 1, rng) for _ in range(400)]
+    assert 70 < sum(suggestion is not None for suggestion in found) < 130
+    assert without_model(history, 1, 0.0, 1, rng) is None
+    drawn = [without_model(history, 1, 1.0, 1, rng).configs[0]["x"] for _ in range(100)]
+    assert min(drawn) < 0.1 and max(drawn) > 0.9
+    with pytest.raises(MethodError, match="from 0 to 1"):
+        check_fraction(1.5)
 
 
 def test_the_ladder():

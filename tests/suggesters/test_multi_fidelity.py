@@ -96,7 +96,7 @@ def test_running_trials_are_not_repeated():
 
 
 def test_failing_models_give_way_to_simpler_ones_and_say_so(monkeypatch):
-    study = run("mobster-joint", n_trials=12)
+    study = run("mobster-joint:random_fraction=0", n_trials=12)
     fit = multi_fidelity.fit_curves
 
     def broken(history, encoding, levels, settings, rng):
