@@ -189,6 +189,19 @@ def other_lines(notes: Mapping[str, Any]) -> list[str]:
         listed = sorted(((name, float(weight)) for name, weight in weights.items()), key=lambda item: -item[1])
         shown = [f"{name} {weight:.0%}" for name, weight in listed if weight >= 0.005][:5]
         lines.append(f"What counted: {', '.join(shown)}.")
+    return lines + _past_lines(notes)
+
+
+def _past_lines(notes: Mapping[str, Any]) -> list[str]:
+    """What the first decision says about past studies that could not be used, or not whole."""
+    lines = [f"{str(line)[:1].upper()}{str(line)[1:]}." for line in notes.get("left_out", ())]
+    unlearnable = [repr(name) for name in notes.get("unlearnable", ())]
+    if unlearnable:
+        more = f" and {len(unlearnable) - 5} more" if len(unlearnable) > 5 else ""
+        lines.append(
+            f"The values of past studies {', '.join(unlearnable[:5])}{more} cannot be predicted from their configurations: "
+            "too few trials or too much noise. They do not count."
+        )
     return lines
 
 

@@ -75,3 +75,13 @@ def test_weights_of_past_studies_are_shares() -> None:
     assert other_lines({"weights": {"old": 0.25, "none": 0.001, "this study": 0.749}}) == [
         "What counted: this study 75%, old 25%."
     ]
+
+
+def test_past_studies_that_do_not_count() -> None:
+    notes = {"left_out": ["past study 'one' has 1 usable trials; it is left out"], "unlearnable": ["a", "b"]}
+    assert other_lines(notes) == [
+        "Past study 'one' has 1 usable trials; it is left out.",
+        "The values of past studies 'a', 'b' cannot be predicted from their configurations: too few trials or too much noise. "
+        "They do not count.",
+    ]
+    assert "'e' and 3 more cannot" in other_lines({"unlearnable": list("abcdefgh")})[0]
