@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: install demo test lint types unit torture bench-peers clean
+.PHONY: install demo test lint types unit test-ray torture bench-peers clean
 
 install: $(STAMP)
 
@@ -30,6 +30,12 @@ types: install
 
 unit: install
 	$(BIN)/python -m pytest -n 2
+
+# Ray is large and needs a Python it has wheels for, so its tests have an environment of their own; without it they skip.
+test-ray:
+	test -x .venvs/ray/bin/python || $(PYTHON) -m venv .venvs/ray
+	.venvs/ray/bin/python -m pip install --quiet --editable '.[dev,ray]'
+	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
 
 torture: install
 	$(BIN)/python -m scrimp.testing.torture --kills $(or $(KILLS),200)

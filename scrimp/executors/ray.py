@@ -20,7 +20,7 @@ from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
-from scrimp.executors.shared_checkpoints import SharedCheckpoints
+from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
 from scrimp.history.events import Ended, Event, Lost
 
 __all__ = ["RayExecutor", "RaySettings"]
@@ -51,6 +51,8 @@ class RaySettings:
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                 raise StudyError(f"{name} is {value!r}; it must be a number of at least 0")
+        if self.checkpoints is not None:
+            check_url(self.checkpoints)
 
 
 @dataclass
@@ -227,7 +229,7 @@ class _Actor:
     def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:
         shared = None
         if url is not None and assignment.checkpoint_dir is not None:
-            shared = SharedCheckpoints(_place(url, assignment.checkpoint_dir))
+            shared = SharedCheckpoints.of(url, assignment.checkpoint_dir)
             assignment = _brought_here(assignment, url, shared, scratch)
 
         def emit(events: list[Event]) -> bool:
@@ -244,16 +246,11 @@ class _Actor:
         return run_objective(self._objective, context, wall_clock)
 
 
-def _place(url: str, folder: Path) -> str:
-    """The URL of a trial's folder: study and trial keep their names."""
-    return f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}"
-
-
 def _brought_here(assignment: Assignment, url: str, shared: SharedCheckpoints, scratch: Path) -> Assignment:
     """The assignment with folders of this machine that hold what was committed elsewhere."""
     own, parent = scratch / "trial", assignment.continue_from
     shared.fetch(own, assignment.begin)
     if parent is not None:
-        SharedCheckpoints(_place(url, parent)).fetch(scratch / "parent")
+        SharedCheckpoints.of(url, parent).fetch(scratch / "parent")
         parent = scratch / "parent"
     return replace(assignment, checkpoint_dir=own, continue_from=parent)

@@ -13,6 +13,7 @@ from pathlib import Path
 from scrimp.errors import StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock
+from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
 from scrimp.history.events import CheckpointsRemoved
 from scrimp.history.history import History
 from scrimp.policies.policy import Policy
@@ -63,7 +64,7 @@ def _best_of(history: History, trials: set[int]) -> set[int]:
 
 
 class Collector:
-    """Removes what `needless` names from the folder ``root``."""
+    """Removes what `needless` names from the folder ``root``, and from the URL that the study records."""
 
     def __init__(self, ledger: Ledger, policy: Policy, root: Path, keep: str, clock: Clock) -> None:
         self._ledger = ledger
@@ -71,7 +72,10 @@ class Collector:
         self._root = root
         self._keep = keep
         self._clock = clock
+        self._shared: str | None = ledger.history.totals.get("checkpoints")
         self._trials = {int(path.name.removeprefix("trial-")) for path in root.glob("trial-" + "[0-9]" * 6)}
+        if self._shared is not None:
+            self._trials |= shared_trials(self._shared, root)
 
     def add(self, trial: int) -> None:
         """This trial ran here, and may have left checkpoints."""
@@ -84,8 +88,13 @@ class Collector:
         removed = []
         for number in needless(history, self._policy, self._keep, known):
             self._trials.discard(number)
-            freed = CheckpointFolder(checkpoint_folder(self._root, number)).remove()
+            freed = self._removed(checkpoint_folder(self._root, number))
             if freed:
                 removed.append(CheckpointsRemoved(trial=number, size=freed, time=self._clock()))
         if removed:
             self._ledger.append(removed)
+
+    def _removed(self, folder: Path) -> int:
+        """How many bytes were freed, here and at the URL."""
+        freed = CheckpointFolder(folder).remove()
+        return freed if self._shared is None else freed + SharedCheckpoints.of(self._shared, folder).remove()

@@ -68,6 +68,12 @@ class Run:
             raise StudyError("time_limit needs worker processes that can be ended; use workers=2 or more")
 
     @property
+    def places(self) -> dict[str, Any]:
+        """The URL of the checkpoints, which the study records: whoever looks for them later needs it."""
+        url = None if self.ray is None else RaySettings.of(self.ray).checkpoints
+        return {} if url is None else {"checkpoints": url}
+
+    @property
     def rule(self) -> StopRule | None:
         """The stop rule with the time-out in it."""
         if self.timeout is None:

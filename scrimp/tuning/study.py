@@ -107,12 +107,16 @@ class Study:
 
     @property
     def best_checkpoint(self) -> Path:
-        """The folder with the checkpoint of the best trial."""
+        """The folder with the checkpoint of the best trial; one at a URL is brought here."""
         from scrimp.executors.checkpoint_folder import CheckpointFolder
+        from scrimp.executors.shared_checkpoints import SharedCheckpoints
         from scrimp.tuning.collection import checkpoint_folder
 
-        trial = self.best_trial
-        committed = CheckpointFolder(checkpoint_folder(self._checkpoints(), trial.id)).committed
+        trial, shared = self.best_trial, self._ledger.history.totals.get("checkpoints")
+        folder = checkpoint_folder(self._checkpoints(), trial.id)
+        if shared is not None:
+            SharedCheckpoints.of(shared, folder).fetch(folder)
+        committed = CheckpointFolder(folder).committed
         if committed is None:
             raise StudyError(f"trial {trial.id} left no checkpoint; save into trial.checkpoint_dir before each report")
         return committed[1]
@@ -253,7 +257,7 @@ class Study:
         request.check(n_trials, budget, self.history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
             raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")
-        self._set_totals(self._totals_of_run(n_trials, budget, timeout))
+        self._set_totals({**self._totals_of_run(n_trials, budget, timeout), **request.places})
 
         def finished(trial: Trial) -> None:
             for callback in callbacks:

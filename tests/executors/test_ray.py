@@ -127,6 +127,7 @@ def test_a_study_of_many_budgets_with_two_actors_killed(cluster: None, tmp_path:
     assert any(trial.attempt > 1 and trial.budget > 1 for trial in history.trials), "paused trials went on"
     places = list((tmp_path / "shared").rglob("*.complete"))
     assert bool(places) == shared
+    assert (study.best_checkpoint / "state").read_text().split()[-1] == f"{study.best_trial.budget:g}"
 
 
 def until(condition: Any, action: Any) -> None:

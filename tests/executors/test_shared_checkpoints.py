@@ -1,17 +1,18 @@
 """States at a URL: complete ones only, the newest usable one, and no more than needed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from scrimp.errors import StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
-from scrimp.executors.shared_checkpoints import SharedCheckpoints
-
-pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'scrimp[ray]'")
+from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url, shared_trials
 
 
 @pytest.fixture(params=["file", "memory"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'scrimp[ray]'")
     return f"{request.param}://{tmp_path}/shared/study/trial-000000"
 
 
@@ -48,3 +49,49 @@ def test_a_half_uploaded_state_is_not_read(url: str, tmp_path: Path) -> None:
     shared._files.makedirs(f"{shared._root}/step-2", exist_ok=True)
     shared._files.pipe_file(f"{shared._root}/step-2/state", b"half")
     assert shared.steps() == ["step-1"]
+
+
+def test_what_is_fetched_is_whole_or_not_there(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = SharedCheckpoints(url)
+    shared.push(committed(tmp_path / "a", 1.0, "whole"))
+    monkeypatch.setattr(shared._files, "get", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        shared.fetch(tmp_path / "b")
+    assert CheckpointFolder(tmp_path / "b").committed is None
+    monkeypatch.undo()
+    shared.fetch(tmp_path / "b")
+    monkeypatch.setattr(shared._files, "get", interrupted)
+    shared.fetch(tmp_path / "b")  # it is there already
+    assert CheckpointFolder(tmp_path / "b").committed == (1.0, tmp_path / "b" / "step-1")
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_removal_and_what_is_left(url: str, tmp_path: Path) -> None:
+    place, _, _ = url.partition("/study/")
+    root = tmp_path / "study"
+    assert shared_trials(place, root) == set()
+    for trial in (0, 12):
+        shared = SharedCheckpoints.of(place, root / f"trial-{trial:06d}")
+        shared.push(committed(tmp_path / f"t{trial}", 1.0, "x" * 1000))
+    assert shared_trials(place, root) == {0, 12}
+    assert SharedCheckpoints.of(place, root / "trial-000012").remove() >= 1000
+    assert SharedCheckpoints.of(place, root / "trial-000012").remove() == 0
+    assert shared_trials(place, root) == {0} and SharedCheckpoints.of(place, root / "trial-000000").steps() == [
+        "step-1"
+    ]
+
+
+@pytest.mark.parametrize("bad", ["/plain/path", "bucket", 7, None, "", "http://[broken"])
+def test_what_is_no_url_is_refused(bad: Any) -> None:
+    with pytest.raises(StudyError, match="URL such as"):
+        check_url(bad)
+
+
+def test_a_url_with_a_password_is_refused_without_showing_it() -> None:
+    check_url("sftp://ann@host/runs")
+    with pytest.raises(StudyError, match="leave it out of the URL") as caught:
+        check_url("sftp://ann:hunter2@host/runs")
+    assert "hunter2" not in str(caught.value)

@@ -7,8 +7,10 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
+from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.history.events import CheckpointsRemoved
 from scrimp.tuning.collection import check_keep
+from scrimp.tuning.running import Run
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -117,3 +119,23 @@ def test_a_word_that_says_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="keep is 'some'; it must be one of 'best', 'all', 'none'"):
         study(tmp_path, "random").optimize(objective, n_trials=1, keep="some")
     check_keep("best")
+
+
+def test_checkpoints_at_a_url_are_found_and_removed(tmp_path: Path) -> None:
+    """What Ray's actors left at the URL that the study records: the best comes here, the rest goes."""
+    pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'scrimp[ray]'")
+    from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
+
+    url = f"file://{tmp_path}/shared"
+    done = study(tmp_path, "random").optimize(objective, n_trials=4, keep="all")
+    root = done._checkpoints()
+    for trial in done.trials:
+        folder = root / f"trial-{trial.id:06d}"
+        SharedCheckpoints.of(url, folder).push(folder)
+        CheckpointFolder(folder).remove()
+    done._set_totals(Run(objective, ray={"checkpoints": url}).places)
+    elsewhere = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")
+    assert (elsewhere.best_checkpoint / "model").stat().st_size == 1000
+    elsewhere.optimize(objective, n_trials=5)
+    assert shared_trials(url, root) <= {elsewhere.best_trial.id, done.best(at="max")[0].id}
+    assert elsewhere.history.freed >= 3000 and elsewhere.best_checkpoint.is_dir()
