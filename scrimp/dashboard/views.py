@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scrimp.history.events import BudgetGranted, Ended, Lost, Reported
 from scrimp.history.history import History
+from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
 from scrimp.plots.rungs import rung_counts
 from scrimp.plots.source_weights import recorded_weights
@@ -13,7 +15,7 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.checkpoints.recommendation import Recommendation
 
-__all__ = ["Summary", "answer_of", "field_of", "figures_of", "summary_of", "unit_of", "working"]
+__all__ = ["Summary", "answer_of", "field_of", "figures_of", "lately", "summary_of", "unit_of", "working"]
 
 SELECTION = ("selection_grid", "selection_curve", "selection_confidence")
 FIGURES = ("history", "curves", "rungs", "parallel", "slice", "importance", "contour", "surrogate", "timeline", "edf")
@@ -118,7 +120,41 @@ def working(history: History) -> dict[str, list[Any]]:
     """Who runs what now, and how many trials stand at which rung."""
     running = sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
     rungs = rung_counts(history) if history.problem.budget is not None else []
-    return {"running": running, "rungs": rungs}
+    return {"running": running, "rungs": rungs, "lately": lately(history)}
+
+
+def lately(history: History, most: int = 8) -> list[tuple[float, int, str]]:
+    """The newest things that happened to trials, newest first: (when, trial, what)."""
+    found: list[tuple[float, int, str]] = []
+    told: set[int] = set()  # a trial paused or completed is told once
+    for event in reversed(history.events):
+        if len(found) == most:
+            break
+        if isinstance(event, BudgetGranted | Ended | Lost | Reported):
+            words = _happened(history, event, told)
+            found += [(event.time, event.trial, words)] if words else []
+    return found
+
+
+def _happened(history: History, event: BudgetGranted | Ended | Lost | Reported, told: set[int]) -> str:
+    problem = history.problem
+    match event:
+        case BudgetGranted():
+            amount = "" if problem.budget is None else f" {problem.budget.amount(event.budget)}"
+            return f"promoted to{amount}" if event.attempt > 1 else f"begun with{amount}" if amount else "begun"
+        case Ended():
+            message = headline(event.message)
+            return f"{event.status}: {message}" if message else event.status
+        case Lost():
+            return "lost its worker"
+        case Reported():
+            trial = history.trials[event.trial]
+            if event.step != trial.budget or trial.status not in ("paused", "completed") or trial.id in told:
+                return ""
+            told.add(trial.id)
+            after = "" if problem.budget is None else f" after {problem.budget.amount(event.step)}"
+            value = "" if trial.value is None else f", {problem.metric} {trial.value:.6g}"
+            return f"{trial.status}{after}{value}"
 
 
 def figures_of(study: Study) -> list[str]:

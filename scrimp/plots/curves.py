@@ -71,7 +71,8 @@ def _drawn(name: str, history: History, chosen: Sequence[Trial], forecasts: Mapp
     picture = Figure()
     named: set[str] = set()
     for trial in chosen:
-        for trace in _forecast_traces(problem.sign, trial, forecasts.get(trial.id)):
+        first = trial.id == next(iter(forecasts), None)
+        for trace in _forecast_traces(problem.sign, trial, forecasts.get(trial.id), first):
             picture.add_trace(trace)
         picture.add_trace(_observed(problem.sign, trial, trial.status not in named))
         named.add(trial.status)
@@ -105,7 +106,7 @@ def _observed(sign: float, trial: Trial, legend: bool) -> Any:
     )
 
 
-def _forecast_traces(sign: float, trial: Trial, forecast: Forecast | None) -> list[Any]:
+def _forecast_traces(sign: float, trial: Trial, forecast: Forecast | None, legend: bool) -> list[Any]:
     from plotly.graph_objects import Scatter
 
     if forecast is None:
@@ -126,7 +127,10 @@ def _forecast_traces(sign: float, trial: Trial, forecast: Forecast | None) -> li
             y=along(forecast.mean),
             mode="lines",
             line={"color": colour, "dash": "dash", "width": 1.5},
-            name=f"predicted, trial {trial.id}",
+            name="predicted",
+            legendgroup="predicted",
+            showlegend=legend,
             meta={"forecast": trial.id},
+            hovertemplate=f"trial {trial.id}: %{{y:.4g}} expected at %{{x:.4g}}<extra></extra>",
         ),
     ]

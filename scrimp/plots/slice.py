@@ -23,8 +23,8 @@ def slice(study: Study, parameters: Sequence[str] | None = None, columns: int = 
     history = study.history
     space = history.problem.space
     names = check_parameters(space, parameters, 8)
-    columns = max(min(len(names), columns), 1)
-    lines = -(-len(names) // columns)
+    lines = -(-len(names) // max(columns, 1))
+    columns = -(-len(names) // lines)  # rows as even as they can be
     picture = make_subplots(rows=lines, cols=columns, shared_yaxes=True, vertical_spacing=0.32 / lines)
     known = with_value(history.trials)
     shown = thinned(known, MOST)

@@ -4,6 +4,7 @@ In a pipe nothing is shown unless asked for; then it is plain lines: one when th
 for each of the first failures.
 """
 
+import math
 import sys
 import time
 from collections import Counter
@@ -55,23 +56,32 @@ def _states(history: History) -> str:
 def _spent(history: History) -> str:
     """The budget used, and how much less that is than training every begun trial to the end."""
     budget = history.problem.budget
-    text = f"{history.spent:g} {'units' if budget is None else budget.units} spent"
+    text = f"{history.spent:g} spent" if budget is None else f"{budget.amount(history.spent)} spent"
     full = (len(history.trials) - history.counts["running"]) * history.problem.full_budget
     return f"{text}, {100 * (1 - history.spent / full):.0f}% saved" if 0 < history.spent < full else text
 
 
 def _remaining(history: History, seconds: float) -> str:
-    """An estimate of the time left, from the share of the study's total that is done."""
-    done: float
-    total = history.totals.get("budget")
+    """An estimate of the time left, from the share of the study's total that is done.
+
+    Where trials are paused or stopped on the way, the total is taken to be what successive halving spends: each rung as much
+    as the first, so n_trials x minimum x number of rungs.
+    """
+    total, trials, budget, counts = (
+        history.totals.get("budget"),
+        history.totals.get("n_trials"),
+        history.problem.budget,
+        history.counts,
+    )
     if total is not None:
         done = history.spent / total
-    elif history.totals.get("n_trials"):
-        counts = history.counts
-        ended = counts["completed"] + counts["stopped"] + counts["failed"] + counts["paused"]
-        done = ended / history.totals["n_trials"]
-    else:
+    elif not trials:
         return ""
+    elif budget is not None and counts["paused"] + counts["stopped"]:
+        rungs = 1 + math.floor(math.log(budget.maximum / budget.minimum, 3) + 1e-9)
+        done = history.spent / (trials * budget.minimum * rungs)
+    else:
+        done = (counts["completed"] + counts["failed"]) / trials
     return f", about {seconds * (1 - done) / done:.0f} s left" if 0.02 < done < 1 else ""
 
 

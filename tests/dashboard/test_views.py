@@ -1,8 +1,10 @@
 """What pages show is what scrimp show prints."""
 
+from pathlib import Path
+
 import scrimp
 from scrimp.cli.show import show_record
-from scrimp.dashboard.views import field_of, figures_of, summary_of, unit_of, working
+from scrimp.dashboard.views import field_of, figures_of, lately, summary_of, unit_of, working
 
 
 def test_the_summary_agrees_with_the_command_line(url: str) -> None:
@@ -43,3 +45,24 @@ def test_fields_of_forms(url: str) -> None:
     }
     assert field_of(study, "kind")["choices"] == ("a", "<b>bold</b>")
     assert field_of(study, "depth")["conditional"] and field_of(study, "depth")["step"] == 1
+
+
+def test_what_happened_lately_is_told_newest_first(tmp_path: Path) -> None:
+    study = scrimp.create_study(
+        "l",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metric="error",
+        budget=scrimp.Budget("epoch", 1, 9),
+        method="asha",
+        storage=f"sqlite:///{tmp_path}/s.db",
+        seed=0,
+    )
+    first, second, third, fourth = study.ask(count=4)
+    for trial, value in ((first, 0.5), (second, 0.25), (third, 0.75)):
+        study.report(trial, step=1, error=value)
+    study.tell(fourth, state="failed", message="out of memory\nTraceback\nOops")
+    assert study.ask().id == second.id
+    told = [(trial, words) for _, trial, words in lately(study.history)]
+    assert told[:2] == [(1, "promoted to 3 epochs"), (3, "failed: out of memory: Oops")]
+    assert told[2:4] == [(2, "paused after 1 epoch, error 0.75"), (0, "paused after 1 epoch, error 0.5")]
+    assert told[4] == (3, "begun with 1 epoch") and len(lately(study.history, 2)) == 2
