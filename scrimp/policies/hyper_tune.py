@@ -32,7 +32,7 @@ from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import draw_bracket
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import Plan, check_fraction, degrading, search_configs, without_model
+from scrimp.suggesters.curve_search import Plan, degrading, search_configs, without_model
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
@@ -49,8 +49,7 @@ class HyperTune(Policy):
     """``type``, ``brackets`` and ``reduction`` as in asynchronous halving, the model's settings as in `CurveSettings`.
 
     ``acquisition``: mixture or linear. ``samples``: draws from which the weights are estimated. ``initial``: configurations
-    before the model decides. ``random_fraction``: of those after, the share that is drawn at random. ``fantasies``: joint
-    samples over running trials.
+    before the model decides. ``fantasies``: joint samples over running trials.
     """
 
     type: str = "promotion"
@@ -66,7 +65,7 @@ class HyperTune(Policy):
     acquisition: str = "mixture"
     samples: int = 50
     initial: int = 6
-    random_fraction: float = 0.25
+    random_fraction: float | None = None
     fantasies: int = 20
 
     def __post_init__(self) -> None:
@@ -80,7 +79,6 @@ class HyperTune(Policy):
         for name in ("samples", "initial", "fantasies"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        check_fraction(self.random_fraction)
         self._settings.check()
         AsynchronousHalving(self.type, self.brackets, self.reduction)
 
@@ -94,6 +92,7 @@ class HyperTune(Policy):
             max_data=self.max_data,
             refit_from=self.refit_from,
             refit_every=self.refit_every,
+            random_fraction=self.random_fraction,
         )
 
     @property
@@ -126,7 +125,7 @@ class HyperTune(Policy):
         self, history: History, default: Sequence[float], chance: float, rng: np.random.Generator
     ) -> Suggestion:
         """One configuration, with the bracket for it among the notes once a model decides."""
-        first = without_model(history, self.initial, self.random_fraction, 1, rng)
+        first = without_model(history, self.initial, self._settings.at_random, 1, rng)
         if first is not None:
             return first
         levels = self._scheduler.levels(history.problem)

@@ -49,10 +49,18 @@ Two steps on 150 of 330 observations cost as much, and end 10 to 100 nats below 
 
 MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
 
+RANDOM_FRACTION = 0.25
+
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """What the model is and how often it is fitted; see the module. ``max_data`` None means no limit."""
+    """What the model is and how often it is fitted; see the module. ``max_data`` None means no limit.
+
+    ``random_fraction``: of new configurations, the share drawn at random instead of chosen by the model. The best at low budgets
+    need not be the best at full budget, and a model that carries what it learned at the one to the other draws all trials to
+    where the former are; random ones show it what goes on elsewhere, as in BOHB (Falkner, Klein, Hutter, 2018). None is a
+    quarter for such models, and nothing for one process per rung, which knows little at high rungs and explores by itself.
+    """
 
     model: str = "gp_multitask"
     resource_kernel: str = "exp-decay-sum"
@@ -63,6 +71,14 @@ class CurveSettings:
     refit_from: int = 150
     refit_every: int = 1
     dense: bool = False
+    random_fraction: float | None = None
+
+    @property
+    def at_random(self) -> float:
+        """The share of new configurations that is drawn at random."""
+        if self.random_fraction is None:
+            return 0.0 if self.model == "gp_independent" else RANDOM_FRACTION
+        return self.random_fraction
 
     def check(self) -> None:
         """Refuse what does not exist and what does not go together."""
@@ -80,6 +96,8 @@ class CurveSettings:
                 f"model 'gp_independent' has one process per rung and no place for data={self.data!r}; "
                 "set data='rungs', or use model='gp_multitask'"
             )
+        if not 0 <= self.at_random <= 1:
+            raise MethodError(f"random_fraction is {self.random_fraction}; it must be from 0 to 1")
         least = {"max_data": 10, "refit_from": 0, "refit_every": 1}
         for name, low in least.items():
             number = getattr(self, name)

@@ -21,7 +21,7 @@ from scrimp.acquisition.domain import Domain, contains_rows
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
-from scrimp.errors import MethodError, NumericalError
+from scrimp.errors import NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester
@@ -34,7 +34,7 @@ from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["Plan", "believed", "check_fraction", "degrading", "first_suggestion", "search_configs", "without_model"]
+__all__ = ["Plan", "believed", "degrading", "first_suggestion", "search_configs", "without_model"]
 
 CANDIDATES = 250
 """Rows of a pool that are scored in one decision, as in the published methods."""
@@ -68,22 +68,12 @@ def first_suggestion(history: History, initial: int, count: int, rng: np.random.
     )
 
 
-def check_fraction(random_fraction: float) -> None:
-    """Refuse what is no share."""
-    if not 0 <= random_fraction <= 1:
-        raise MethodError(f"random_fraction is {random_fraction}; it must be from 0 to 1")
-
-
 def without_model(
     history: History, initial: int, random_fraction: float, count: int, rng: np.random.Generator
 ) -> Suggestion | None:
-    """`first_suggestion`, else random draws with this probability; None when the model is to decide.
-
-    The best at low budgets need not be the best at full budget. A model of the former draws all trials to where it believes
-    these are, and random ones alone show it what goes on elsewhere, as in BOHB (Falkner, Klein, Hutter, 2018).
-    """
+    """`first_suggestion`, else random draws with this probability; None when the model is to decide."""
     first = first_suggestion(history, initial, count, rng)
-    if first is not None or rng.random() >= random_fraction:
+    if first is not None or random_fraction == 0 or rng.random() >= random_fraction:
         return first
     drawn = draw_fresh(history.derive(KNOWN), count, rng)
     return Suggestion(tuple(drawn), {"reason": "drawn at random"}) if drawn else None

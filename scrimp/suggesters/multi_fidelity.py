@@ -1,6 +1,6 @@
 """MOBSTER: Bayesian optimization for schedulers that compare trials at several budgets.
 
-1. A few first configurations, spread evenly; after them a quarter is drawn at random, the rest is chosen as follows.
+1. A few first configurations, spread evenly; after them a ``random_fraction`` at random, and the rest as follows.
 2. Fit a model of f(x, r) to the observations at all rungs.
 3. Integrate over running evaluations by joint samples at the rung that each will reach next.
 4. Maximise expected improvement at one budget r_acq. By the rule of BOHB that is the largest rung with at least
@@ -25,7 +25,7 @@ from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import Plan, check_fraction, degrading, search_configs, without_model
+from scrimp.suggesters.curve_search import Plan, degrading, search_configs, without_model
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -39,9 +39,9 @@ R_ACQ = ("bohb", "first", "final")
 class MultiFidelitySuggester(Suggester):
     """Expected improvement at r_acq under a model of budgets.
 
-    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``, ``refit_from`` and ``refit_every``
-    describe the model; see `CurveSettings`. ``initial``: configurations before it decides. ``random_fraction``: of those after,
-    the share that is drawn at random. ``fantasies``: joint samples over running trials.
+    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``, ``refit_from``, ``refit_every``
+    and ``random_fraction`` describe the model; see `CurveSettings`. ``initial``: configurations before it decides.
+    ``fantasies``: joint samples over running trials.
     """
 
     model: str = "gp_multitask"
@@ -53,7 +53,7 @@ class MultiFidelitySuggester(Suggester):
     refit_from: int = 150
     refit_every: int = 1
     initial: int = 6
-    random_fraction: float = 0.25
+    random_fraction: float | None = None
     r_acq: str = "bohb"
     r_acq_points: int = 3
     fantasies: int = 20
@@ -65,7 +65,6 @@ class MultiFidelitySuggester(Suggester):
         for name in ("initial", "r_acq_points", "fantasies"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        check_fraction(self.random_fraction)
 
     @property
     def settings(self) -> CurveSettings:
@@ -79,12 +78,13 @@ class MultiFidelitySuggester(Suggester):
             self.max_data,
             self.refit_from,
             self.refit_every,
+            random_fraction=self.random_fraction,
         )
 
     def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""
         levels = request.levels or (history.problem.full_budget,)
-        first = without_model(history, self.initial, self.random_fraction, count, rng)
+        first = without_model(history, self.initial, self.settings.at_random, count, rng)
         if first is not None:
             return first
 

@@ -8,7 +8,7 @@ from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.suggesters.curve_models import CurveSettings
-from scrimp.suggesters.curve_search import check_fraction, degrading, first_suggestion, without_model
+from scrimp.suggesters.curve_search import degrading, first_suggestion, without_model
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.testing.suggesters import begin, pend, tell
 
@@ -36,7 +36,8 @@ def test_a_share_is_drawn_at_random():
     drawn = [without_model(history, 1, 1.0, 1, rng).configs[0]["x"] for _ in range(100)]
     assert min(drawn) < 0.1 and max(drawn) > 0.9
     with pytest.raises(MethodError, match="from 0 to 1"):
-        check_fraction(1.5)
+        CurveSettings(random_fraction=1.5).check()
+    assert CurveSettings().at_random > 0 and CurveSettings("gp_independent").at_random == 0
 
 
 def test_the_ladder():
