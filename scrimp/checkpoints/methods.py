@@ -11,8 +11,9 @@
 | stride | none | whole checkpoints, evenly spaced | none |
 | last | none | none | none: the last checkpoint is the answer |
 
-Curves run over the square root of the step, in ei-icm over the place in the run. After the quarter start every third cell
-opens a task, until all have one.
+Curves run over the square root of the step, in ei-icm over the place in the run. After the quarter start every third cell goes
+to a task with fewest cells, until all have two. One cell cannot tell the level of a task from the luck of that cell, and no
+single further cell looks worth its cost to a rule that looks one step ahead.
 """
 
 from collections.abc import Callable
@@ -33,10 +34,11 @@ from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.task_grid_icm import Coregional
 from scrimp.surrogates.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve
 
-__all__ = ["METHODS", "SelectionMethod", "find_method", "positions", "quarter_start", "two_per_task"]
+__all__ = ["CELLS_PER_TASK", "METHODS", "SelectionMethod", "find_method", "positions", "quarter_start", "two_per_task"]
 
 Start = Callable[[ScoreTable, np.random.Generator], list[Cell]]
 
+CELLS_PER_TASK = 2
 _GOLDEN = 0.618034
 
 
@@ -82,7 +84,7 @@ class SelectionMethod:
     start: Start
     choice: Choice | None
     warp: str = "sqrt"
-    opens: int = 0  # every so many cells one must open a task; 0 never
+    opens: int = 0  # every so many cells one must go to a task with fewer than `CELLS_PER_TASK`; 0 never
     blind: bool = False  # the choice does not look at the model
 
     def grid_model(self, table: ScoreTable) -> GridModel | None:

@@ -27,7 +27,7 @@ Entry = tuple[Checkpoint, str, float, float | None]
 Mask = NDArray[np.bool_]
 
 LARGEST_SCORE = 1e9
-_FAR = 10.0  # a score this many spreads away from the others of its task is probably in other units
+_FAR = 10.0  # times the usual size of a score
 
 
 @dataclass(frozen=True)
@@ -157,20 +157,22 @@ class ScoreTable:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What looks wrong but may be right: scores far outside the others of their task, such as 61.2 among 0.6."""
+        """What looks wrong but may be right: scores ten times as large as is usual in their task and in the table, such as 61.2
+        among 0.6. Growth from 0 to 0.6 along a run is no reason to warn.
+        """
+        sizes = np.abs(np.where(self.seen, self.scores / self.scales, np.nan))
+        usual = float(np.median(sizes[self.seen])) if self.seen.any() else 0.0
         messages = []
         for column, task in enumerate(self.tasks):
             rows = np.flatnonzero(self.seen[:, column])
-            if len(rows) < 4:
+            typical = max(usual, float(np.median(sizes[rows, column]))) if len(rows) >= 4 else 0.0
+            if typical == 0.0:
                 continue
-            values = self.scores[rows, column]
-            middle = float(np.median(values))
-            spread = 3.0 * float(np.median(np.abs(values - middle)))
-            reach = _FAR * max(spread, 0.1 * abs(middle))
+            middle = float(np.median(self.scores[rows, column]))
             messages += [
                 f"the score {self.scores[row, column]:g} of checkpoint {self.checkpoints[row]!r} on {task} lies far outside the"
                 f" other scores of the task (median {middle:g}): is it in the same units?"
-                for row in rows[np.abs(values - middle) > reach]
+                for row in rows[sizes[rows, column] > _FAR * typical]
             ]
         return tuple(messages)
 

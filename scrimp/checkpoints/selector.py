@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.checkpoints.methods import SelectionMethod, find_method, positions
+from scrimp.checkpoints.methods import CELLS_PER_TASK, SelectionMethod, find_method, positions
 from scrimp.checkpoints.recommendation import Recommendation, recommend_measured, recommend_modelled
 from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import Cell, Mask, ScoreTable
@@ -71,17 +71,13 @@ class Selector:
             notes["fit"] = memory["fit"]
         means: RowMeans | None = None
         total = len(pending) + count
-        while len(busy) < total:
+        while len(busy) < total and self.has_more(table, busy):
             known = table.seen | _mask(table, busy)
             candidates = ~(known | table.failed)
-            if table.shape[0] == 1 or not candidates.any():
-                break
             cell = self._planned(table, known, candidates)
             if cell is not None:
                 notes["reasons"].append({"rule": "start", "log_value": None})
             else:
-                if self.method.choice is None:
-                    break
                 if means is None and not self.method.blind:
                     means = self._means(table, busy, notes)
                 cell = self._chosen(means, known, candidates, rng, notes)
@@ -89,6 +85,14 @@ class Selector:
             if means is not None and len(busy) < total:
                 means = means.with_cell(cell)
         return CellDecision(tuple(busy[len(pending) :]), notes)
+
+    def has_more(self, table: ScoreTable, pending: Sequence[Cell]) -> bool:
+        """Whether there is a cell to measure next, without choosing it."""
+        known = table.seen | _mask(table, pending)
+        candidates = ~(known | table.failed)
+        if table.shape[0] == 1 or not candidates.any():
+            return False
+        return self.method.choice is not None or self._planned(table, known, candidates) is not None
 
     def recommend(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> Recommendation:
         """The answer the scores so far support; also on a table somebody else made."""
@@ -127,9 +131,10 @@ class Selector:
         """The method's choice, with its reason written to ``notes``."""
         assert self.method.choice is not None
         reason = self.method.name
-        opening = candidates & ~known.any(axis=0)
-        if self.method.opens and int(known.sum()) % self.method.opens == 0 and opening.any():
-            candidates, reason = opening, "open a task"
+        if self.method.opens and int(known.sum()) % self.method.opens == 0:
+            few = _least_known(known, candidates)
+            if few.any():
+                candidates, reason = candidates & few, "open a task"
         cell, value = self.method.choice(means, candidates, rng)
         notes["reasons"].append({"rule": reason, "log_value": value if np.isfinite(value) else None})
         return cell
@@ -155,6 +160,13 @@ class Selector:
             noise = np.nan_to_num(np.square(table.errors[rows, columns]), nan=0.0)
         place = positions(table, self.method.warp)
         return GridData(place, rows, columns, table.scores[rows, columns], table.scales, noise)
+
+
+def _least_known(known: Mask, candidates: Mask) -> Mask:
+    """The tasks (J,) with fewest known cells, of those that have a candidate and fewer than two."""
+    counts = known.sum(axis=0)
+    few = candidates.any(axis=0) & (counts < CELLS_PER_TASK)
+    return np.asarray(few & (counts == counts[few].min(initial=CELLS_PER_TASK)))
 
 
 def _mask(table: ScoreTable, cells: Sequence[Cell]) -> Mask:

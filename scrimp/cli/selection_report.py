@@ -49,9 +49,10 @@ def print_recommendation(answer: "Recommendation", table: "ScoreTable") -> None:
     typer.echo(f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}")
     typer.echo(f"take checkpoint {answer.checkpoint}{_expected(answer)}")
     if answer.probability_best is not None:
+        second = "" if answer.runner_up is None else f" runner-up {answer.runner_up};"
         typer.echo(
             f"  within {answer.tolerance:g} of the best with probability {answer.probability_best:.2f};"
-            f" expected loss {answer.expected_loss:.2g}; runner-up {answer.runner_up}; best underlying {answer.underlying}"
+            f" expected loss {answer.expected_loss:.2g};{second} best underlying {answer.underlying}"
         )
     for warning in answer.warnings:
         typer.echo(f"  warning: {warning}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.checkpoints.selector import Selector
 
 __all__ = [
+    "AnyCellPolicy",
     "CellPolicy",
     "cell_of",
     "cell_space",
@@ -102,27 +103,12 @@ class CellPolicy(Policy):
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The next cell; cells under evaluation count as spent, and their scores as still to come."""
+        ending, notes = _ending(history)
+        if ending is not None:
+            return Decision(ending)
         table = score_table(history)
         pending = [table.cell(*cell) for cell in pending_cells(history)]
-        rule = stop_rule(history)
-        handed_out = table.with_failures(table.label(cell) for cell in pending)
-        reason = stop_reason(rule, handed_out, None)
-        if reason is not None:
-            return _nothing(reason, waiting=bool(pending))
-        selector = selector_of(history)
-        notes: dict[str, Any] = {}
-        if rule.loss is not None or rule.loss_per_cost is not None:
-            earlier = [Check(**check) for check in history.note("checks") or []]
-            check = _check(selector, table, _memory(history), earlier)
-            reason = stop_reason(rule, table, check, earlier)
-            if reason is not None:
-                return _nothing(reason, waiting=False)
-            if check is not None:
-                notes["checks"] = [asdict(each) for each in (*earlier[-1:], check)]
-        decision = selector.decide(table, pending, rng, memory=_memory(history))
-        if not decision.cells:
-            reason = "there is one checkpoint only" if table.shape[0] == 1 else "the method asks for no further cell"
-            return _nothing(reason, waiting=bool(pending))
+        decision = selector_of(history).decide(table, pending, rng, memory=_memory(history))
         checkpoint, task = table.label(decision.cells[0])
         if decision.notes.get("fit") != history.note("fit"):  # a fit is recorded once
             notes["fit"] = decision.notes["fit"]
@@ -130,8 +116,38 @@ class CellPolicy(Policy):
         return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0, reason=why), notes)
 
 
-def _nothing(reason: str, waiting: bool) -> Decision:
-    return Decision(Wait(reason) if waiting else Finish(reason))
+@dataclass(frozen=True)
+class AnyCellPolicy(Policy):
+    """Whether a cell would be handed out, at little cost: it starts the first one that there is."""
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """An ending as `CellPolicy` decides it, or a start that means nothing more than that there is no ending."""
+        ending, _ = _ending(history)
+        if ending is not None:
+            return Decision(ending)
+        space = history.problem.space
+        return Decision(Start({name: _choices(space, name)[0] for name in ("checkpoint", "task")}, 1.0))
+
+
+def _ending(history: History) -> tuple[Wait | Finish | None, dict[str, Any]]:
+    """Why no cell is handed out, if so, and what is to be noted of the check. A model is fitted only where a check is due."""
+    table = score_table(history)
+    pending = [table.cell(*cell) for cell in pending_cells(history)]
+    rule, selector = stop_rule(history), selector_of(history)
+    handed_out = table.with_failures(table.label(cell) for cell in pending)
+    reason = stop_reason(rule, handed_out, None)
+    if reason is None and not selector.has_more(table, pending):
+        reason = "there is one checkpoint only" if table.shape[0] == 1 else "the method asks for no further cell"
+    if reason is not None:
+        return Wait(reason) if pending else Finish(reason), {}
+    if rule.loss is None and rule.loss_per_cost is None:
+        return None, {}
+    earlier = [Check(**check) for check in history.note("checks") or []]
+    check = _check(selector, table, _memory(history), earlier)
+    reason = stop_reason(rule, table, check, earlier)
+    if reason is not None:
+        return Finish(reason), {}
+    return None, {} if check is None else {"checks": [asdict(each) for each in (*earlier[-1:], check)]}
 
 
 def _sentence(rule: str, log_value: float | None) -> str:
@@ -140,7 +156,7 @@ def _sentence(rule: str, log_value: float | None) -> str:
         return "it belongs to the method's first cells, which are spread over the run"
     value = "" if log_value is None else f" (its logarithm is {log_value:.4g})"
     if rule == "open a task":
-        return f"it is the most valuable cell among the tasks that were not measured yet{value}"
+        return f"it is the most valuable cell among the tasks with fewest cells{value}"
     return f"it is the most valuable cell per unit of cost by {rule}{value}"
 
 

@@ -29,6 +29,7 @@ from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Wait
 from scrimp.storage.store import EventStore
 from scrimp.tuning.cell_policy import (
+    AnyCellPolicy,
     CellPolicy,
     cell_of,
     cell_space,
@@ -100,7 +101,7 @@ class Selection:
     @property
     def finished(self) -> str | None:
         """Why no further cell is handed out; None when one is."""
-        action = next_decision(_POLICY, self._ledger.refresh()).action
+        action = next_decision(AnyCellPolicy(), self._ledger.refresh()).action
         return action.reason if isinstance(action, Wait | Finish) else None
 
     def recommend(self) -> "Recommendation":

@@ -111,7 +111,10 @@ def load_study(name: str, *, storage: str | Storage | None = None) -> Study:
     """The study of that name."""
     study = load_any(name, storage=storage)
     if study.history.created.kind == "selection":
-        raise StudyError(f"{name!r} is a selection of checkpoints, not a study; open it with scrimp.load_selection")
+        raise StudyError(
+            f"{name!r} is a selection of checkpoints, not a study; open it with scrimp.load_selection, or run its file with "
+            "`scrimp select run`, in as many processes and on as many machines as you like"
+        )
     return study
 
 

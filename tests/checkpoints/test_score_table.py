@@ -110,3 +110,11 @@ def test_a_score_in_other_units_is_pointed_out():
     fine = table.with_score(2, "a", 0.612, replacing=True)
     assert fine.warnings == ()
     assert np.isfinite(fine.scores[2, 0])
+
+
+def test_a_task_that_grows_from_nothing_is_no_reason_to_warn():
+    table = ScoreTable.empty(list(range(8)), ["grows", "other"])
+    for step, score in enumerate([0.0, 0.0, 0.0, 0.001, 0.0, 0.5, 0.6, 0.61]):
+        assert table.warnings == ()
+        table = table.with_score(step, "grows", score).with_score(step, "other", 0.3)
+    assert table.warnings == ()

@@ -40,6 +40,28 @@ def test_every_task_is_opened_in_time(full_table):
     assert play(full, 36).seen.any(axis=0).all()
 
 
+def test_no_task_is_left_with_one_cell(full_table):
+    full = full_table(size=20, tasks=9)
+    table = play(full, 3 * 2 * 9)
+    assert table.seen.sum(axis=0).min() >= 2
+    failed = table
+    for checkpoint in full.checkpoints:  # nothing can be measured of the first task, so others come next
+        failed = (
+            failed.with_failure(checkpoint, "task0")
+            if np.isnan(failed.scores[failed.cell(checkpoint, "task0")])
+            else failed
+        )
+    assert Selector().decide(failed, [], np.random.default_rng(0)).cells[0][1] != 0
+
+
+@pytest.mark.parametrize("method", ["kg", "stride", "last"])
+def test_whether_there_is_more_is_known_without_choosing(full_table, partial_table, method):
+    for table in (partial_table(full_table(), 30), full_table()):
+        selector = Selector(SelectorSettings(method, planned=60))
+        decision = selector.decide(table, [], np.random.default_rng(0))
+        assert selector.has_more(table, []) == bool(decision.cells)
+
+
 def test_a_decision_is_reproduced_from_its_memory(full_table, partial_table):
     table = partial_table(full_table(), 30)
     first = Selector().decide(table, [], np.random.default_rng(0))

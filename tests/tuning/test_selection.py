@@ -61,6 +61,20 @@ def test_ask_tell_recommend() -> None:
     assert selection.finished is None and selection.ask() not in [("x", "y")]
 
 
+def test_whether_it_is_finished_needs_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    selection = played(made(), 12)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a model was made")
+
+    monkeypatch.setattr("scrimp.surrogates.task_grid.solve_grid", refuse)
+    assert selection.finished is None
+    selection.stop_when(share=0.3)
+    assert "12 of 36 cells" in selection.finished
+    with pytest.raises(AssertionError, match="a model was made"):
+        selection.recommend()
+
+
 def test_a_batch_has_distinct_cells_and_may_be_told_in_any_order() -> None:
     selection = played(made(), 8)
     cells = selection.ask(count=5)
