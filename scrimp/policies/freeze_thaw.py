@@ -1,8 +1,8 @@
 """Freeze-thaw: every decision asks which configuration, half trained or new, should get the next slice of training.
 
 1. A few first configurations at the lowest budget.
-2. A Gaussian process over all learning curves (`scrimp.surrogates.curve_gp`) predicts every candidate: paused trials, and a
-   pool of new configurations. Slices grow by a factor of 1.6.
+2. A Gaussian process over all learning curves (`scrimp.surrogates.curve_gp`) predicts every candidate: paused trials, and new
+   configurations, drawn from a list or climbed to in a continuous space. Slices grow by a factor of 1.6.
 3. Early, the candidate wins whose *next level* has the largest expected improvement over the best value at that level (Wistuba,
    Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter Configurations, 2022). Later a horizon h and a
    threshold T are drawn at random for each decision, and the candidate wins that is most likely to be below T after h further

@@ -9,8 +9,9 @@ decision is a scout's with probability
 
 Scouts are random configurations that compete with each other alone, whatever the model did: the best of a level goes on
 to the next while it is in the better half of the scouts that reached its level (Jamieson and Talwalkar, Non-stochastic
-best arm identification and hyperparameter optimization, 2016). As soon as one finds something better the crowd is gone, and
-with it the scouts. A failed model leaves all trials to the same rule.
+best arm identification and hyperparameter optimization, 2016). Whoever sits on the plateau and does not move gets no more
+training. As soon as one finds something better the crowd is gone, and with it the scouts. A failed model leaves all trials to
+the same rule.
 """
 
 from collections.abc import Collection, Sequence
