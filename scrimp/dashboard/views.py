@@ -140,8 +140,9 @@ def _happened(history: History, event: BudgetGranted | Ended | Lost | Reported, 
     problem = history.problem
     match event:
         case BudgetGranted():
-            amount = "" if problem.budget is None else f" {problem.budget.amount(event.budget)}"
-            return f"promoted to{amount}" if event.attempt > 1 else f"begun with{amount}" if amount else "begun"
+            if event.attempt == 1:
+                return "begun" if history.trials[event.trial].status == "running" else ""
+            return "begun again" if problem.budget is None else f"promoted to {problem.budget.amount(event.budget)}"
         case Ended():
             message = headline(event.message)
             return f"{event.status}: {message}" if message else event.status

@@ -16,7 +16,7 @@ from scrimp.history.history import History
 from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
 
-__all__ = ["Progress", "display_lines", "failure_line", "summary_line"]
+__all__ = ["Progress", "display_lines", "failure_line", "share_done", "summary_line"]
 
 EVERY = 0.2
 """Seconds between two drawings at least."""
@@ -31,14 +31,14 @@ FAILURES = 3
 """Failures that get a plain line of their own."""
 
 
-def summary_line(history: History, seconds: float) -> str:
-    """One line that says where a study stands."""
+def summary_line(history: History, seconds: float, before: float | None = None) -> str:
+    """One line that says where a study stands; with the time left when the share done ``before`` is given."""
     if history.created.kind == "selection":  # the score of a single cell says little
         return f"{_states(history)}, of {history.problem.space.size:g} cells  ·  {seconds:.0f} s"
     parts = [_best(history), _states(history)]
     if history.problem.budget is not None:
         parts.append(_spent(history))
-    parts.append(f"{seconds:.0f} s{_remaining(history, seconds)}")
+    parts.append(f"{seconds:.0f} s{_remaining(history, seconds, before)}")
     return "  ·  ".join(parts)
 
 
@@ -61,34 +61,36 @@ def _spent(history: History) -> str:
     return f"{text}, {100 * (1 - history.spent / full):.0f}% saved" if 0 < history.spent < full else text
 
 
-def _remaining(history: History, seconds: float) -> str:
-    """An estimate of the time left, from the share of the study's total that is done.
+def _remaining(history: History, seconds: float, before: float | None) -> str:
+    """An estimate of the time left, from what this run added to the share that is done."""
+    done = share_done(history)
+    if before is None or done is None or not 0.02 < done - before <= done < 1:
+        return ""
+    return f", about {seconds * (1 - done) / (done - before):.0f} s left"
+
+
+def share_done(history: History) -> float | None:
+    """The share of the study's total that is done; None when it has none.
 
     Where trials are paused or stopped on the way, the total is taken to be what successive halving spends: each rung as much
     as the first, so n_trials x minimum x number of rungs.
     """
-    total, trials, budget, counts = (
-        history.totals.get("budget"),
-        history.totals.get("n_trials"),
-        history.problem.budget,
-        history.counts,
-    )
+    total, trials = history.totals.get("budget"), history.totals.get("n_trials")
+    budget, counts = history.problem.budget, history.counts
     if total is not None:
-        done = history.spent / total
-    elif not trials:
-        return ""
-    elif budget is not None and counts["paused"] + counts["stopped"]:
+        return float(history.spent / total)
+    if not trials:
+        return None
+    if budget is not None and counts["paused"] + counts["stopped"]:
         rungs = 1 + math.floor(math.log(budget.maximum / budget.minimum, 3) + 1e-9)
-        done = history.spent / (trials * budget.minimum * rungs)
-    else:
-        done = (counts["completed"] + counts["failed"]) / trials
-    return f", about {seconds * (1 - done) / done:.0f} s left" if 0.02 < done < 1 else ""
+        return float(history.spent / (trials * budget.minimum * rungs))
+    return float((counts["completed"] + counts["failed"]) / trials)
 
 
-def display_lines(history: History, seconds: float) -> list[str]:
+def display_lines(history: History, seconds: float, before: float | None = None) -> list[str]:
     """What the display shows, each line short enough for 80 columns as far as it can be: the best, trials by state, who
     runs and how far, how many wait at which rung, the budget."""
-    time_ = f"{seconds:.0f} s{_remaining(history, seconds)}"
+    time_ = f"{seconds:.0f} s{_remaining(history, seconds, before)}"
     if history.created.kind == "selection":
         return [summary_line(history, seconds)]
     lines = [f"{_best(history)}  ·  {time_}", f"trials   {_states(history)}"]
@@ -116,9 +118,12 @@ def failure_line(trial: Trial, most: int = 200) -> str:
 
 
 class Progress:
-    """Shows `display_lines` while a run goes on; a context manager whose ``update`` observes the history."""
+    """Shows `display_lines` while a run goes on; a context manager whose ``update`` observes the history.
 
-    def __init__(self, clock: Clock, enabled: bool | None = None) -> None:
+    ``before``: the history when the run began.
+    """
+
+    def __init__(self, clock: Clock, enabled: bool | None = None, before: History | None = None) -> None:
         self._clock = clock
         self._terminal = sys.stderr.isatty()
         self._enabled = self._terminal if enabled is None else enabled
@@ -127,7 +132,9 @@ class Progress:
         self._history: History | None = None
         self._live: Any = None
         self._best: float | None = None
-        self._failures = 0
+        self._done = 0.0 if before is None else share_done(before) or 0.0
+        self._old = 0 if before is None else before.counts["failed"]
+        self._failures = self._old
         self._said = clock()
 
     def __enter__(self) -> "Progress":
@@ -153,7 +160,7 @@ class Progress:
         from rich.text import Text
 
         self._drawn = time.monotonic()
-        lines = [_printable(line) for line in display_lines(history, self._clock() - self._began)]
+        lines = [_printable(line) for line in display_lines(history, self._clock() - self._began, self._done)]
         # A text, not a string: names of users are no markup. One row per line, cut at the edge.
         self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
@@ -162,9 +169,9 @@ class Progress:
         best = None if history.best is None else history.best[1].loss
         if best != self._best or now - self._said >= LINE_EVERY:
             self._best, self._said = best, now
-            self._print(summary_line(history, now - self._began))
+            self._print(summary_line(history, now - self._began, self._done))
         failed = history.with_status("failed")
-        for trial in failed[self._failures : FAILURES]:
+        for trial in failed[self._failures : self._old + FAILURES]:
             self._print(f"failed: {failure_line(trial)}")
         self._failures = max(self._failures, len(failed))
 

@@ -219,7 +219,7 @@ def _answer_then(events: Sequence[Event]) -> list[str]:
     answer = recommendation(History.of(events))
     if answer.expected_score is None:
         return []
-    error = "" if answer.standard_error is None else f" ± {answer.standard_error:.2g}"
+    error = "" if not answer.standard_error else f" ± {answer.standard_error:.2g}"
     line = f"The answer then was checkpoint {answer.checkpoint}, mean score {answer.expected_score:.4g}{error}"
     if answer.probability_best is None:
         return [f"{line}."]

@@ -62,7 +62,9 @@ def test_what_happened_lately_is_told_newest_first(tmp_path: Path) -> None:
         study.report(trial, step=1, error=value)
     study.tell(fourth, state="failed", message="out of memory\nTraceback\nOops")
     assert study.ask().id == second.id
+    fresh = study.ask()
     told = [(trial, words) for _, trial, words in lately(study.history)]
+    assert told.pop(0) == (fresh.id, "begun")
     assert told[:2] == [(1, "promoted to 3 epochs"), (3, "failed: out of memory: Oops")]
     assert told[2:4] == [(2, "paused after 1 epoch, error 0.75"), (0, "paused after 1 epoch, error 0.5")]
-    assert told[4] == (3, "begun with 1 epoch") and len(lately(study.history, 2)) == 2
+    assert told[4:] == [(1, "begun")] and len(lately(study.history, 2)) == 2

@@ -20,7 +20,10 @@ async function draw(figure) {
     const words = body.layout.meta.alternative;
     body.layout.autosize = true;
     delete body.layout.width;
-    if (figure.clientWidth < 560) body.layout.title.font = { size: 13 };
+    if (figure.clientWidth < 560) {
+      body.layout.title.font = { size: 13 };
+      if (body.layout.legend.orientation === "v") body.layout.legend = { orientation: "h", y: -0.15, yanchor: "top" };
+    }
     place.style.height = (body.layout.height || 430) + "px";
     await Plotly.react(place, body.data, body.layout, { responsive: true, displaylogo: false });
     place.setAttribute("role", "img");
