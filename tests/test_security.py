@@ -1,11 +1,13 @@
 """What a hostile database, study name or URL cannot do."""
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import scrimp
@@ -14,7 +16,7 @@ from scrimp.executors.command_line import Command
 from scrimp.history.events import StudyChanged
 from scrimp.storage.open import open_storage, without_secrets
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.tuning.objectives import resolved
+from scrimp.tuning.objectives import described, resolved, signed
 from scrimp.tuning.studies import checkpoint_root, storage_at
 
 PACKAGE = Path(scrimp.__file__).parent
@@ -80,8 +82,8 @@ def test_sql_is_text_of_our_own() -> None:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
                 continue
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-            if called in {"execute", "executemany", "executescript", "rows", "_rows"}:
-                query = node.args[1] if called == "_rows" else node.args[0]
+            if called in {"execute", "executemany", "executescript", "rows", "_rows", "_row", "_asked"}:
+                query = node.args[1] if called in {"_rows", "_row"} else node.args[0]
                 inserted = [part.value for part in ast.walk(query) if isinstance(part, ast.FormattedValue)]
                 ours = all(ast.unparse(value).isupper() or ast.unparse(value) in NUMBERS for value in inserted)
                 found += [] if ours else [f"{path.name}:{node.lineno}"]
@@ -118,7 +120,7 @@ def test_checkpoints_stay_in_their_folder(name: str, tmp_path: Path, monkeypatch
     assert root != checkpoint_root(storage_at("memory://"), name + "?")()
 
 
-@pytest.mark.parametrize("command", [["show", "s"], ["worker", "s"], ["--debug", "best", "s"]])
+@pytest.mark.parametrize("command", [["show", "s"], ["worker", "s", "--wait", "0"], ["--debug", "best", "s"]])
 def test_passwords_are_never_shown(command: list[str]) -> None:
     url = f"postgresql://ann:{SECRET}@127.0.0.1:1/hpo?sslpassword={SECRET}&connect_timeout=2"
     program = [sys.executable, "-c", "from scrimp.cli.main import main; main()"]
@@ -126,6 +128,58 @@ def test_passwords_are_never_shown(command: list[str]) -> None:
     assert done.returncode != 0 and "ann@127.0.0.1" in done.stderr
     assert SECRET not in done.stdout + done.stderr
     assert SECRET not in without_secrets(url) and SECRET not in open_storage(url).url
+
+
+def test_a_worker_with_a_token_runs_only_what_was_signed_with_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("def objective(trial):\n    return 1.0\n")
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study("s", SPACE, storage=url, method="random")
+
+    def worker(record: dict[str, object], *options: str) -> tuple[int, str]:
+        study._ledger.append([StudyChanged(objective=record, totals={"n_trials": len(study.trials) + 1})])
+        program = [sys.executable, "-c", "from scrimp.cli.main import main; main()"]
+        command = [*program, "worker", "s", "--storage", url, *options]
+        environment = {**os.environ, "SCRIMP_TOKEN": SECRET}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        assert SECRET not in done.stdout + done.stderr
+        return done.returncode, done.stderr
+
+    record = described("train:objective")
+    ours = signed(record, "s", SECRET)
+    assert worker(ours)[0] == 0 and len(study.trials) == 1
+    for forged in (record, signed(record, "t", SECRET), signed(record, "s", "other"), {**ours, "function": "os:abort"}):
+        code, said = worker(forged)
+        assert code == 2 and "does not run it" in said
+    assert len(study.trials) == 1
+    assert worker(record, "--objective", "train:objective")[0] == 0
+
+
+def test_a_worker_needs_the_password_of_the_database(tmp_path: Path) -> None:
+    """What a worker connects to is the database: its authentication is the one that counts."""
+    if not available():
+        pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
+    with PrivateServer() as server:
+        url = server.url("guarded")
+        study = scrimp.create_study("s", SPACE, storage=url, method="random")
+        study._ledger.append([StudyChanged(objective=described("train:objective"), totals={"n_trials": 1})])
+        (tmp_path / "train.py").write_text("def objective(trial):\n    return 1.0\n")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"ALTER ROLE postgres PASSWORD '{SECRET}'".encode())
+            (server.folder / "data" / "pg_hba.conf").write_text("local all all scram-sha-256\n")
+            connection.execute("SELECT pg_reload_conf()")
+        program = [sys.executable, "-c", "from scrimp.cli.main import main; main()"]
+        for password, code in (("wrong", 1), (SECRET, 0)):
+            command = [*program, "worker", "s", "--storage", url, "--wait", "0"]
+            environment = {**os.environ, "PGPASSWORD": password}
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+            assert done.returncode == code and SECRET not in done.stderr
+
+
+def test_nothing_but_the_dashboard_listens() -> None:
+    """What listens needs a token; workers only connect, and what they start speaks over pipes they inherit."""
+    listeners = {"listen", "Listener", "start_server", "create_server", "TCPServer", "HTTPServer", "uvicorn.run"}
+    found = {name for name, call in calls() if ast.unparse(call.func).rpartition(".")[2] in listeners}
+    assert {name for name in found if not name.startswith(("dashboard/", "testing/"))} == {"cli/dashboard.py"}
 
 
 def test_values_never_reach_a_shell() -> None:

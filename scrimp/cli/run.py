@@ -1,6 +1,7 @@
 """``scrimp run``: tune what a study file describes, and go on where an earlier run ended."""
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged
 from scrimp.storage.open import without_secrets
 from scrimp.tuning.ending import ends_on_request
-from scrimp.tuning.objectives import described, resolved
+from scrimp.tuning.objectives import TOKEN, described, resolved, signed
 from scrimp.tuning.progress import failure_line, summary_line
 from scrimp.tuning.running import Run
 from scrimp.tuning.studies import create_study, storage_at
@@ -71,7 +72,7 @@ def run_command(
 
 def _carried_out(study: Study, plan: StudyPlan) -> bool:
     """Run the plan, here and now; whether it came to its end."""
-    record = described(plan.objective)
+    record = signed(described(plan.objective), plan.name, os.environ.get(TOKEN))
     if study.history.objective != record:  # so that `scrimp worker` knows what to evaluate
         study._ledger.append([StudyChanged(objective=record, time=wall_clock())])
     settings = dict(plan.run)

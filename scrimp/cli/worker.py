@@ -11,7 +11,7 @@ from scrimp.errors import ObjectiveError
 from scrimp.executors.clock import wall_clock
 from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.ledger import LEASE_SECONDS
-from scrimp.tuning.objectives import described, resolved
+from scrimp.tuning.objectives import TOKEN, check_signature, described, resolved
 from scrimp.tuning.progress import summary_line
 from scrimp.tuning.running import Run
 from scrimp.tuning.studies import DEFAULT_URL
@@ -37,6 +37,9 @@ def worker_command(  # noqa: PLR0913 - options of a command
     lease: Annotated[
         float, typer.Option(min=0.1, help="Seconds of silence after which others take this worker's trials over.")
     ] = LEASE_SECONDS,
+    token: Annotated[
+        str | None, typer.Option(help="Run only what was recorded with the same token.", envvar=TOKEN)
+    ] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for a database server that is away.")] = 60.0,
 ) -> None:
     """Work on a study until it is finished, together with anybody else who does; its totals are those of the study.
@@ -55,6 +58,8 @@ def worker_command(  # noqa: PLR0913 - options of a command
             "or start the study with `scrimp run`"
         )
     began = wall_clock()
+    if objective is None:
+        check_signature(record, study, token)
     with ends_on_request() as ending:
         request = Run(
             resolved(record), workers, gpus_per_worker, timeout, time_limit=time_limit, lease=lease, ending=ending

@@ -4,9 +4,13 @@
     {"command": ["python", "train.py"], "folder": "/shared"}     a script, run where the worker runs
 
 Who may write to a storage may therefore choose what its workers run; a worker that is told its objective ignores the record.
+With a token it runs only what was signed with the same one: the record then has a ``signature``, the HMAC-SHA256 of study and
+record.
 """
 
+import hmac
 import importlib
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -16,7 +20,10 @@ from typing import Any
 from scrimp.errors import ObjectiveError
 from scrimp.executors.command_line import Command
 
-__all__ = ["described", "imported", "resolved"]
+__all__ = ["TOKEN", "check_signature", "described", "imported", "resolved", "signed"]
+
+TOKEN = "SCRIMP_TOKEN"
+"""The variable that holds the token: of those who record objectives, of workers, and of the dashboard."""
 
 
 def described(objective: str | Command) -> dict[str, Any]:
@@ -30,6 +37,26 @@ def described(objective: str | Command) -> dict[str, Any]:
         return {"command": list(objective.words), "folder": folder}
     _parts(objective)
     return {"function": objective}
+
+
+def signed(record: Mapping[str, Any], study: str, token: str | None) -> dict[str, Any]:
+    """The record with a signature for that study, or as it is without a token."""
+    bare = {key: value for key, value in record.items() if key != "signature"}
+    if not token:
+        return bare
+    text = json.dumps([study, bare], sort_keys=True)
+    return {**bare, "signature": hmac.new(token.encode(), text.encode(), "sha256").hexdigest()}
+
+
+def check_signature(record: Mapping[str, Any], study: str, token: str | None) -> None:
+    """Refuse a record that nobody with this token has signed; without a token there is nothing to check."""
+    given = str(record.get("signature", ""))
+    if token and not hmac.compare_digest(given.encode(), signed(record, study, token)["signature"].encode()):
+        what = "was signed with another token" if given else "carries no signature"
+        raise ObjectiveError(
+            f"the objective that study {study!r} records {what}, so this worker does not run it; record it with `scrimp run` "
+            f"and the same {TOKEN}, or name it with --objective"
+        )
 
 
 def resolved(record: Mapping[str, Any]) -> Callable[[Any], Any] | Command:
