@@ -62,8 +62,7 @@ def choose_top_two(means: RowMeans, candidates: Mask, rng: np.random.Generator) 
     """Two rows, each the best of a joint draw of the measured means; the cell that tells most about their difference."""
     centre = means.measured[means.contenders]
     pair = means.contenders[np.sort(_two_best_rows(centre, means.covariance, rng))]
-    rows, columns = np.nonzero(candidates)
-    slopes = means.slopes_of(rows, columns, pair)
+    rows, columns, slopes = means.slopes_on(candidates, pair)
     news = np.square(slopes[:, 0] - slopes[:, 1]) / means.table.costs[columns]
     best = int(np.argmax(news))
     return (int(rows[best]), int(columns[best])), float(np.log(np.maximum(news[best], 1e-300)))

@@ -182,9 +182,15 @@ class RowMeans:
 
     def screen(self, candidates: Mask) -> tuple[Index, Index, Array]:
         """b_k(c) of all candidate cells (K, J) on the likeliest rows: the cells' rows (C,), columns (C,), slopes (C, k)."""
+        return self._slopes(candidates, self.posterior.covariance_with_likeliest, self.posterior.likeliest)
+
+    def slopes_on(self, candidates: Mask, chosen: Index) -> tuple[Index, Index, Array]:
+        """The same on the ``chosen`` rows."""
+        return self._slopes(candidates, self.posterior.combination.covariance_with_cells(chosen), chosen)
+
+    def _slopes(self, candidates: Mask, whole: Array, chosen: Index) -> tuple[Index, Index, Array]:
         columns, rows = np.nonzero(candidates.T)
-        whole = self.posterior.covariance_with_likeliest
-        covariance = self._given_plan(whole[columns, rows], rows, columns, self.posterior.likeliest)
+        covariance = self._given_plan(whole[columns, rows], rows, columns, chosen)
         covariance /= np.sqrt(self.cell_variance[rows, columns])[:, None]
         return rows, columns, covariance
 
