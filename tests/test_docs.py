@@ -59,3 +59,10 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_documentation_is_found() -> None:
     """An empty list of pages would let everything pass."""
     assert sum(len(blocks(page)) for page in PAGES) >= 5
+
+
+def test_every_fault_on_the_reliability_page_has_its_test() -> None:
+    named = set(re.findall(r"`(test_\w+?)`", (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")))
+    sources = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "scrimp" / "testing").glob("*.py")]
+    defined = {name for path in sources for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))}
+    assert len(named) > 50 and sorted(named - defined) == []

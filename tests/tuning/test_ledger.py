@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import scrimp
 from scrimp.errors import TurnLost
+from scrimp.executors.clock import wall_clock
 from scrimp.history.events import Enqueued, Event, Noted, Reported, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
@@ -153,3 +155,23 @@ def test_a_failing_policy_leaves_the_history_as_it_was(store: EventStore) -> Non
     with pytest.raises(KeyError):
         ledger.take(Failing, "w")
     assert not ledger.history.queue and len(ledger.refresh().queue) == 1
+
+
+@pytest.mark.parametrize("ahead", [-1e6, 0.0, 1e6])
+def test_clocks_of_workers_do_not_matter(tmp_path: Path, ahead: float) -> None:
+    """A worker whose clock is eleven days off holds its trial as long as any other, and loses it as soon."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0)
+    away, here = Ledger(study._ledger.store, lambda: wall_clock() + ahead), study._ledger
+    trial = away.take(Halves, "elsewhere:1")
+    assert isinstance(trial, Trial)
+    here.store.lease(Lease(0, 1, "elsewhere:1", "elsewhere", 1, 60.0))
+    here.reclaim()
+    assert here.refresh().trials[0].status == "running"
+    here.store.lease(Lease(0, 1, "elsewhere:1", "elsewhere", 1, -1.0))
+    here.reclaim()
+    assert here.refresh().trials[0].status == "stale"
+    again = here.take(Halves, "here:1")
+    assert isinstance(again, Trial) and (again.id, again.attempt) == (0, 2)
+    away.append([Reported(trial=0, step=1.0, metrics={"value": 0.5}, attempt=1, time=away.clock())])
+    assert here.refresh().trials[0].status == "running" and not here.history.trials[0].curve

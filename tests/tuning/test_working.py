@@ -1,5 +1,7 @@
 """Joining a study: its totals count, ends on request, and stores that go away."""
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ from scrimp.errors import StorageError, StudyError, Unreachable
 from scrimp.executors.executor import Deliver
 from scrimp.executors.in_process import InProcess
 from scrimp.history.events import Lost, Reported, StudyChanged
+from scrimp.history.trial import Trial
 from scrimp.storage.memory import MemoryStorage
-from scrimp.storage.store import EventStore
+from scrimp.storage.store import EventStore, Lease
 from scrimp.tuning.running import Run
 from scrimp.tuning.tuner import Tuner, TunerSettings
 from scrimp.tuning.working import joined, work
@@ -170,3 +173,22 @@ def test_a_server_that_is_away_is_waited_for_and_at_last_named() -> None:
         joined("s", Away(), 0.1, said.append)
     with pytest.raises(StudyError, match="no study 't'"):
         joined("t", MemoryStorage(), 60.0, said.append)
+
+
+def test_a_waiting_worker_learns_of_news(tmp_path: Path) -> None:
+    """It has nothing to do until somebody else's trial is told; then it finishes the study."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = study_with(2, storage=url)
+    other = study._ledger.take(study._deciding, "elsewhere:1")
+    assert isinstance(other, Trial)
+    study._ledger.store.lease(Lease(other.id, 1, "elsewhere:1", "elsewhere", 1, 600.0))
+    joining = scrimp.load_study("s", storage=url)
+    worker = threading.Thread(target=lambda: work(joining, Run(lambda trial: 1.0)))
+    worker.start()
+    deadline = time.monotonic() + 60
+    while study.history.counts["completed"] < 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert worker.is_alive() and study.history.counts == {**study.history.counts, "running": 1, "completed": 1}
+    study._ledger.append([Reported(trial=other.id, step=1.0, metrics={"value": 0.5})])
+    worker.join(timeout=60)
+    assert not worker.is_alive() and joining.history.counts["completed"] == 2
