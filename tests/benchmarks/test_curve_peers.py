@@ -1,0 +1,57 @@
+"""The workers that peers are put through: a clock, several runs at once, slices that go on where they were."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "curve_peers.py"
+
+
+def load():
+    specification = importlib.util.spec_from_file_location("curve_peers", PATH)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules.setdefault("curve_peers", module)
+    specification.loader.exec_module(module)
+    return module
+
+
+class Halving:
+    """Every run pauses after its first level; the third slice goes on with the first run."""
+
+    def __init__(self):
+        self.seen, self.started = [], 0
+
+    def start(self):
+        self.started += 1
+        if self.started > 3:
+            return None
+        return (self.started, {"x": 1 if self.started == 3 else self.started}, 1 if self.started == 3 else 0)
+
+    def report(self, handle, level, value):
+        self.seen.append((handle, level, value))
+        return handle == 3
+
+
+def test_runs_share_a_clock_and_go_on_where_they_were(monkeypatch):
+    module = load()
+    asked = []
+
+    def answer(message):
+        asked.append(message["config"]["x"])
+        return {"values": [10.0 - k - message["config"]["x"] for k in range(4)]}
+
+    monkeypatch.setattr(module, "answer_to", answer)
+    workers = module.Workers(Halving, levels=4)
+    trace = workers.run(limit=100.0, workers=2)
+    assert asked == [1, 2]  # the run of a configuration is asked for once
+    assert workers.peer.seen == [(1, 1, 9.0), (2, 1, 8.0), (3, 2, 8.0), (3, 3, 7.0), (3, 4, 6.0)]
+    assert trace == [(1.0, 9.0), (1.0, 8.0), (3.0, 7.0), (4.0, 6.0)]
+    assert workers.decisions == 3 and workers.seconds >= 0.0
+
+
+def test_the_clock_ends_the_comparison(monkeypatch):
+    module = load()
+    monkeypatch.setattr(module, "answer_to", lambda message: {"values": [1.0, 2.0, 3.0, 4.0]})
+    workers = module.Workers(Halving, levels=4)
+    workers.run(limit=2.0, workers=1)
+    assert workers.peer.seen == [(1, 1, 1.0), (2, 1, 1.0)]
