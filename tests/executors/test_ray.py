@@ -1,7 +1,9 @@
-"""A local Ray cluster: reports and answers, pauses through shared checkpoints, actors that are killed."""
+"""A local Ray cluster: reports and answers, pauses through shared checkpoints, actors and nodes that are lost."""
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,6 +130,76 @@ def test_a_study_of_many_budgets_with_two_actors_killed(cluster: None, tmp_path:
     places = list((tmp_path / "shared").rglob("*.complete"))
     assert bool(places) == shared
     assert (study.best_checkpoint / "state").read_text().split()[-1] == f"{study.best_trial.budget:g}"
+
+
+@needs_ray
+@quiet
+def test_a_node_is_lost_with_all_its_actors(tmp_path: Path) -> None:
+    """Two nodes beside a head without CPUs; the one that runs trial 0 goes away, and its trials go on on the other."""
+    script = tmp_path / "driver.py"
+    script.write_text(NODES)
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    study = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")
+    history = study.history
+    assert len(history.trials) == history.counts["completed"] == 4 and history.spent == 12
+    assert any(isinstance(event, Lost) and event.trial == 0 for event in history.events)
+
+
+NODES = """
+import os, time
+import ray
+from ray.cluster_utils import Cluster
+
+import scrimp
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+cluster.wait_for_nodes()
+ray.init(address=cluster.address, log_to_driver=False)
+folder = os.getcwd()
+
+
+def objective(trial):
+    state = trial.checkpoint_dir / "state"
+    done = state.read_text().split() if trial.resumed else []
+    for step in trial.steps():
+        assert done == [str(number) for number in range(1, step)]
+        done.append(str(step))
+        state.write_text(" ".join(done))
+        trial.report(1.0 / step)
+        if trial.id == 0 and not os.path.exists(f"{folder}/node"):
+            with open(f"{folder}/node.part", "w") as file:
+                file.write(ray.get_runtime_context().get_node_id())
+            os.rename(f"{folder}/node.part", f"{folder}/node")
+            time.sleep(120)
+
+
+def lose(study, trial):
+    if nodes and os.path.exists(f"{folder}/node"):
+        lost = open(f"{folder}/node").read()
+        for node in nodes:
+            if node.node_id == lost:
+                cluster.remove_node(node, allow_graceful=False)
+        nodes.clear()
+
+
+study = scrimp.create_study(
+    "s",
+    scrimp.Space(x=scrimp.Float(0, 1)),
+    budget=scrimp.Budget("epoch", 3, 3),
+    method="random",
+    storage=f"sqlite:///{folder}/s.db",
+    seed=0,
+)
+study.optimize(
+    objective, n_trials=4, workers=2, callbacks=[lose], ray={"checkpoints": f"file://{folder}/shared"}, progress=False
+)
+ray.shutdown()
+cluster.shutdown()
+"""
 
 
 def until(condition: Any, action: Any) -> None:
