@@ -15,7 +15,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -59,10 +59,14 @@ class Scores:
 
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
-    """``initial``: configurations before the model decides; ``race``: share of the budget decided by the next level alone."""
+    """``initial``: configurations before the model decides; ``race``: share of the budget decided by the next level alone.
+
+    ``shapes``: the centre of the curve model's prior, as past studies taught it (`scrimp.policies.past_curves`).
+    """
 
     initial: int = 4
     race: float = 0.15
+    shapes: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         if self.initial < 1:
@@ -96,7 +100,7 @@ class FreezeThaw(Policy):
         rows = history.derive(CurveTable())
         if not _has_values(rows):
             return {}
-        belief = believe(history, rows, encoding_of(history.problem.space), [], rng)
+        belief = believe(history, rows, encoding_of(history.problem.space), [], rng, self.shapes)
         known = set(belief.curves.trial[belief.order].tolist())
         return {trial: _forecast(belief, trial, steps) for trial in trials if trial in known}
 
@@ -106,7 +110,7 @@ class FreezeThaw(Policy):
         if not _has_values(rows):
             return Decision(wait_or_finish(history, "every configuration was tried, and nothing finite was reported"))
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
-        belief = believe(history, rows, encoding_of(history.problem.space), running, rng)
+        belief = believe(history, rows, encoding_of(history.problem.space), running, rng, self.shapes)
         spread = belief.target.cap - belief.target.low
         crowd = scouting_probability(np.array(list(rows.lowest.values())), spread)
         if outlook.add and crowd >= PLATEAU:

@@ -28,7 +28,7 @@ from scrimp.surrogates.curve_factor import CandidateColumns, CurveFactor
 from scrimp.surrogates.curve_gp import SHARED, CurveRows, fit_curves
 from scrimp.surrogates.curve_target import CurveTarget
 
-__all__ = ["NOTE", "Belief", "believe"]
+__all__ = ["NOTE", "Belief", "StudyCurves", "believe", "fitted_parameters"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -215,12 +215,20 @@ class _Cache(Fold[_Kept]):
             state.clear()
 
 
-def believe(
-    history: History, rows: RowList, encoding: Encoding, pending: Sequence[tuple[int, float]], rng: np.random.Generator
+def believe(  # the parts of a belief
+    history: History,
+    rows: RowList,
+    encoding: Encoding,
+    pending: Sequence[tuple[int, float]],
+    rng: np.random.Generator,
+    shapes: tuple[float, ...] = (),
 ) -> Belief:
-    """The model at this moment, with ``pending`` evaluations (trial, step) as if they had come out as expected."""
+    """The model at this moment, with ``pending`` evaluations (trial, step) as if they had come out as expected.
+
+    ``shapes``: the centre of the prior of its hyperparameters, where past studies taught one.
+    """
     curves = StudyCurves.of(history, rows, encoding)
-    record = _record(history, curves, rng)
+    record = _record(history, curves, rng, shapes)
     kept = history.derive(_Cache())
     factor, order = _sync(kept, record, curves)
     newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
@@ -233,7 +241,9 @@ def believe(
     return Belief(curves, order, factor, whitened, target, z, newcomers, columns, record)
 
 
-def _record(history: History, curves: StudyCurves, rng: np.random.Generator) -> dict[str, Any]:
+def _record(
+    history: History, curves: StudyCurves, rng: np.random.Generator, shapes: tuple[float, ...]
+) -> dict[str, Any]:
     """The newest record while it holds, with a pool of its time; a new fit otherwise."""
     count, trials = len(curves.trial), len(history.trials)
     pool = {"decision": history.decisions, "rows": count, "trials": trials}
@@ -244,13 +254,26 @@ def _record(history: History, curves: StudyCurves, rng: np.random.Generator) -> 
         if history.decisions - record["pool"]["decision"] < REDRAW:
             return dict(record)
         return {**record, "pool": pool}
+    mode = np.array(shapes) if len(shapes) == size else None
+    theta = fitted_parameters(curves, count, rng, start=np.array(record["theta"]) if known else mode, mode=mode)
+    return {"theta": np.round(theta, 8).tolist(), "rows": count, "pool": pool}
+
+
+def fitted_parameters(  # what a fit depends on
+    curves: StudyCurves,
+    count: int,
+    rng: np.random.Generator,
+    steps: int = 8,
+    start: Array | None = None,
+    mode: Array | None = None,
+) -> Array:
+    """The hyperparameters by the first ``count`` rows, at most `FITTED` of them."""
     order = curves.trimmed(count)
     z = curves.targets(order)
     chosen = _subset(curves.trial[order], z, rng)
     some = order[chosen]
     rows = CurveRows(curves.features, curves.owner, curves.trial[some], curves.clock(curves.step[some]))
-    theta = fit_curves(rows, z[chosen], np.array(record["theta"]) if known else None)
-    return {"theta": np.round(theta, 8).tolist(), "rows": count, "pool": pool}
+    return fit_curves(rows, z[chosen], start, steps, mode)
 
 
 def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:

@@ -134,21 +134,24 @@ def curve_covariance(rows: CurveRows, theta: Array) -> Array:
 
 def negative_log_posterior(theta: Array, rows: CurveRows, targets: Array) -> tuple[float, Array]:
     """-0.3 log p(targets | theta) - log p(theta) up to a constant, and its gradient. Rows must be grouped by configuration."""
-    return _Objective(rows, targets)(theta)
+    return _Objective(rows, targets, np.array(prior_mode(rows.dimension)))(theta)
 
 
-def fit_curves(rows: CurveRows, targets: Array, start: Array | None = None, steps: int = 8) -> Array:
+def fit_curves(
+    rows: CurveRows, targets: Array, start: Array | None = None, steps: int = 8, mode: Array | None = None
+) -> Array:
     """The vector of hyperparameters after at most ``steps`` iterations of L-BFGS-B from ``start``, or from the prior's mode.
 
+    ``mode``: where the prior is largest, instead of `prior_mode`.
     `NumericalError` when no finite value is found.
     """
     order = np.argsort(rows.config, kind="stable")
     grouped = CurveRows(rows.features, rows.owner, rows.config[order], rows.time[order])
-    mode = np.array(prior_mode(rows.dimension))
+    mode = np.array(prior_mode(rows.dimension)) if mode is None else mode
     low = np.concatenate([np.full(rows.dimension, -LENGTH_BOUND), LOWEST])
     high = np.concatenate([np.full(rows.dimension, LENGTH_BOUND), HIGHEST])
     begin = np.clip(mode if start is None or start.shape != mode.shape else start, low, high)
-    objective = _Objective(grouped, targets[order])
+    objective = _Objective(grouped, targets[order], mode)
     found = minimize(
         objective,
         begin,
@@ -167,7 +170,7 @@ def fit_curves(rows: CurveRows, targets: Array, start: Array | None = None, step
 class _Objective:
     """The negative log posterior with everything that does not depend on theta computed once."""
 
-    def __init__(self, rows: CurveRows, targets: Array) -> None:
+    def __init__(self, rows: CurveRows, targets: Array, mode: Array) -> None:
         self.targets = targets
         configs, self.config = np.unique(rows.config, return_inverse=True)
         times, self.time = np.unique(rows.time, return_inverse=True)
@@ -179,7 +182,7 @@ class _Objective:
         self.starts = np.flatnonzero(np.diff(self.config, prepend=-1))
         self.by_time = (self.time[:, None] == np.arange(len(times))).astype(float)
         self.same = (self.config[:, None] == self.config).astype(float)
-        self.mode = np.array(prior_mode(rows.dimension))
+        self.mode = mode
         self.deviation = np.concatenate([np.ones(rows.dimension), PRIOR_DEVIATIONS])
 
     def __call__(self, theta: Array) -> tuple[float, Array]:

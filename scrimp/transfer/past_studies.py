@@ -45,7 +45,10 @@ class Unusable(StudyError):
 
 @dataclass(frozen=True, eq=False)
 class PastStudy:
-    """Losses y (n,), lower is better, of configurations x (n, d); ``columns`` are those it knows, the others hold 0.5."""
+    """Losses y (n,), lower is better, of configurations x (n, d); ``columns`` are those it knows, the others hold 0.5.
+
+    ``curves``: the hyperparameters of a model of its learning curves, where it has any.
+    """
 
     name: str
     x: Array
@@ -53,6 +56,7 @@ class PastStudy:
     columns: tuple[int, ...]
     features: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    curves: tuple[float, ...] = ()
 
     @property
     def dimension(self) -> int:

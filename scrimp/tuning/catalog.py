@@ -199,12 +199,17 @@ def _handed_in(part: type[Any]) -> bool:
 
 
 def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
-    """Any other method begins with what past studies recommend."""
+    """Any other method begins with what past studies recommend; freeze-thaw also knows how their curves went."""
     from scrimp.encoding.encoding import Encoding
+    from scrimp.policies.freeze_thaw import FreezeThaw
+    from scrimp.policies.past_curves import prior_centre
     from scrimp.policies.warm_start import WarmStarted
     from scrimp.transfer.suggester import portfolio_configs
 
     encoding = Encoding(problem.space)
+    if isinstance(policy, FreezeThaw):
+        shapes = prior_centre([study.curves for study in past.studies], encoding.dimension)
+        policy = dataclasses.replace(policy, shapes=shapes)
     configs = portfolio_configs(past, "z-score", encoding, np.zeros((0, encoding.dimension)), RECOMMENDED)
     return WarmStarted(policy, tuple(configs)) if configs else policy
 

@@ -11,6 +11,7 @@ or cannot be used is said in one line and left out, and the study goes on.
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -75,12 +76,12 @@ def read_past(storage: Storage, history: History) -> "Past | None":
     from scrimp.encoding.encoding import Encoding
     from scrimp.transfer.past import Past
 
-    encoding = Encoding(history.problem.space)
+    encoding, kept = Encoding(history.problem.space), _KeptFits(storage)
     studies, left_out = [], []
     notes: dict[str, list[str]] = {}
     for source in history.sources:
         try:
-            study = _read(storage, source, history.problem, encoding)
+            study = _read(storage, source, history.problem, encoding, kept)
             studies.append(study)
             for note in study.notes:
                 notes.setdefault(note, []).append(study.name)
@@ -89,7 +90,7 @@ def read_past(storage: Storage, history: History) -> "Past | None":
     said = (*left_out, *(f"{_listed(names)}: {note}" for note, names in notes.items()))
     for line in said:
         logger.warning("%s", line)
-    return Past(tuple(studies), encoding.columns, said, _KeptFits(storage), _shown)
+    return Past(tuple(studies), encoding.columns, said, kept, _shown)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -101,7 +102,10 @@ def _listed(names: Sequence[str]) -> str:
     return f"past {'study' if len(names) == 1 else 'studies'} {', '.join(map(repr, names[:3]))}{more}"
 
 
-def _read(storage: Storage, source: SourceAttached, problem: Problem, encoding: Any) -> "PastStudy":
+def _read(
+    storage: Storage, source: SourceAttached, problem: Problem, encoding: Any, kept: MutableMapping[str, Any]
+) -> "PastStudy":
+    from scrimp.policies.past_curves import curve_parameters, fitted_curves
     from scrimp.transfer.past_studies import aligned
 
     try:
@@ -111,7 +115,13 @@ def _read(storage: Storage, source: SourceAttached, problem: Problem, encoding: 
         raise StudyError(f"past study {source.study!r} is left out: {_line(error)}") from None
     if past is None:
         raise StudyError(f"past study {source.study!r} is no longer the one that was attached; it is left out")
-    return aligned(past, problem, encoding)
+    study = aligned(past, problem, encoding)
+    if problem.budget is None:
+        return study
+    key = f"{source.digest}-curves"
+    if key not in kept:
+        kept[key] = fitted_curves(past)
+    return replace(study, curves=curve_parameters(kept[key], past.problem.space, problem.space))
 
 
 def _digest(events: Sequence[Event]) -> str:

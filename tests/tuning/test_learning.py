@@ -11,6 +11,8 @@ import pytest
 import scrimp
 from scrimp.errors import StudyError
 from scrimp.history.history import History
+from scrimp.policies import past_curves
+from scrimp.policies.freeze_thaw import FreezeThaw
 from scrimp.policies.warm_start import WarmStarted
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
@@ -166,6 +168,26 @@ def test_any_method_begins_with_what_past_studies_recommend(storage: Storage) ->
     trial = study.ask()
     assert loss(trial.params) < 0.5 and trial.granted == 1.0
     assert study.history.note("reason") == "recommended by past studies"
+
+
+def test_past_curves_shape_the_model_of_freeze_thaw_and_are_fitted_once(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(trial: Any) -> None:
+        for epoch in trial.steps():
+            trial.report(loss=loss(trial.params) + 1.0 / epoch)
+
+    budget = scrimp.Budget("epoch", 1, 9)
+    trained = scrimp.create_study("curves", SPACE, metric="loss", budget=budget, method="asha", storage=storage, seed=1)
+    trained.optimize(train, 20)
+    study = scrimp.create_study("new", SPACE, metric="loss", budget=budget, learn_from=["curves", "a"], storage=storage)
+    policy = study._deciding()
+    assert isinstance(policy, WarmStarted) and isinstance(policy.inner, FreezeThaw)
+    assert len(policy.inner.shapes) == 2 + 7
+    monkeypatch.setattr(past_curves, "fitted_parameters", None)
+    again = read_past(storage, study.history)
+    assert again is not None
+    assert [len(past.curves) for past in again.studies] == [9, 0]  # 'a' has no learning curves
 
 
 def test_a_text_that_is_not_all_is_refused(storage: Storage) -> None:

@@ -1,0 +1,66 @@
+"""What past learning curves teach a freeze-thaw study: the hyperparameters of its curve model.
+
+The curve model is fitted once to the curves of each past study: how much similar configurations share, how smooth curves are in
+logarithmic time, how noisy, and how long the length-scales of parameters are that both studies have. The prior of a new study is
+centred at the mean of these vectors and of the usual centre, so that many past studies count for more than one. Its widths
+stay as they are: a new study that differs is believed.
+
+    fitted = fitted_curves(History.of(events))              # plain data, to be kept
+    theta = curve_parameters(fitted, past_space, space)     # () where there are no curves
+    FreezeThaw(shapes=prior_centre([theta], dimension))
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from scrimp.encoding.encoding import Encoding
+from scrimp.errors import NumericalError
+from scrimp.history.history import History
+from scrimp.policies.curve_rows import CurveTable
+from scrimp.policies.freeze_thaw_model import StudyCurves, fitted_parameters
+from scrimp.space.space import Space
+from scrimp.surrogates.curve_gp import SHARED, prior_mode
+
+__all__ = ["curve_parameters", "fitted_curves", "prior_centre"]
+
+LEAST_ROWS = 20
+STEPS = 30
+
+
+def fitted_curves(past: History) -> dict[str, Any]:
+    """Logarithms of the length-scales by parameter, and of what all share; empty without curves to learn from."""
+    rows = past.derive(CurveTable())
+    if past.problem.budget is None or len(rows.loss) < LEAST_ROWS or not np.isfinite(rows.loss).any():
+        return {}
+    curves = StudyCurves.of(past, rows, Encoding(past.problem.space))
+    try:
+        theta = fitted_parameters(curves, len(curves.trial), np.random.default_rng(past.problem.seed), STEPS)
+    except NumericalError:
+        return {}
+    lengths = dict(zip(past.problem.space.searched, theta[:-SHARED].tolist(), strict=True))
+    return {"lengths": lengths, "shared": theta[-SHARED:].tolist()}
+
+
+def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tuple[float, ...]:
+    """The vector (d + 7,) for the d searched parameters of ``space``; empty where nothing was fitted.
+
+    A parameter that the past study lacks, or has with other bounds, gets the usual length-scale.
+    """
+    if not fitted:
+        return ()
+    usual = prior_mode(len(space.searched))
+    lengths = [
+        fitted["lengths"][name] if past.get(name) == space[name] else usual[place]
+        for place, name in enumerate(space.searched)
+    ]
+    return (*lengths, *fitted["shared"])
+
+
+def prior_centre(found: Sequence[tuple[float, ...]], dimension: int) -> tuple[float, ...]:
+    """The mean of the vectors of past studies and the usual centre; empty without any."""
+    vectors = [vector for vector in found if vector]
+    if not vectors:
+        return ()
+    return tuple(np.mean([prior_mode(dimension), *vectors], axis=0).tolist())

@@ -1,0 +1,60 @@
+"""What past learning curves teach: hyperparameters found by name, a centre between them and the usual one, a first fit there."""
+
+import numpy as np
+import pytest
+
+from scrimp.encoding.encoding import Encoding
+from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.policies.curve_rows import CurveTable
+from scrimp.policies.freeze_thaw_model import believe
+from scrimp.policies.past_curves import curve_parameters, fitted_curves, prior_centre
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+from scrimp.surrogates.curve_gp import SHARED, prior_mode
+
+SPACE = Space(quick=Float(0.0, 1.0), flat=Float(0.0, 1.0))
+
+
+def studied(trials: int, budget: int = 9) -> History:
+    """Curves that depend on one parameter strongly and on the other not at all."""
+    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, budget), seed=0)
+    events: list[Event] = [StudyCreated(name="past", problem=problem.to_json(), method={})]
+    for trial, config in enumerate(SPACE.sample(trials, np.random.default_rng(0))):
+        events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
+        level = 1.0 + np.sin(9.0 * config["quick"])
+        events += [Reported(trial=trial, step=k, metrics={"loss": level + 1.0 / k}) for k in (1, 2, 3)]
+    return History.of(events)
+
+
+def test_length_scales_go_by_name_and_what_is_unlike_gets_the_usual_one() -> None:
+    fitted = fitted_curves(studied(20))
+    assert fitted["lengths"]["quick"] < fitted["lengths"]["flat"] - 1.0
+    wider = Space(flat=Float(0.0, 1.0), new=Float(0.0, 1.0), quick=Float(0.0, 2.0))
+    theta = curve_parameters(fitted, SPACE, wider)
+    usual = prior_mode(3)
+    assert theta[:3] == (fitted["lengths"]["flat"], usual[1], usual[2])  # 'quick' has other bounds here
+    assert theta[3:] == tuple(fitted["shared"]) and len(theta) == 3 + SHARED
+
+
+def test_without_curves_there_is_nothing_to_learn() -> None:
+    assert fitted_curves(studied(3)) == {}
+    assert curve_parameters({}, SPACE, SPACE) == () == prior_centre([(), ()], 2)
+
+
+def test_the_centre_counts_the_usual_one_once() -> None:
+    theta = tuple(value + 3.0 for value in prior_mode(2))
+    assert prior_centre([theta, (), theta], 2) == pytest.approx([value + 2.0 for value in prior_mode(2)])
+
+
+def test_a_new_study_begins_where_past_ones_ended() -> None:
+    shapes = prior_centre([curve_parameters(fitted_curves(studied(20)), SPACE, SPACE)] * 9, 2)
+    young = studied(3)
+    rows = young.derive(CurveTable())
+    found = [
+        np.array(believe(young, rows, Encoding(SPACE), [], np.random.default_rng(0), centre).record["theta"])
+        for centre in ((), shapes)
+    ]
+    apart = [np.abs(theta - np.array(shapes)).mean() for theta in found]
+    assert apart[1] < 0.5 * apart[0]
