@@ -20,6 +20,8 @@ __all__ = ["Score", "harness_scores", "read_result"]
 
 Score = tuple[float, float | None]
 
+_LOWER_IS_BETTER = ("perplexity", "bits_per_byte")
+
 
 def read_result(path: Path, checkpoint: Any, task: str, metric: str | None = None) -> Score:
     """The score of ``task`` on ``checkpoint`` in a file or folder of results; ``metric`` chooses among the harness's."""
@@ -36,7 +38,7 @@ def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict
     """Scores by task from the JSON that lm-evaluation-harness writes.
 
     ``metric`` is a name such as ``acc_norm``, or with its filter ``exact_match,strict-match``; the first one listed otherwise.
-    Metrics of which lower is better are negated.
+    Metrics of which lower is better are negated: those the file says it of, and perplexities and bits per byte in older files.
 
     >>> harness_scores({"results": {"arc": {"alias": "arc", "acc,none": 0.5, "acc_stderr,none": 0.01}}})
     {'arc': (0.5, 0.01)}
@@ -49,7 +51,8 @@ def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict
         if not wanted:
             continue
         name, comma, rest = wanted[0].partition(",")
-        sign = -1.0 if record.get("higher_is_better", {}).get(task, {}).get(name) is False else 1.0
+        better = record.get("higher_is_better", {}).get(task, {}).get(name, not name.endswith(_LOWER_IS_BETTER))
+        sign = -1.0 if better is False else 1.0
         stderr = named.get(f"{name}_stderr{comma}{rest}")
         scores[task] = sign * float(named[wanted[0]]), None if stderr is None else float(stderr)
     return scores

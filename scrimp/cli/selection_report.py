@@ -70,10 +70,16 @@ def print_failures(history: "History") -> None:
     failed = history.with_status("failed")
     for trial in failed[-5:]:
         cell = f"{trial.config['task']} of checkpoint {trial.config['checkpoint']}"
-        lines = [line for line in trial.message.splitlines() if line.strip()]
-        typer.echo(f"  failed: {cell}: {lines[0][:120] if lines else 'no message'}")
+        typer.echo(f"  failed: {cell}: {_cause(trial.message)[:120]}")
     if len(failed) > 5:
         typer.echo(f"  … and {len(failed) - 5} more; scrimp show {history.created.name} --json lists them")
+
+
+def _cause(message: str) -> str:
+    """The line that says most: of a script its own last words, of an exception the first line."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no message"]
+    own = [line for line in lines[1:] if not line.startswith("attempt ")]
+    return own[-1] if own and lines[0].startswith("the script exited") else lines[0]
 
 
 def cell_counts(history: "History") -> dict[str, int]:

@@ -39,6 +39,7 @@ def test_harness_results() -> None:
     assert harness_scores(HARNESS, "exact_match,flexible-extract") == {"gsm8k": (0.3, None)}
     old = {"results": {"arc_easy": {"acc": 0.5, "acc_stderr": 0.02, "acc_norm": 0.4}}}
     assert harness_scores(old) == {"arc_easy": (0.5, 0.02)}
+    assert harness_scores({"results": {"wikitext": {"word_perplexity": 12.5}}}) == {"wikitext": (-12.5, None)}
 
 
 def test_a_folder_stands_for_its_newest_results(tmp_path: Path) -> None:

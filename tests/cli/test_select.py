@@ -162,7 +162,7 @@ def test_run_evaluates_retries_keeps_failures_and_goes_on(tmp_path: Path) -> Non
     failures = selection.history.with_status("failed")
     assert failures and all("no such dataset" in trial.message for trial in failures)
     again = run("select", "run", str(described(tmp_path, share=0.7)))
-    assert again.exit_code == 0 and "failed: broken of checkpoint" in again.output
+    assert again.exit_code == 0 and "failed: broken of checkpoint" in again.output and "no such dataset" in again.output
     assert len(selection.history.trials) == 11
     url = f"sqlite:///{tmp_path}/s.db"
     replayed = run("replay", "demo", "--storage", url)
