@@ -19,6 +19,7 @@ code which knows nothing of scrimp still catches them.
 """
 
 __all__ = [
+    "AddressError",
     "ConfigError",
     "Conflict",
     "MethodError",
@@ -65,6 +66,10 @@ class ObjectiveError(ScrimpError, ValueError):
 
 class StorageError(ScrimpError):
     """A store that cannot be reached, read or written."""
+
+
+class AddressError(StorageError, ValueError):
+    """A URL that names no storage."""
 
 
 class Unreachable(StorageError):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scrimp.cli.lazy import lazy_group
-from scrimp.errors import ScrimpError, StorageError
+from scrimp.errors import AddressError, ScrimpError, StorageError
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -83,7 +83,7 @@ def main() -> None:
         if debug:
             raise
         typer.echo(f"scrimp: {error}", err=True)
-        sys.exit(1 if isinstance(error, StorageError) else 2)
+        sys.exit(1 if isinstance(error, StorageError) and not isinstance(error, AddressError) else 2)
     except OSError as error:  # a file that cannot be read or written
         if debug:
             raise

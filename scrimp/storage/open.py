@@ -9,7 +9,7 @@ sqlite:///scrimp.db           a file, relative to the current folder; sqlite:///
 from collections.abc import Callable
 from difflib import get_close_matches
 
-from scrimp.errors import StorageError
+from scrimp.errors import AddressError, StorageError
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
@@ -27,12 +27,12 @@ def open_storage(url: str) -> Storage:
     shown = without_secrets(str(url))
     if not isinstance(url, str) or "://" not in url:
         example = shown if isinstance(url, str) and url else "scrimp.db"
-        raise StorageError(f"storage is {shown!r}, which is no URL; write sqlite:///{example}")
+        raise AddressError(f"storage is {shown!r}, which is no URL; write sqlite:///{example}")
     scheme, _, rest = url.partition("://")
     if scheme not in SCHEMES:
         near = get_close_matches(scheme.lower(), SCHEMES, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]}://?" if near else ""
-        raise StorageError(f"storage {shown!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}")
+        raise AddressError(f"storage {shown!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}")
     return SCHEMES[scheme](url, rest, shown)
 
 
@@ -51,14 +51,14 @@ def without_secrets(url: str) -> str:
 
 def _memory(url: str, rest: str, shown: str) -> Storage:
     if rest:
-        raise StorageError(f"storage {shown!r} names something; memory:// has no name, since nobody else can reach it")
+        raise AddressError(f"storage {shown!r} names something; memory:// has no name, since nobody else can reach it")
     return MemoryStorage()
 
 
 def _sqlite(url: str, rest: str, shown: str) -> Storage:
     path = rest.removeprefix("/")
     if path == rest or not path or path == ":memory:":
-        raise StorageError(
+        raise AddressError(
             f"storage {shown!r} names no file; write sqlite:///scrimp.db (relative), sqlite:////data/scrimp.db (absolute), "
             "or memory:// for a study that need not last"
         )
@@ -68,7 +68,7 @@ def _sqlite(url: str, rest: str, shown: str) -> Storage:
 def _journal(url: str, rest: str, shown: str) -> Storage:
     path = rest.removeprefix("/")
     if path == rest or not path:
-        raise StorageError(f"storage {shown!r} names no folder; write journal:///studies or journal:////shared/studies")
+        raise AddressError(f"storage {shown!r} names no folder; write journal:///studies or journal:////shared/studies")
     return JournalStorage(path)
 
 

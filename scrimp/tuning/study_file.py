@@ -190,7 +190,8 @@ class _Reading:
     def table(self, form: type[msgspec.Struct], record: Any, key: tuple[str, ...]) -> dict[str, Any]:
         """The entries of a table that are right, each judged for itself."""
         if not isinstance(record, dict):
-            self.wrong(key, f"is {record!r}; it must be a table")
+            example = f", such as [{'.'.join(key)}] with {', '.join(form.__struct_fields__[:3])}"
+            self.wrong(key, f"is {record!r}; it must be a table{example}")
             return {}
         fields = {item.name: item for item in msgspec.structs.fields(form)}
         right: dict[str, Any] = {}
@@ -271,7 +272,8 @@ class _Reading:
     def objective(self, top: Mapping[str, Any], space: Space) -> str | Command | None:
         """What to evaluate: a function or a command, and one of them only."""
         function, command = top.get("objective"), top.get("command")
-        if (function is None) == (command is None) and not {"objective", "command"} & self._wrong_keys():
+        meant = {near for key in self._wrong_keys() for near in get_close_matches(key, ("objective", "command"), 1)}
+        if (function is None) == (command is None) and not meant:
             both = "both are there" if function is not None else "neither is there"
             self.wrong(
                 ("objective",),
@@ -331,9 +333,29 @@ def _explained(value: Any, annotation: Any, error: msgspec.ValidationError) -> s
     """Why a value does not fit; the nearest valid word where there are words."""
     words = [word for item in (annotation, *typing.get_args(annotation)) for word in _words(item)]
     if words and isinstance(value, str):
-        return f"is {value!r}; it must be one of {', '.join(map(repr, words))}{_nearest(value, words)}"
-    reason = str(error).partition(" - at ")[0].replace("`", "").replace(" | null", "")
-    return f"is {value!r}: {reason[0].lower()}{reason[1:]}"
+        near = get_close_matches(value, words, 1) or [word for word in words if value and word.startswith(value)]
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"is {value!r}; it must be one of {', '.join(map(repr, words))}{hint}"
+    reason = str(error).partition(" - at ")[0].partition(", got")[0].replace("`", "")
+    for technical, plain in _PLAIN.items():
+        reason = reason.replace(technical, plain)
+    return f"is {value!r}; it must be {reason.removeprefix('Expected ')}"
+
+
+_PLAIN = {
+    " | null": "",
+    "str of length >= 1": "a text that is not empty",
+    "str": "a text in quotes",
+    "array": "a list",
+    "object": "a table",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    ">= ": "of at least ",
+    "> ": "above ",
+    " | ": " or ",
+}
+"""What msgspec says, in words; the longer ones first."""
 
 
 def _words(annotation: Any) -> tuple[str, ...]:

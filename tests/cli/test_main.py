@@ -21,14 +21,16 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     ("arguments", "code", "words"),
     [
         (["show", "missing", "--storage", "sqlite:///{tmp}/s.db"], 2, "missing"),
-        (["studies", "--storage", "mysql://host/db"], 1, "scheme"),
-        (["studies", "--storage", "nonsense"], 1, "no URL"),
+        (["studies", "--storage", "mysql://host/db"], 2, "scheme"),
+        (["studies", "--storage", "nonsense"], 2, "no URL"),
         (["studies", "--storage", "sqlite:///{tmp}/text.db"], 1, "database"),
         (["show"], 2, "STUDY"),
-        (["shw"], 2, "shw"),
+        (["shw"], 2, "Did you mean 'show'?"),
+        (["export", "s", "--storage", "sqlite:///{tmp}/made.db", "--out", "{tmp}/none/x.csv"], 2, "No such file"),
     ],
 )
 def test_errors_are_short_and_coded(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
+    scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage=f"sqlite:///{tmp_path}/made.db")
     (tmp_path / "text.db").write_text("this is no database, but long enough to be read as one" * 20)
     result = run(*(argument.replace("{tmp}", str(tmp_path)) for argument in arguments))
     assert result.returncode == code
@@ -37,7 +39,11 @@ def test_errors_are_short_and_coded(tmp_path: Path, arguments: list[str], code: 
 
 def test_debug_shows_the_traceback() -> None:
     result = run("--debug", "studies", "--storage", "nonsense")
-    assert result.returncode == 1 and "Traceback" in result.stderr
+    assert result.returncode == 1 and "AddressError" in result.stderr and "Traceback" in result.stderr
+
+
+def test_the_version_is_said() -> None:
+    assert run("--version").stdout.startswith("scrimp ")
 
 
 def test_help_names_every_command_with_an_example() -> None:

@@ -175,7 +175,7 @@ def test_another_storage_may_be_named(folder: Path) -> None:
     assert run(folder, "--storage", f"sqlite:///{folder}/other.db").returncode == 0
     assert scrimp.studies(f"sqlite:///{folder}/other.db") == ["s"] and not (folder / "s.db").exists()
     missing = run(folder, "--storage", "nonsense")
-    assert missing.returncode == 1 and "no URL" in missing.stderr
+    assert missing.returncode == 2 and "no URL" in missing.stderr
 
 
 def test_functions_run_too(folder: Path) -> None:
