@@ -45,12 +45,13 @@ from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 __all__ = ["DyHPO", "improvements"]
 
-MOST_RUNGS = 50
+MOST_RUNGS = 25
+"""Two epochs apart where a full training has fifty, as in Syne Tune."""
 
 
 @dataclass(frozen=True)
 class DyHPO(Policy):
-    """``increment``: the distance between rungs, None for the minimum budget (a fiftieth of the maximum at least).
+    """``increment``: the distance between rungs, None for the minimum budget (a 25th of the maximum at least).
 
     ``candidates``: new configurations that compete, at least as many as there are paused trials. The model's settings are
     those of `CurveSettings`; ``model`` is gp_multitask or, with data="all", one of the additive models.
@@ -100,7 +101,8 @@ class DyHPO(Policy):
     def _scheduler(self, problem: Problem) -> AsynchronousHalving:
         budget, increment = problem.budget, self.increment
         if increment is None and budget is not None:
-            increment = max(budget.minimum, np.ceil(budget.maximum / MOST_RUNGS))
+            apart = budget.maximum / MOST_RUNGS
+            increment = max(budget.minimum, float(np.ceil(apart)) if float(budget.minimum).is_integer() else apart)
         return AsynchronousHalving(increment=increment)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:

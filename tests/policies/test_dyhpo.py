@@ -109,3 +109,11 @@ def test_a_failing_model_gives_way_and_says_so(monkeypatch):
 def test_bad_settings_are_refused(settings, words):
     with pytest.raises(MethodError, match=words):
         DyHPO(**settings)
+
+
+@pytest.mark.parametrize(
+    ("budget", "apart"), [(scrimp.Budget("epoch", 1, 50), 2.0), (scrimp.Budget("share", 0.01, 1.0), 0.04)]
+)
+def test_rungs_are_at_least_a_25th_apart(budget, apart):
+    levels = DyHPO()._scheduler(Problem(SPACE, budget=budget)).levels(Problem(SPACE, budget=budget))
+    assert levels[1] - levels[0] == pytest.approx(apart) and levels[-1] == budget.maximum
