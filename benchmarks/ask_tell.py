@@ -64,15 +64,23 @@ def sqlite(pairs: int) -> None:
         print(f"{name:<8} {found['cpu'] * 1e3:8.2f} ms CPU {found['wall'] * 1e3:8.2f} ms wall per pair")
 
 
-def scrimp_worker(url: str, seconds: float) -> tuple[int, float]:
-    """Pairs done in the time, and CPU seconds."""
+def scrimp_worker(url: str, seconds: float) -> tuple[int, float, int]:
+    """Pairs done in the time, CPU seconds, and decisions that had to be taken again."""
     import scrimp
+    from scrimp.tuning import ledger
 
-    study = scrimp.load_study("ask-tell", storage=url)
-    return counted(lambda: study.tell(study.ask(), 0.5), seconds)
+    study, decide, decided = scrimp.load_study("ask-tell", storage=url), ledger.next_decision, [0]
+
+    def watched(*arguments: Any) -> Any:
+        decided[0] += 1
+        return decide(*arguments)
+
+    ledger.next_decision = watched
+    done, cpu, _ = counted(lambda: study.tell(study.ask(), 0.5), seconds)
+    return done, cpu, decided[0] - done - 1
 
 
-def bare_worker(url: str, seconds: float) -> tuple[int, float]:
+def bare_worker(url: str, seconds: float) -> tuple[int, float, int]:
     """The same with two transactions."""
     import psycopg
 
@@ -90,8 +98,8 @@ def bare_worker(url: str, seconds: float) -> tuple[int, float]:
         return counted(pair, seconds)
 
 
-def counted(pair: Any, seconds: float) -> tuple[int, float]:
-    """How often from the moment the others are ready too, and the CPU seconds it took."""
+def counted(pair: Any, seconds: float) -> tuple[int, float, int]:
+    """How often from the moment the others are ready too, the CPU seconds it took, and 0 for nothing in vain."""
     pair()
     print("ready", flush=True)
     sys.stdin.readline()
@@ -99,11 +107,11 @@ def counted(pair: Any, seconds: float) -> tuple[int, float]:
     while time.monotonic() < end:
         pair()
         done += 1
-    return done, time.process_time() - cpu
+    return done, time.process_time() - cpu, 0
 
 
-def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, float]:
-    """Pairs per second of all workers, and their CPU seconds per pair."""
+def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, float, float]:
+    """Pairs per second of all workers, their CPU seconds per pair, and how many decisions were taken in vain."""
     command = [sys.executable, __file__, kind, f"--url={url}", f"--seconds={seconds}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     running = [subprocess.Popen(command, text=True, **pipes) for _ in range(workers)]  # type: ignore[call-overload]
@@ -112,8 +120,8 @@ def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, 
     for process in running:
         process.stdin.write("go\n")
         process.stdin.flush()
-    done, cpu = np.sum([json.loads(process.communicate()[0]) for process in running], axis=0)
-    return done / seconds, cpu / done
+    done, cpu, vain = np.sum([json.loads(process.communicate()[0]) for process in running], axis=0)
+    return done / seconds, cpu / done, vain
 
 
 def postgres(workers: int, seconds: float, fsync: str) -> None:
@@ -130,13 +138,14 @@ def postgres(workers: int, seconds: float, fsync: str) -> None:
             connection.execute("CREATE TABLE bare_study (trials bigint)")
             connection.execute("INSERT INTO bare_study VALUES (0)")
             connection.execute("CREATE TABLE bare_trials (id bigint PRIMARY KEY, config text, value float8)")
-        rates: dict[str, list[tuple[float, float]]] = {"bare": [], "scrimp": []}
+        rates: dict[str, list[tuple[float, float, float]]] = {"bare": [], "scrimp": []}
         for _ in range(2):  # in turns, so that whatever else the machine does falls on both
             for kind in rates:
                 rates[kind].append(together(f"{kind}-worker", url, workers, seconds / 2))
-    (bare, bare_cpu), (ours, our_cpu) = np.mean(rates["bare"], axis=0), np.mean(rates["scrimp"], axis=0)
+    (bare, bare_cpu, _), (ours, our_cpu, vain) = np.mean(rates["bare"], axis=0), np.mean(rates["scrimp"], axis=0)
     print(f"{workers} workers: bare {bare:.0f} pairs/s, scrimp {ours:.0f} pairs/s, {100 * ours / bare:.0f} %")
     print(f"CPU of the workers: bare {bare_cpu * 1e3:.2f} ms, scrimp {our_cpu * 1e3:.2f} ms per pair")
+    print(f"{2 * vain:.0f} decisions were taken in vain")
 
 
 def large(trials: int) -> None:
