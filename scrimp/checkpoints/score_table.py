@@ -9,6 +9,7 @@ units. A cell is a pair (row, column) of numbers inside, (checkpoint, task) outs
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -55,7 +56,8 @@ class ScoreTable:
         costs: Mapping[str, float] | None = None,
         scales: Mapping[str, float] | None = None,
     ) -> "ScoreTable":
-        """A table without scores. Checkpoints that are numbers lie at these steps, others at 0, 1, 2, …
+        """A table without scores. Checkpoints that are numbers, or names that differ in one number, lie at these steps, others
+        at 0, 1, 2, …
 
         ``ordered=False`` is for rows such as different models, whose order means nothing.
         """
@@ -209,17 +211,33 @@ def _refuse_repeats(kind: str, labels: Sequence[Checkpoint]) -> None:
 
 
 def _steps(checkpoints: Sequence[Checkpoint]) -> Array:
-    """Numbers as they are, anything else by its place in the list."""
+    """Numbers as they are; names that differ in one number alone (step-1000, step-2000) by it; others by their place."""
     if not checkpoints:
         raise TableError("there is no checkpoint; give at least one")
-    if any(isinstance(checkpoint, str) for checkpoint in checkpoints):
+    numbers = _numbers(checkpoints)
+    if numbers is None:
         return np.arange(len(checkpoints), dtype=np.float64)
-    steps = np.asarray(checkpoints, dtype=np.float64)
+    steps = np.asarray(numbers, dtype=np.float64)
     if not np.all(np.isfinite(steps)) or np.any(steps < 0.0):
         raise TableError(
             f"checkpoint {steps[~(steps >= 0.0)][:1]} is no training step; steps are finite and not negative"
         )
     return steps
+
+
+def _numbers(checkpoints: Sequence[Checkpoint]) -> list[float] | None:
+    """The steps that numbers or names state; None when they state none."""
+    if not any(isinstance(checkpoint, str) for checkpoint in checkpoints):
+        return [float(checkpoint) for checkpoint in checkpoints]
+    parts = [
+        re.split(r"(\d+)", str(checkpoint)) for checkpoint in checkpoints
+    ]  # texts at even places, numbers at odd ones
+    if len({len(each) for each in parts}) > 1:
+        return None
+    changing = [place for place, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    if len(changing) != 1 or changing[0] % 2 == 0:
+        return None
+    return [float(each[changing[0]]) for each in parts]
 
 
 def _by_task(kind: str, given: Mapping[str, float] | None, tasks: Sequence[str]) -> Array:

@@ -33,6 +33,12 @@ def next_command(  # noqa: PLR0913 - the options of a command
     share: Annotated[float | None, typer.Option(help="Name none once this share of all cells is measured.")] = None,
     method: Annotated[str, typer.Option(help="kg, ei, top-two, random, stride, last, independent or ei-icm.")] = "kg",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the start design.")] = 0,
+    unordered: Annotated[
+        bool, typer.Option("--unordered", help="Checkpoints have no order, such as different models.")
+    ] = False,
+    use_stderr: Annotated[
+        bool, typer.Option("--use-stderr", help="Standard errors in the file are part of the noise.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read the scores so far, and print the next cells to run and the checkpoint to take now.
@@ -41,6 +47,8 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
     Example: scrimp select next scores.csv --count 4 --cost mmlu=9.0 --share 0.1
     """
+    from dataclasses import replace
+
     import numpy as np
 
     from scrimp.checkpoints.score_files import read_scores
@@ -49,8 +57,9 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
     numbers = {"costs": _by_task("cost", cost), "weights": _by_task("weight", weight)}
     table = read_scores(scores).with_numbers(**numbers)
+    table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
-    selector = Selector(SelectorSettings(method=method, seed=seed, planned=planned))
+    selector = Selector(SelectorSettings(method=method, seed=seed, planned=planned, stderr=use_stderr))
     enough = stop_reason(StopRule(share=share), table, None)
     cells: Sequence[Any] = ()
     if enough is None:

@@ -27,6 +27,15 @@ def test_weights_sum_to_one():
     assert table.weights.tolist() == [0.75, 0.25]
     assert table.steps.tolist() == [0.0, 1.0]
     assert ScoreTable.empty(["x", "y"], ["a"], ordered=False).steps is None
+    for names, steps in (
+        (["run7/step-500", "run7/step-2000"], [500.0, 2000.0]),
+        (["step2", "step1"], [2.0, 1.0]),
+        (["a1", "b2"], [0.0, 1.0]),
+        (["1-1", "2-2"], [0.0, 1.0]),
+        (["step10", "final"], [0.0, 1.0]),
+        (["step10"], [0.0]),
+    ):
+        assert ScoreTable.empty(names, ["a"]).steps.tolist() == steps
 
 
 def test_a_cell_told_twice(table):

@@ -58,6 +58,15 @@ def test_next_prints_json_in_the_promised_form(scores: Path) -> None:
     assert json.loads(run("select", "next", str(scores), "--count", "3", "--json").stdout) == record
 
 
+def test_next_on_rows_without_an_order_and_with_standard_errors(scores: Path) -> None:
+    scores.write_text(scores.read_text().replace(",\n", ",0.3\n"))
+    answers = [
+        json.loads(run("select", "next", str(scores), "--json", *options).stdout)["recommendation"]
+        for options in ([], ["--unordered"], ["--use-stderr"])
+    ]
+    assert len({answer["standard_error"] for answer in answers}) == 3
+
+
 def test_next_for_people_with_costs_weights_and_a_share(scores: Path) -> None:
     text = run("select", "next", str(scores), "--cost", "a=9", "--weight", "c=2").stdout
     assert "measured 8 of 30 cells" in text and "take checkpoint" in text and "next: " in text
