@@ -2,13 +2,13 @@
 
 import difflib
 import inspect
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from scrimp.cli.show import StorageOption
+from scrimp.cli.show import StorageOption, printable
 from scrimp.errors import StudyError
 from scrimp.tuning.studies import DEFAULT_URL, load_study
 
@@ -49,7 +49,7 @@ def plot_command(
     picture = draw(given, **_settings(draw, name, parameter or [], over))
     path = out if out is not None else Path(f"{name}.html")
     write_figure(picture, path)
-    typer.echo(f"wrote {path}: {picture.layout.meta['alternative']}")
+    typer.echo(printable(f"wrote {path}: {unescape(picture.layout.meta['alternative'])}"))
 
 
 def _loaded(study: str, name: str, storage: str) -> Any:

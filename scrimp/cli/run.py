@@ -48,7 +48,7 @@ def run_command(
     note = f"goes on with {known} trials" if known else "is new"
     typer.echo(f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}", err=True)
     complete = _carried_out(study, plan)
-    typer.echo(summary_line(study.history, wall_clock() - began), err=True)
+    typer.echo(printable(summary_line(study.history, wall_clock() - began)), err=True)
     best = best_record(study.history)
     if as_json:
         typer.echo(json.dumps(best))

@@ -203,6 +203,7 @@ def _bytes(count: int) -> str:
 
 def _table(header: list[str], rows: list[list[Any]]) -> None:
     """Rich's table on a terminal, tab-separated lines in a pipe. Text from studies is never read as markup."""
+    header = [printable(name) for name in header]
     cells = [[printable(_number(cell)) for cell in row] for row in rows]
     if not os.isatty(1):
         for row in [header, *cells]:

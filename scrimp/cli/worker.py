@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli.show import StorageOption, StudyArgument
+from scrimp.cli.show import StorageOption, StudyArgument, printable
 from scrimp.errors import ObjectiveError
 from scrimp.executors.clock import wall_clock
 from scrimp.tuning.ending import ends_on_request
@@ -65,7 +65,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
             resolved(record), workers, gpus_per_worker, timeout, time_limit=time_limit, lease=lease, ending=ending
         )
         work(loaded, request, progress=True)
-        typer.echo(summary_line(loaded.history, wall_clock() - began), err=True)
+        typer.echo(printable(summary_line(loaded.history, wall_clock() - began)), err=True)
         if ending():
             typer.echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)
             raise typer.Exit(1)

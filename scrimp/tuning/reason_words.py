@@ -34,6 +34,12 @@ WORDS = {
 }
 """Reasons as methods note them, in whole sentences."""
 
+MODELLESS = {
+    "random": "It was drawn at random.",
+    "sobol": "It is the next point of a Sobol sequence, which fills the space evenly.",
+    "grid": "It is the next point of the grid.",
+}
+
 SCORES = {
     "gp": "the logarithm of the expected improvement",
     "gp-ei": "the expected improvement",
@@ -45,7 +51,7 @@ SCORES = {
 """What the score of a method is, where that is always the same."""
 
 
-def why(notes: Mapping[str, Any], problem: Problem, new: bool, budget: float) -> str:
+def why(notes: Mapping[str, Any], problem: Problem, method: str, new: bool, budget: float) -> str:
     """The reason for the decision."""
     reason = str(notes.get("reason", ""))
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
@@ -68,6 +74,8 @@ def why(notes: Mapping[str, Any], problem: Problem, new: bool, budget: float) ->
         return "A model of the values so far chose it: it promised most."
     if "density" in notes:
         return "It was drawn from a density of the good trials."
+    if new and method in MODELLESS:
+        return MODELLESS[method]
     return f"The method chose it and gave it {amount}." if new else f"The method let it go on to {amount}."
 
 

@@ -134,7 +134,7 @@ def _reason(history: History, trial: Trial, noted: Noted, grant: BudgetGranted, 
     prefix = history.events[: noted.seen]
     trials = sum(isinstance(event, TrialAdded) for event in prefix)
     reports = sum(isinstance(event, Reported) for event in prefix)
-    lines = [why(notes, problem, new, grant.budget)]
+    lines = [why(notes, problem, str(history.method["name"]), new, grant.budget)]
     if not new:
         lines += _standing(problem, trial, prefix)
     lines.append(

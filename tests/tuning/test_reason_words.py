@@ -34,7 +34,11 @@ def trial() -> Trial:
     ],
 )
 def test_reasons(notes: dict[str, Any], words: str) -> None:
-    assert words in why(notes, STAGED, False, 3.0)
+    assert words in why(notes, STAGED, "asha", False, 3.0)
+
+
+def test_methods_without_a_model_say_so() -> None:
+    assert why({}, PLAIN, "random", True, 1.0) == "It was drawn at random."
 
 
 @pytest.mark.parametrize(
