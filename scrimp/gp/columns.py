@@ -16,6 +16,7 @@ class Column:
 
     ``values``: the sorted values it may take, or None when it is continuous.
     ``ordered``: False for a categorical column, whose values are 0, 1/(k-1), ..., 1 (0 alone when k = 1).
+    ``scale``: the length-scale to expect along it, where past studies tell; None for what is usual.
 
     >>> Column().kind, Column((0.0, 0.5, 1.0)).kind, Column((0.0, 1.0), ordered=False).kind
     ('continuous', 'discrete', 'categorical')
@@ -23,6 +24,7 @@ class Column:
 
     values: tuple[float, ...] | None = None
     ordered: bool = True
+    scale: float | None = None
 
     @property
     def kind(self) -> str:

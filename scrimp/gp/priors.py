@@ -28,6 +28,7 @@ __all__ = [
     "Identity",
     "Log",
     "LogNormal",
+    "LogNormals",
     "Logit",
     "Normal",
     "Parameter",
@@ -102,6 +103,29 @@ class LogNormal(Density):
     @property
     def mode(self) -> float:
         return math.exp(self.mu - self.sigma**2)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Array:
+        return rng.lognormal(self.mu, self.sigma, size)
+
+
+@dataclass(frozen=True)
+class LogNormals(Density):
+    """A log-normal density for each of several values, with centres ``mu`` of their own and one width."""
+
+    mu: tuple[float, ...]
+    sigma: float
+
+    def log_density(self, value: Array) -> Array:
+        centres = np.array(self.mu)
+        return np.asarray(LogNormal(0.0, self.sigma).log_density(value / np.exp(centres)) - centres)
+
+    def gradient(self, value: Array) -> Array:
+        medians = np.exp(np.array(self.mu))
+        return np.asarray(LogNormal(0.0, self.sigma).gradient(value / medians) / medians)
+
+    @property
+    def mode(self) -> float:
+        return LogNormal(float(np.mean(self.mu)), self.sigma).mode
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         return rng.lognormal(self.mu, self.sigma, size)

@@ -20,7 +20,7 @@ Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from scrimp.gp.columns import Column
 from scrimp.gp.features import Features
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
-from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.priors import LogNormal, LogNormals, Parameter
 
 __all__ = ["RBF", "Matern32", "Matern52", "Stationary", "length_scale_parameter"]
 
@@ -37,6 +37,16 @@ def length_scale_parameter(dimensions: int, ard: bool) -> Parameter:
     """l_k ~ LogNormal(sqrt 2 + log(d) / 2, sqrt 3): typical distances in a cube grow with sqrt d, so do the length-scales."""
     density = LogNormal(math.sqrt(2.0) + 0.5 * math.log(max(dimensions, 1)), math.sqrt(3.0))
     return Parameter("length_scale", density, bounds=(0.02, 200.0), size=dimensions if ard else 1)
+
+
+def expected_length_scales(columns: Sequence[Column], ard: bool) -> Parameter:
+    """The same, centred at what is expected along each column where that is known (``scale``)."""
+    usual = length_scale_parameter(len(columns), ard)
+    if not ard or all(column.scale is None for column in columns):
+        return usual
+    assert isinstance(usual.density, LogNormal)
+    centres = [usual.density.mu if column.scale is None else math.log(column.scale) for column in columns]
+    return replace(usual, density=LogNormals(tuple(centres), usual.density.sigma))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +66,7 @@ class Stationary(Kernel):
     _values: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parameter = self.length_scale or length_scale_parameter(len(self.columns), self.ard)
+        parameter = self.length_scale or expected_length_scales(self.columns, self.ard)
         object.__setattr__(self, "features", Features(tuple(self.columns)))
         object.__setattr__(self, "_parameters", (parameter,))
         object.__setattr__(self, "_values", np.full(parameter.size, parameter.start))

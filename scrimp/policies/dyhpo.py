@@ -15,7 +15,7 @@ halving is that of Syne Tune; the deep kernel of the paper is replaced by Gaussi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,7 @@ class DyHPO(Policy):
     initial: int = 6
     fantasies: int = 20
     candidates: int = 250
+    length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         if self.model == "gp_independent":
@@ -96,6 +97,7 @@ class DyHPO(Policy):
             refit_from=self.refit_from,
             refit_every=self.refit_every,
             dense=True,
+            length_scales=self.length_scales,
         )
 
     def _scheduler(self, problem: Problem) -> AsynchronousHalving:

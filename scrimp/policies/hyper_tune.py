@@ -16,7 +16,7 @@ Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ class HyperTune(Policy):
     initial: int = 6
     random_fraction: float | None = None
     fantasies: int = 20
+    length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         if self.model in ADDITIVE:
@@ -93,6 +94,7 @@ class HyperTune(Policy):
             refit_from=self.refit_from,
             refit_every=self.refit_every,
             random_fraction=self.random_fraction,
+            length_scales=self.length_scales,
         )
 
     @property

@@ -11,7 +11,7 @@ the moment. The record is a note in the log, so a resumed study decides exactly 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ class CurveSettings:
     need not be the best at full budget, and a model that carries what it learned at the one to the other draws all trials to
     where the former are; random ones show it what goes on elsewhere, as in BOHB (Falkner, Klein, Hutter, 2018). None is a
     quarter for such models, and nothing for one process per rung, which knows little at high rungs and explores by itself.
+    ``length_scales``: what past studies let expect along each column; empty without any.
     """
 
     model: str = "gp_multitask"
@@ -72,6 +73,7 @@ class CurveSettings:
     refit_every: int = 1
     dense: bool = False
     random_fraction: float | None = None
+    length_scales: tuple[float, ...] = ()
 
     @property
     def at_random(self) -> float:
@@ -144,6 +146,8 @@ def curve_model(
 ) -> Surrogate:
     """The model over (x, share of the full budget); ``levels`` are the rungs, the full budget last."""
     full = levels[-1]
+    if len(settings.length_scales) == len(columns):
+        columns = [replace(column, scale=scale) for column, scale in zip(columns, settings.length_scales, strict=True)]
     if settings.model == "gp_multitask":
         prior = budget_prior(settings.resource_kernel, columns, settings.kernel, folds=full)
         return Transformed(ExactGP(prior, search=search), (Winsorise(), Standardise()))

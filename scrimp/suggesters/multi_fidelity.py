@@ -15,7 +15,7 @@ A model that fails numerically gives way to the next simpler one (joint, indepen
 Klein, Tiao, Lienart, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neural Architecture Search, 2020.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class MultiFidelitySuggester(Suggester):
     r_acq: str = "bohb"
     r_acq_points: int = 3
     fantasies: int = 20
+    length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         self.settings.check()
@@ -79,6 +80,7 @@ class MultiFidelitySuggester(Suggester):
             self.refit_from,
             self.refit_every,
             random_fraction=self.random_fraction,
+            length_scales=self.length_scales,
         )
 
     def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:

@@ -24,7 +24,7 @@ from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.mean import ZeroMean
 from scrimp.gp.priors import LogNormal, Parameter
 from scrimp.gp.process import MeanAndKernel
-from scrimp.gp.stationary import Matern52
+from scrimp.gp.stationary import Matern52, length_scale_parameter
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import LearnedStep, TargetStep
@@ -325,6 +325,18 @@ class SourceModels:
             if len(known):
                 scales[column] = math.exp(float(np.median(known)))
         return Matern52(columns).with_values(scales)
+
+    def expected_length_scales(self) -> tuple[float, ...]:
+        """What a new study may expect along each column (d,): the means of logarithms over past studies and of the usual centre.
+
+        So many past studies count for more than one, and a column that none of them knows has what is usual.
+        """
+        logs = np.stack([model.log_length_scales for model in self.models])
+        density = length_scale_parameter(logs.shape[1], ard=True).density
+        assert isinstance(density, LogNormal)
+        known = np.isfinite(logs)
+        centres = (np.where(known, logs, 0.0).sum(axis=0) + density.mu) / (known.sum(axis=0) + 1)
+        return tuple(np.exp(centres).tolist())
 
     def variances_and_pullback(self, x: Array, used: Sequence[int]) -> tuple[Array, MeansPullback]:
         """The variances (m, U) of some models, and the chain rule from them back to x."""

@@ -180,11 +180,20 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     _refuse_unknown(chosen.name, settings, classes)
     parts = [_construct(chosen.name, part, settings) for part in classes]
     if past is not None:
-        parts = [dataclasses.replace(part, past=past) if _handed_in(type(part)) else part for part in parts]
+        parts = [_taught(part, past) for part in parts]
     policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
     if past is not None and not any(map(_handed_in, classes)):
         return _warm_started(policy, problem, past)
     return policy
+
+
+def _taught(part: Any, past: "Past") -> Any:
+    """The part with what it takes of the past: all studies, or the length-scales to expect of a model of budgets."""
+    if _handed_in(type(part)):
+        return dataclasses.replace(part, past=past)
+    if len(past) and any(item.name == "length_scales" for item in dataclasses.fields(part)):
+        return dataclasses.replace(part, length_scales=past.models("z-score").expected_length_scales())
+    return part
 
 
 def learns(method: Method) -> bool:

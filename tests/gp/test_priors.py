@@ -8,6 +8,7 @@ from scrimp.gp.priors import (
     LOGIT,
     Gamma,
     LogNormal,
+    LogNormals,
     Normal,
     Parameter,
     ParameterVector,
@@ -112,3 +113,14 @@ def test_names_must_differ(vector):
     both = joined_parameters(vector.parameters, vector.parameters[:1], ("left", "right"))
     assert [parameter.name for parameter in both] == ["left.mean", "left.length_scale", "left.share", "right.mean"]
     assert ParameterVector(both).size == 7
+
+
+def test_several_log_normals_have_centres_of_their_own():
+    density, values = LogNormals((0.5, -1.0, 2.0), 1.3), np.array([0.7, 2.0, 5.0])
+    each = [LogNormal(mu, 1.3) for mu in density.mu]
+    expected = [float(one.log_density(value)) for one, value in zip(each, values, strict=True)]
+    np.testing.assert_allclose(density.log_density(values), expected, rtol=1e-12)
+    close(density.gradient(values), numerical_gradient(lambda v: density.log_density(v).sum(), values))
+    draws = np.stack([density.sample(3, np.random.default_rng(seed)) for seed in range(400)])
+    np.testing.assert_allclose(np.log(draws).mean(axis=0), density.mu, atol=0.25)
+    assert density.mode == LogNormal(0.5, 1.3).mode

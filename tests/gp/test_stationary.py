@@ -113,3 +113,13 @@ def test_length_scale_prior_can_be_replaced():
     kernel = Matern52((Column(), Column()), length_scale=own)
     assert kernel.parameters == (own,)
     np.testing.assert_array_equal(kernel.values, [1.55, 1.55])
+
+
+def test_what_is_expected_along_columns_centres_the_density():
+    columns = (Column(scale=0.3), Column(), Column(scale=4.0))
+    (parameter,) = Matern52(columns).parameters
+    usual = length_scale_parameter(3, ard=True).density
+    assert parameter.density.mu == pytest.approx((np.log(0.3), usual.mu, np.log(4.0))) and parameter.size == 3
+    assert parameter.density.sigma == usual.sigma
+    assert Matern52(columns, ard=False).parameters == (length_scale_parameter(3, ard=False),)
+    assert Matern52((Column(), Column())).parameters == (length_scale_parameter(2, ard=True),)

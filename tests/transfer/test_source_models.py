@@ -178,3 +178,13 @@ def test_losses_undo_the_normaliser(columns: tuple[Column, ...], x: Array) -> No
     y = np.linspace(3.0, 9.0, 6)
     model = SourceFit(columns).fit(PastStudy("a", x, y, (0, 1, 2)), NORMALISERS["log-regret"].steps)
     assert model.losses(np.asarray(model.whole.data.y)) == pytest.approx(y)
+
+
+def test_expected_length_scales_lie_between_the_past_and_what_is_usual(columns: tuple[Column, ...]) -> None:
+    rng = np.random.default_rng(1)
+    rows = np.full((15, 3), 0.5)
+    rows[:, 0] = rng.random(15)
+    model = SourceFit(columns).fit(PastStudy("p", rows, rows[:, 0] ** 2, (0,)), Z)
+    usual = np.sqrt(2.0) + 0.5 * np.log(3.0)
+    expected = np.log(SourceModels((model, model)).expected_length_scales())
+    assert expected == pytest.approx([(2.0 * model.log_length_scales[0] + usual) / 3.0, usual, usual])

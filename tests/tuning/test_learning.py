@@ -13,6 +13,7 @@ from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.policies import past_curves
 from scrimp.policies.freeze_thaw import FreezeThaw
+from scrimp.policies.scheduled import Scheduled
 from scrimp.policies.warm_start import WarmStarted
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
@@ -168,6 +169,23 @@ def test_any_method_begins_with_what_past_studies_recommend(storage: Storage) ->
     trial = study.ask()
     assert loss(trial.params) < 0.5 and trial.granted == 1.0
     assert study.history.note("reason") == "recommended by past studies"
+
+
+@pytest.mark.parametrize("method", ["mobster-joint", "hypertune-indep", "dyhpo"])
+def test_models_of_budgets_expect_the_length_scales_of_past_studies(storage: Storage, method: str) -> None:
+    study = scrimp.create_study(
+        "new", SPACE, learn_from=["a", "b"], method=method, budget=scrimp.Budget("epoch", 1, 9), storage=storage
+    )
+    deciding = study._deciding()
+    assert isinstance(deciding, WarmStarted)
+    inner: Any = deciding.inner.suggester if isinstance(deciding.inner, Scheduled) else deciding.inner
+    assert (
+        len(inner.length_scales) == 2 and inner.length_scales[0] < inner.length_scales[1]
+    )  # lr decides, layers hardly
+    for _ in range(8):
+        trial = study.ask()
+        study.tell(trial, loss(trial.params))
+    assert study.history.note("degraded") is None
 
 
 def test_past_curves_shape_the_model_of_freeze_thaw_and_are_fitted_once(
