@@ -40,6 +40,7 @@ PRIOR_MEANS = (-0.8, 0.2, -3.0, -0.5, -0.5, -5.0, 0.0)
 PRIOR_DEVIATIONS = (1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1.0)
 LOWEST = (-5.0, -5.0, -5.0, -3.0, -3.0, -11.0, -3.0)
 HIGHEST = (3.0, 3.0, 3.0, 2.0, 2.0, 0.0, 3.0)
+LENGTH = 0.3  # a length-scale at its mode, in units of the diagonal of the cube
 LENGTH_BOUND = 4.0
 LEAST_NOISE = 1e-6
 TEMPER = 0.3
@@ -118,7 +119,7 @@ def squared_distances(a: Array, b: Array) -> Array:
 @lru_cache(maxsize=32)
 def prior_mode(dimension: int) -> tuple[float, ...]:
     """The vector at which the prior is largest: where the first fit starts."""
-    return (math.log(0.8 * math.sqrt(max(dimension, 1))),) * dimension + PRIOR_MEANS
+    return (math.log(LENGTH * math.sqrt(max(dimension, 1))),) * dimension + PRIOR_MEANS
 
 
 def curve_covariance(rows: CurveRows, theta: Array) -> Array:
