@@ -10,7 +10,7 @@ from scrimp.plots.style import plain
 from scrimp.space.parameter import Float, Int, Ordinal, Parameter
 from scrimp.space.space import Space
 
-__all__ = ["axis_type", "check_parameters", "is_numeric", "labels", "order", "powers", "with_value"]
+__all__ = ["axis_type", "check_parameters", "is_numeric", "labels", "marks", "order", "powers", "with_value"]
 
 
 def is_numeric(parameter: Parameter) -> bool:
@@ -46,11 +46,23 @@ def powers(low: float, high: float) -> dict[str, Any]:
     >>> powers(1, 27)["tickvals"]
     [1.0, 2.0, 5.0, 10.0, 20.0]
     """
-    if math.log10(high / low) >= 2.5:
-        return {"dtick": 1, "exponentformat": "power"}
+    return {"dtick": 1, "exponentformat": "power"} if _wide(low, high) else {"tickvals": marks(low, high)}
+
+
+def marks(low: float, high: float) -> list[float]:
+    """Round numbers on a logarithmic axis: powers of ten over several decades, otherwise 1, 2, 5, 10, 20, ...
+
+    >>> marks(1e-3, 10), marks(4, 128)
+    ([0.001, 0.01, 0.1, 1.0, 10.0], [5.0, 10.0, 20.0, 50.0, 100.0])
+    """
+    digits = (1,) if _wide(low, high) else (1, 2, 5)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    marks = [float(f"{digit}e{decade}") for decade in decades for digit in (1, 2, 5)]
-    return {"tickvals": [mark for mark in marks if low <= mark <= high]}
+    found = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+    return [mark for mark in found if low <= mark <= high]
+
+
+def _wide(low: float, high: float) -> bool:
+    return math.log10(high / low) >= 2.5
 
 
 def check_parameters(space: Space, names: Sequence[str] | None, most: int | None = None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
-from scrimp.plots.axes import check_parameters, is_numeric, with_value
+from scrimp.plots.axes import check_parameters, is_numeric, marks, with_value
 from scrimp.plots.style import SCALE, TEXT, figure, number, plain, thinned
 from scrimp.space.parameter import Float, Int, Parameter
 from scrimp.tuning.study import Study
@@ -78,15 +78,30 @@ def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str,
 def _numeric(parameter: Float | Int, given: Sequence[Any]) -> tuple[list[float], dict[float, str]]:
     scale = math.log10 if parameter.log else float
     low, high = scale(parameter.low), scale(parameter.high)
-    ticks = {low + (high - low) * place / 4: "" for place in range(5)}
-    for place in ticks:
-        shown = 10.0**place if parameter.log else place
-        ticks[place] = number(float(f"{shown:.3g}"))
+    apart = 0.05 * (high - low)
+    ticks = {
+        place: number(float(f"{value:.3g}"))
+        for value in _marks(parameter)
+        if (place := scale(value)) in (low, high) or low + apart < place < high - apart
+    }
     below = low - 0.12 * ((high - low) or 1.0)
     places = [below if value is ABSENT else scale(value) for value in given]
     if ABSENT in given:
         ticks[below] = ABSENT
     return places, ticks
+
+
+def _marks(parameter: Float | Int) -> list[float]:
+    """The values that are written at an axis: both ends, and round ones between."""
+    low, high = float(parameter.low), float(parameter.high)
+    if parameter.log:
+        between = marks(low, high)
+    elif isinstance(parameter, Int) and high - low <= 10:
+        between = [float(value) for value in range(int(low), int(high) + 1)]
+    else:
+        between = [low + (high - low) * place / 4 for place in (1, 2, 3)]
+        between = [float(round(value)) for value in between] if isinstance(parameter, Int) else between
+    return sorted({low, *between, high})
 
 
 def _index(choices: list[Any], value: Any) -> int:

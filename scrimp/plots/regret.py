@@ -22,6 +22,9 @@ AXES = {
     "at": "evaluations",
 }
 
+LEAST = 0.1
+"""On a logarithmic axis a band ends at this share of its mean: it may not reach 0."""
+
 Curve = tuple[list[float], list[float], list[float]]
 
 
@@ -32,21 +35,22 @@ def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> Any:
     records = _read(Path(results)) if isinstance(results, str | Path) else list(results)
     axis = _axis(records)
     curves = mean_regrets(records, axis)
+    log = all(value > 0 for _, mean, _ in curves.values() for value in mean if np.isfinite(value))
     picture = Figure()
     for place, (method, (xs, mean, error)) in enumerate(curves.items()):
         colour = SERIES[place % len(SERIES)]
         edge = {"x": xs, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
         picture.add_trace(Scatter(y=np.add(mean, error).tolist(), legendgroup=method, **edge))
         fill = {"fill": "tonexty", "fillcolor": rgba(colour, 0.13), "legendgroup": method}
-        picture.add_trace(Scatter(y=np.subtract(mean, error).tolist(), **fill, **edge))
+        lower = np.maximum(np.subtract(mean, error), LEAST * np.array(mean)) if log else np.subtract(mean, error)
+        picture.add_trace(Scatter(y=lower.tolist(), **fill, **edge))
         line = {"color": colour, "dash": "solid" if place < len(SERIES) else "dot"}
         picture.add_trace(
             Scatter(x=xs, y=mean, mode="lines+markers", line=line, name=plain(method), legendgroup=method)
         )
     picture.update_xaxes(title_text=AXES[axis])
-    lowest = min((value for _, mean, _ in curves.values() for value in mean), default=0.0)
-    picture.update_yaxes(title_text="mean regret", type="log" if lowest > 0 else "linear")
-    suites = ", ".join(sorted({f"{record['suite']} {record['table']}" for record in records}))
+    picture.update_yaxes(title_text="mean regret", type="log" if log else "linear")
+    suites = ", ".join(sorted({" ".join(dict.fromkeys((record["suite"], record["table"]))) for record in records}))
     title = f"Regret of {len(curves)} methods on {plain(suites, 80)}"
     last = "; ".join(f"{plain(method)} {mean[-1]:.3g}" for method, (_, mean, _) in curves.items())
     return figure(picture, title, f"{title}, {len(records)} runs; at the end: {last}.")

@@ -157,6 +157,7 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
     page.wait_for_function("Number(document.getElementById('trial-count').innerText) > 3")
     before = int(page.locator("#trial-count").inner_text())
     page.wait_for_function(f"Number(document.getElementById('trial-count').innerText) > {before}")  # by itself
+    page.wait_for_function("/promoted to|paused after/.test(document.getElementById('lately').innerText)")
     page.get_by_role("button", name="Pause").click()
     page.wait_for_selector("#state.state-paused")
     deadline = time.monotonic() + 20
@@ -188,6 +189,25 @@ def test_a_result_is_told_by_hand(address: str, url: str, browser: Any) -> None:
     page.get_by_role("button", name="Record this value").click()
     page.get_by_text("The result was recorded").wait_for()
     assert study.best_value == 0.625 and page.locator("#best-value").inner_text() == "0.625"
+    tab.close()
+
+
+def test_a_selection_shows_its_answer_and_past_studies_their_weights(address: str, url: str, browser: Any) -> None:
+    name = f"selection {os.getpid()}"
+    selection = scrimp.create_selection(name, checkpoints=[1, 2, 3, 4, 5, 6], tasks=["<a>", "b"], storage=url, seed=0)
+    for number in range(7):
+        selection.tell(*selection.ask(), 0.1 * number, stderr=0.05)
+    tab = Tab(browser, address)
+    page = tab.open(f"/study?name={quote(name)}")
+    assert page.locator("#answer").inner_text() == str(show(url, name)["recommendation"]["checkpoint"])
+    for figure in ("selection_grid", "selection_curve", "selection_confidence"):
+        tab.drawn(figure)
+    tab.open(f"/trial?study={quote(name)}&number=6")
+    page.get_by_text("The answer then was checkpoint").wait_for()
+    tab.open("/study?name=fallen")
+    tab.drawn("source_weights")
+    page.get_by_text("degraded", exact=True).first.wait_for()
+    page.get_by_text("nothing was observed").first.scroll_into_view_if_needed()  # said, and no error in the console
     tab.close()
 
 

@@ -23,3 +23,12 @@ def test_an_absent_parameter_has_a_place_of_its_own(staged: scrimp.Study) -> Non
         assert place == trial.params["momentum"] if "momentum" in trial.params else place < 0.0
     assert "not there" in momentum.ticktext and momentum.range[0] == min(momentum.values)
     assert optimizer.ticktext == ("adamw", "&lt;b&gt;sgd&lt;/b&gt;")
+
+
+def test_ticks_are_round_and_whole_for_integers() -> None:
+    space = scrimp.Space(lr=scrimp.Float(2e-4, 0.5, log=True), n=scrimp.Int(1, 4), m=scrimp.Int(0, 100))
+    study = scrimp.create_study("t", space, method="random", storage="memory://", seed=0)
+    study.optimize(lambda trial: trial.params["lr"], n_trials=3)
+    lr, n, m, _ = scrimp.plots.parallel(study).data[0].dimensions
+    assert lr.ticktext == ("0.0002", "0.001", "0.01", "0.1", "0.5")
+    assert n.ticktext == ("1", "2", "3", "4") and m.ticktext == ("0", "25", "50", "75", "100")

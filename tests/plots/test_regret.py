@@ -47,3 +47,11 @@ def test_what_is_no_result_is_said(tmp_path: Path) -> None:
     for path in (tmp_path / "x", tmp_path / "none"):
         with pytest.raises(TableError, match="cannot be read"):
             scrimp.plots.regret(path)
+
+
+def test_a_band_that_would_reach_below_zero_stays_on_the_logarithmic_axis() -> None:
+    wide = [record("a", "gp", 0, [0.01, 0.01]), record("b", "gp", 0, [9.0, 9.0])]
+    unknown = [record("a", "tpe", 0, [None, 1.0])]  # type: ignore[list-item]
+    picture = scrimp.plots.regret([*wide, *unknown])
+    assert picture.layout.yaxis.type == "log" and picture.layout.title.text == "Regret of 2 methods on functions"
+    assert min(picture.data[1].y) == pytest.approx(0.1 * 4.505)
