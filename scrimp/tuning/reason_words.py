@@ -57,7 +57,8 @@ def why(notes: Mapping[str, Any], problem: Problem, method: str, new: bool, budg
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     if notes.get("phase") == "horizon" and problem.budget is not None and "threshold" in notes:
         aim, steps = problem.sign * float(notes["threshold"]), problem.budget.amount(float(notes["horizon"]))
-        return f"It was the most likely of all to come beyond {problem.metric} {aim:.4g} within {steps} more."
+        beyond = "below" if problem.sign > 0 else "above"
+        return f"It was the most likely of all to come {beyond} {problem.metric} {aim:.4g} within {steps} more."
     if reason in WORDS:
         return WORDS[reason]
     if reason.startswith("within the cutoff at"):

@@ -132,14 +132,12 @@ def _decisions(history: History, trial: int) -> list[tuple[Noted, BudgetGranted,
 def _reason(history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool) -> DecisionReason:
     notes, problem = noted.notes, history.problem
     prefix = history.events[: noted.seen]
-    trials = sum(isinstance(event, TrialAdded) for event in prefix)
-    reports = sum(isinstance(event, Reported) for event in prefix)
+    seen = _seen(problem, prefix, trial.id)
     lines = [why(notes, problem, str(history.method["name"]), new, grant.budget)]
     if not new:
-        lines += _standing(problem, trial, prefix)
-    lines.append(
-        f"It rested on {counted(reports, 'report')} of {counted(trials, 'trial')}{_best_then(problem, prefix)}."
-    )
+        lines += _standing(problem, trial.id, seen.reached, prefix)
+    best = "" if history.created.kind == "selection" else seen.best_words(problem)  # a single cell says nothing
+    lines.append(f"It rested on {counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}{best}.")
     lines += model_lines(notes, problem)
     lines += belief_lines(notes, problem, trial)
     lines += score_lines(notes, str(history.method["name"]), trial)
@@ -155,8 +153,8 @@ def _reason(history: History, trial: Trial, noted: Noted, grant: BudgetGranted, 
         budget=grant.budget,
         new=new,
         reason=str(notes.get("reason", "")),
-        trials_seen=trials,
-        reports_seen=reports,
+        trials_seen=seen.trials,
+        reports_seen=seen.reports,
         degraded=degraded,
         notes={key: value for key, value in notes.items() if key not in ("fit", "freeze_thaw")},
         competitors=tuple(competitors_of(notes, trial)),
@@ -171,42 +169,54 @@ def _title(problem: Problem, budget: float, new: bool) -> str:
     return f"a new configuration, granted {amount}" if new else f"more budget, {amount} in all"
 
 
-def _best_then(problem: Problem, events: Sequence[Event]) -> str:
-    """The best feasible value among the reports."""
-    if "checkpoint" in problem.space and "task" in problem.space and problem.metric == "score":
-        return ""  # a single cell of a selection says nothing
+@dataclass(frozen=True)
+class _Seen:
+    """What a decision could see: how much, the best loss with its trial, and how far its own trial had come."""
+
+    trials: int
+    reports: int
+    best: tuple[float, int] | None
+    reached: float
+
+    def best_words(self, problem: Problem) -> str:
+        if self.best is None:
+            return ""
+        loss, trial = self.best
+        return f"; the best {problem.metric} so far was {problem.sign * loss:.4g} (trial {trial})"
+
+
+def _seen(problem: Problem, events: Sequence[Event], own: int) -> _Seen:
+    trials, reports, reached = 0, 0, 0.0
     best: tuple[float, int] | None = None
     for event in events:
-        if isinstance(event, Reported) and problem.feasible(event.metrics):
+        if isinstance(event, TrialAdded):
+            trials += 1
+        elif isinstance(event, Reported):
+            reports += 1
             loss = problem.loss(event.metrics)
-            if loss is not None and (best is None or loss < best[0]):
+            if loss is not None and (best is None or loss < best[0]) and problem.feasible(event.metrics):
                 best = loss, event.trial
-    if best is None:
-        return ""
-    return f"; the best {problem.metric} so far was {problem.sign * best[0]:.4g} (trial {best[1]})"
+            if event.trial == own:
+                reached = max(reached, event.step)
+    return _Seen(trials, reports, best, reached)
 
 
-def _standing(problem: Problem, trial: Trial, events: Sequence[Event]) -> list[str]:
+def _standing(problem: Problem, own: int, reached: float, events: Sequence[Event]) -> list[str]:
     """The trial's rank among all that had come as far, at its own budget of the time, and who came next."""
-    reached = max(
-        (event.step for event in events if isinstance(event, Reported) and event.trial == trial.id), default=0
-    )
     losses: dict[int, float] = {}
     for event in events:
         if isinstance(event, Reported) and event.step >= reached > 0 and event.trial not in losses:
             loss = problem.loss(event.metrics)
             if loss is not None:
                 losses[event.trial] = loss
-    if trial.id not in losses or problem.budget is None:
+    if own not in losses or problem.budget is None:
         return []
     order = sorted(losses, key=lambda number: (losses[number], number))
-    place = order.index(trial.id)
-    value, after = problem.sign * losses[trial.id], problem.budget.amount(reached)
+    place = order.index(own)
+    line = f"After {problem.budget.amount(reached)} it had {problem.metric} {problem.sign * losses[own]:.4g}"
     if len(order) == 1:
-        return [f"After {after} it had {problem.metric} {value:.4g}; no other had come so far."]
-    line = (
-        f"After {after} it had {problem.metric} {value:.4g}, rank {place + 1} of the {len(order)} that had come so far"
-    )
+        return [f"{line}; no other had come so far."]
+    line += f", rank {place + 1} of the {len(order)} that had come so far"
     if place + 1 < len(order):
         line += f"; next was trial {order[place + 1]} with {problem.sign * losses[order[place + 1]]:.4g}"
     return [f"{line}."]

@@ -26,7 +26,7 @@ def trial() -> Trial:
     ("notes", "words"),
     [
         ({"reason": "within the cutoff at 1"}, "so it was promoted to 3 epochs."),
-        ({"phase": "horizon", "threshold": 0.25, "horizon": 2.0}, "beyond error 0.25 within 2 epochs more."),
+        ({"phase": "horizon", "threshold": 0.25, "horizon": 2.0}, "come below error 0.25 within 2 epochs more."),
         ({"reason": "nobody knows"}, "Nobody knows."),
         ({"exploring": True, "acquisition": 1.0}, "looked elsewhere"),
         ({"acquisition": 1.0}, "it promised most"),
