@@ -1,11 +1,11 @@
 """scrimp beside Syne Tune 0.13, Optuna and NePS on a surrogate of training runs: continuous space, unit cost, 4 workers.
 
     python benchmarks/environments.py optuna neps syne-tune                # once
-    python benchmarks/compare_surrogate.py ../shared/data/surrogates/lcbench_yahpo.npz --out surrogate.jsonl --seeds 2
+    python benchmarks/compare_surrogate.py lcbench_yahpo.npz --out surrogate.jsonl --seeds 2
     python benchmarks/compare_surrogate.py FILE --out surrogate.jsonl --methods freeze-thaw,optuna-tpe-hyperband --tasks 3945
 
 Peers run in environments of their own and ask this process for training runs (`curve_peers.py`), so all see the same network,
-the same clock and the same regret. Runs that the file holds are not run again; the summary is over tasks and seeds that all have.
+the same clock and the same regret. Runs that the file holds are not run again.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy as np
 from environments import python
 
 from scrimp.bench.curve_sources import CurveTask, network_curves
-from scrimp.bench.curve_suite import SHARES, CurveSettings, curve_cells, regret_at
+from scrimp.bench.curve_suite import SHARES, CurveSettings, curve_cells, own_seed, regret_at
 from scrimp.bench.results import read_results
 from scrimp.bench.runner import run_cells
 from scrimp.bench.yahpo import Network, read_yahpo
@@ -53,9 +53,9 @@ def described(network: Network) -> list[dict[str, Any]]:
 
 
 def run_peer(network: Network, task: CurveTask, method: str, seed: int, settings: CurveSettings) -> dict[str, Any]:
-    """One run of a peer; this process answers with training runs until it is over."""
+    """One run of a peer, with a seed for this task alone, as our own runs have; this process answers with training runs until it is over."""
     environment, script = next(parts for prefix, parts in PEERS.items() if method.startswith(prefix))
-    command = [str(python(environment)), str(HERE / script), "--method", method, "--seed", str(seed)]
+    command = [str(python(environment)), str(HERE / script), "--method", method, "--seed", str(seed % 2**31)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     limit = settings.fulls * task.scale.full / settings.workers
     first = {
@@ -80,7 +80,7 @@ def run_peer(network: Network, task: CurveTask, method: str, seed: int, settings
 
 
 def summary(records: list[dict[str, Any]]) -> None:
-    """Mean regret at each share with its standard error at the end, over the runs that all methods have."""
+    """Mean regret at each share, its standard error at the end, and the cost of deciding."""
     by_method: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
     for record in records:
         by_method.setdefault(record["method"], {})[record["task"], record["seed"]] = record
@@ -119,7 +119,11 @@ def main() -> None:
             for cell in cells:
                 if (method, cell.task, seed) not in done:
                     task = network_curves(network, cell.task, True, settings.folder)
-                    record = {**cell.head(), **run_peer(network, task, method, seed, settings), "spent": list(SHARES)}
+                    record = {
+                        **cell.head(),
+                        **run_peer(network, task, method, own_seed(cell), settings),
+                        "spent": list(SHARES),
+                    }
                     with given.out.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(record) + "\n")
     summary(read_results(given.out))
