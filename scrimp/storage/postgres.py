@@ -213,11 +213,12 @@ class _PostgresStore(EventStore):
             raise self._deleted()
         if first != start and start < length:
             return self._from_the_middle(start)
-        if lines is None:
-            return []
-        events = decode_text(lines, self._name, start)
-        if start + len(events) < length:  # it was cut short
-            events += self.read(start + len(events))
+        events: list[Event] = []
+        while lines is not None:
+            events += decode_text(lines, self._name, start + len(events))
+            if start + len(events) >= length:
+                break
+            _, _, lines = self._asked(READ, start + len(events), self._study)  # the answer was cut short
         return events
 
     def _from_the_middle(self, start: int) -> list[Event]:
