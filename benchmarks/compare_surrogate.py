@@ -53,7 +53,7 @@ def described(network: Network) -> list[dict[str, Any]]:
 
 
 def run_peer(network: Network, task: CurveTask, method: str, seed: int, settings: CurveSettings) -> dict[str, Any]:
-    """One run of a peer, with a seed for this task alone, as our own runs have; this process answers with training runs until it is over."""
+    """One run of a peer; this process answers with training runs until it is over."""
     environment, script = next(parts for prefix, parts in PEERS.items() if method.startswith(prefix))
     command = [str(python(environment)), str(HERE / script), "--method", method, "--seed", str(seed % 2**31)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
