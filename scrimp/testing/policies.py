@@ -7,8 +7,9 @@ class TestMyPolicy(PolicyBattery):
 
 from abc import ABC, abstractmethod
 
+from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.policies.policy import Policy
+from scrimp.policies.policy import Policy, Start
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.testing.play import World, play
@@ -69,3 +70,21 @@ class PolicyBattery(ABC):
         problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss")
         history = play(self.policy(), World(problem=problem, n_trials=15, failing=0.1, events=500))
         assert len(history.trials) == 15
+
+    def test_the_outline_is_the_decision_without_its_configuration(self) -> None:
+        """So that a configuration from the queue begins where, and as, one of the policy's own would."""
+        history = play(self.policy(), World(workers=2, events=30))
+        for length in (1, history.length // 2, history.length):
+            part = History.of(history.events[:length])
+            decided, outlined = (
+                act(part, part.rng("decide")).action for act in (self.policy().decide, self.policy().outline)
+            )
+            if isinstance(decided, Start):
+                assert isinstance(outlined, Start)
+                assert (outlined.budget, outlined.tag, outlined.continue_from) == (
+                    decided.budget,
+                    decided.tag,
+                    decided.continue_from,
+                )
+            else:
+                assert outlined == decided
