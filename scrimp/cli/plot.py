@@ -17,7 +17,7 @@ __all__ = ["page", "plot_command", "write_figure"]
 IMAGES = ("png", "svg", "pdf", "webp")
 
 
-def plot_command(
+def plot_command(  # noqa: PLR0913 - options of a command
     study: Annotated[
         str, typer.Argument(metavar="STUDY", help="Name of the study; for regret a file of results of scrimp bench.")
     ],
@@ -29,12 +29,15 @@ def plot_command(
         list[str] | None, typer.Option("--parameter", help="Parameter to show; repeat for several.")
     ] = None,
     over: Annotated[str | None, typer.Option("--over", help="Axis of history: trials, time or budget.")] = None,
+    others: Annotated[
+        list[str] | None, typer.Option("--with", help="A further study, for compare and edf; repeat for several.")
+    ] = None,
     storage: StorageOption = DEFAULT_URL,
 ) -> None:
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
-    Figures: history, curves, rungs, parallel, slice, contour, importance, timeline, edf, surrogate, source_weights, regret;
-    of selections: selection_grid, selection_curve, selection_confidence.
+    Figures: history, curves, rungs, parallel, slice, contour, importance, timeline, edf, compare, surrogate, source_weights,
+    regret; of selections: selection_grid, selection_curve, selection_confidence.
 
     Example: scrimp plot digits importance --out importance.html
     """
@@ -46,7 +49,10 @@ def plot_command(
         raise StudyError(f"there is no figure {name!r}{hint}")
     draw = getattr(scrimp.plots, name)
     given = study if name == "regret" else _loaded(study, name, storage)
-    picture = draw(given, **_settings(draw, name, parameter or [], over))
+    if others and name not in ("compare", "edf"):
+        raise StudyError(f"the figure {name!r} shows one study; leave out --with, or take compare or edf")
+    further = [_loaded(other, name, storage) for other in others or ()]
+    picture = draw(given, *further, **_settings(draw, name, parameter or [], over))
     path = out if out is not None else Path(f"{name}.html")
     write_figure(picture, path)
     typer.echo(printable(f"wrote {path}: {unescape(picture.layout.meta['alternative'])}"))

@@ -92,3 +92,12 @@ def test_figures_of_selections(small: str, run: Callable[..., Any], tmp_path: Pa
         run("plot", "s", "history", "--storage", url)
     with pytest.raises(StudyError, match="load_study"):
         run("plot", "small", name, "--storage", small)
+
+
+def test_several_studies_in_one_figure(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+    scrimp.create_study("other", scrimp.Space(x=scrimp.Float(0, 1)), metric="error", storage=small)
+    out = tmp_path / "both.json"
+    told = run("plot", "small", "compare", "--with", "other", "--over", "time", "--storage", small, "--out", str(out))
+    assert "2 studies over time: small 0.2; other nothing" in told.stdout
+    with pytest.raises(StudyError, match="shows one study"):
+        run("plot", "small", "history", "--with", "other", "--storage", small)
