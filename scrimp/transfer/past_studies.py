@@ -156,19 +156,25 @@ def _places(name: str, history: History, encoding: Encoding, configs: Sequence[M
     present = encoding.space[name]
     if not _alike(history.problem.space.get(name), present):
         return None
-    found = np.array([_place(present, config[name]) if name in config else _ABSENT for config in configs], dtype=float)
+    found = np.full(len(configs), _ABSENT)
+    rows = [row for row, config in enumerate(configs) if name in config]
+    found[rows] = _units(present, [configs[row][name] for row in rows])
     return None if np.isnan(found).all() else found
 
 
 _ABSENT = -1e9
 
 
-def _place(parameter: Parameter, value: Any) -> float:
-    if isinstance(parameter, Float | Int):
-        legal = isinstance(value, int | float) and math.isfinite(value) and (value > 0 or not parameter.log)
-        return parameter.to_unit(value) if legal else math.nan
-    same = [choice for choice in parameter.grid or () if identity(choice) == identity(value)]
-    return parameter.to_unit(same[0]) if same else math.nan
+def _units(parameter: Parameter, values: Sequence[Any]) -> Array:
+    """Places of values on the unit interval (n,); NaN for what the parameter cannot be."""
+    if not isinstance(parameter, Float | Int):
+        places = {identity(choice): parameter.to_unit(choice) for choice in parameter.grid or ()}
+        return np.array([places.get(identity(value), math.nan) for value in values], dtype=float)
+    found = np.full(len(values), math.nan)
+    numbers = [isinstance(value, int | float) and math.isfinite(value) for value in values]
+    legal = [row for row, number in enumerate(numbers) if number and (values[row] > 0 or not parameter.log)]
+    found[legal] = parameter.to_units([values[row] for row in legal])
+    return found
 
 
 def _conditioned(x: Array, encoding: Encoding, columns: tuple[int, ...]) -> tuple[Array, NDArray[np.bool_]]:

@@ -21,7 +21,7 @@ from scrimp.transfer.weights import ordering_errors
 __all__ = ["agreement_weights", "candidate_rows", "greedy_portfolio", "next_of_portfolio", "scaled_predictions"]
 
 LEAST_GAIN = 1e-9
-MOST_CANDIDATES = 4096
+MOST_CANDIDATES = 1024
 
 
 def candidate_rows(domain: Domain, past: tuple[PastStudy, ...]) -> Array:
