@@ -23,6 +23,7 @@ from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.policies.scheduled import Scheduled
 from scrimp.storage.store import EventStore
+from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.decisions import room_for_trials
@@ -131,9 +132,8 @@ class Study:
         history = self._ledger.refresh()
         space = history.problem.space
         complete = space.complete(config, history.rng(f"enqueue {len(history.queue)}"))
-        taken = [*history.queue, *(trial.config for trial in history.trials)]
-        known = {space.key(other) for other in taken if space.contains(other)}
-        if not history.problem.noisy and space.key(complete) in known:
+        queued = any(space.key(other) == space.key(complete) for other in history.queue)
+        if not history.problem.noisy and (queued or complete in history.derive(KNOWN)):
             return
         self._ledger.append([Enqueued(config=complete, time=wall_clock())])
 
