@@ -43,6 +43,7 @@ from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
 from scrimp.space.parameter import Parameter, parameter_from_json
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
+from scrimp.storage.refusals import check_name
 from scrimp.tuning.catalog import Method, build_policy, parse_method
 from scrimp.tuning.objectives import imported
 from scrimp.tuning.toml_lines import TomlLines
@@ -168,6 +169,9 @@ class _Reading:
         """The whole; None when a mistake is too deep to go on. Only without mistakes is it to be used."""
         top = self.table(_File, self.record, ())
         space = self.space(top.get("space"))
+        with self.blamed_on("name"):
+            if "name" in top:
+                check_name(top["name"])
         with self.blamed_on("storage"):
             if top.get("storage") is not None:
                 open_storage(top["storage"])

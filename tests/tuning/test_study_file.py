@@ -165,8 +165,17 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "constraint is text": ("{at_most = 16}", '{at_most = "16"}', "line 28, constraints.memory_gb"),
     "constraint is infinite": ("{at_most = 16}", "{at_most = inf}", "line 28, constraints.memory_gb"),
     "feature is text": ("rows = 1797", 'rows = "many"', "line 31, features: .*must be a number"),
+    "terminal code in the name": (
+        'name = "digits"',
+        'name = "a\\u001b[31m"',
+        "line 1, name: study name .* printable characters",
+    ),
     "learn from a number": ('["old"]', "7", "line 8, learn_from: is 7"),
-    "no trials": ("n_trials = 50", "n_trials = 0", "line 35, run.n_trials: is 0; it must be a whole number of at least 1"),
+    "no trials": (
+        "n_trials = 50",
+        "n_trials = 0",
+        "line 35, run.n_trials: is 0; it must be a whole number of at least 1",
+    ),
     "half a trial": ("n_trials = 50", "n_trials = 2.5", "line 35, run.n_trials: is 2.5"),
     "without end": ("n_trials = 50\n", "", "line 34, run: this would never end; give n_trials, budget or timeout"),
     "misspelt run": ("workers = 2", "worker = 2", "line 36, run.worker: .*did you mean 'workers'"),
