@@ -189,9 +189,9 @@ class ExpertProduct(_Ensemble):
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             # the mean moves by (mu_i - mean) / total of a precision, the variance by -variance / total and 1 / total of a beta
-            gaps = [(d_mean * (means[:, [one]] - mean)).sum(axis=1) for one in used]
-            gaps.append((d_mean * (own.mean - mean)).sum(axis=1))
-            d_precisions = (np.stack(gaps, axis=1) - (d_variance * variance)[:, None]) / total
+            past_part = means[:, used] * d_mean.sum(axis=1, keepdims=True)
+            every_part = np.column_stack([past_part, (d_mean * own.mean).sum(axis=1)])
+            d_precisions = (every_part - ((d_mean * mean).sum(axis=1) + d_variance * variance)[:, None]) / total
             slopes = -d_precisions * precisions / variances
             if self.entropic:
                 d_betas = d_precisions / variances + d_variance[:, None] / total

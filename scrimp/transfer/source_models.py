@@ -281,7 +281,11 @@ class SourceModels:
 
     def sizes(self, used: Sequence[int]) -> Array:
         """Prior variances (U,)."""
-        return np.array([self.models[one].size for one in used]) * self._scale[list(used)] ** 2
+        return self._all_sizes[list(used)]
+
+    @cached_property
+    def _all_sizes(self) -> Array:
+        return np.array([model.size for model in self.models]) * self._scale**2
 
     def covariance(self, model: int, x: Array) -> Array:
         """Of one model, (m, m)."""
