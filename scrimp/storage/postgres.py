@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from psycopg import errors
 
 from scrimp.errors import Conflict, StorageError, TurnLost
@@ -157,6 +158,7 @@ class _PostgresStore(EventStore):
         self._lock = study % 2**31  # an advisory lock of the server, free again when its holder is gone
         self._thread_turn = threading.Lock()
         self._turn: _Turn | None = None
+        self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None  # kept: making one takes as long as a small query
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _PostgresStore, (self._server, self._name, self._study)
@@ -188,7 +190,7 @@ class _PostgresStore(EventStore):
             held = turn is not None and self._holds(turn, connection)
             values = (self._study, decision, batch, text, len(lines), self._lock if held else None, start)
             try:
-                return _row(connection, APPEND, *values)
+                return self._row(connection, APPEND, *values)
             except errors.UniqueViolation:
                 return self._earlier(connection, values)
 
@@ -204,7 +206,7 @@ class _PostgresStore(EventStore):
         found = connection.execute(query, (self._study, batch)).fetchone()
         if found is None:
             raise decision_taken(self._name, decision) from None
-        _, first, news = _row(connection, READ, found[0] if start is None else start, self._study)
+        _, first, news = self._row(connection, READ, found[0] if start is None else start, self._study)
         return found[0] + count, first, news
 
     def _events(self, answer: News, start: int) -> list[Event]:
@@ -233,10 +235,10 @@ class _PostgresStore(EventStore):
     def turn(self, start: int) -> Iterator[list[Event]]:
         def take(connection: Connection) -> tuple[_Turn | None, News]:
             try:
-                found = _row(connection, TURN, self._study, self._lock, LONGEST_TURN, start)
+                found = self._row(connection, TURN, self._study, self._lock, LONGEST_TURN, start)
                 return _Turn(connection, start, found[2] or ""), found
             except errors.LockNotAvailable:
-                return None, _row(connection, READ, start, self._study)
+                return None, self._row(connection, READ, start, self._study)
 
         with self._thread_turn:
             self._turn, found = self._server.run(take) or (None, GONE)
@@ -263,7 +265,7 @@ class _PostgresStore(EventStore):
         """Whether ``connection`` holds the turn. Another one does not; `TurnLost` when what was read in the turn is gone too."""
         if connection is turn.connection:
             return True
-        _, _, news = _row(connection, READ, turn.start, self._study)
+        _, _, news = self._row(connection, READ, turn.start, self._study)
         if not (news or "").startswith(turn.found):
             raise TurnLost(f"{self._server.shown} crashed during a decision: read again and decide again")
         return False
@@ -293,15 +295,16 @@ class _PostgresStore(EventStore):
 
     def _asked(self, query: str, *parameters: Any) -> News:
         """The news that a query answers; those of a deleted study when there are no tables any more."""
-        return self._server.run(lambda connection: _row(connection, query, *parameters)) or GONE
+        return self._server.run(lambda connection: self._row(connection, query, *parameters)) or GONE
+
+    def _row(self, connection: Connection, query: str, *parameters: Any) -> News:
+        if self._cursor is None or self._cursor.connection is not connection:
+            self._cursor = connection.cursor()
+        found = self._cursor.execute(query, parameters).fetchone()
+        return GONE if found is None else found[:3]
 
     def _deleted(self) -> Exception:
         return deleted_study(self._name, self._server.shown)
-
-
-def _row(connection: Connection, query: str, *parameters: Any) -> News:
-    found = connection.execute(query, parameters).fetchone()
-    return GONE if found is None else found[:3]
 
 
 def _rows(server: PostgresServer, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
