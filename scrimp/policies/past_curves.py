@@ -2,8 +2,8 @@
 
 The curve model is fitted once to the curves of each past study: how much similar configurations share, how smooth curves are in
 logarithmic time, how noisy, and how long the length-scales of parameters are that both studies have. The prior of a new study is
-centred at the mean of these vectors and of the usual centre, so that many past studies count for more than one. Its widths
-stay as they are: a new study that differs is believed.
+centred half-way between the usual centre and the mean of these vectors. Its widths stay as they are: a new study that differs
+is believed.
 
     fitted = fitted_curves(History.of(events))              # plain data, to be kept
     theta = curve_parameters(fitted, past_space, space)     # () where there are no curves
@@ -59,8 +59,8 @@ def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tu
 
 
 def prior_centre(found: Sequence[tuple[float, ...]], dimension: int) -> tuple[float, ...]:
-    """The mean of the vectors of past studies and the usual centre; empty without any."""
+    """Half-way between the usual centre and the mean of the vectors of past studies; empty without any."""
     vectors = [vector for vector in found if vector]
     if not vectors:
         return ()
-    return tuple(np.mean([prior_mode(dimension), *vectors], axis=0).tolist())
+    return tuple(np.mean([prior_mode(dimension), np.mean(vectors, axis=0)], axis=0).tolist())

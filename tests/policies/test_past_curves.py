@@ -43,9 +43,9 @@ def test_without_curves_there_is_nothing_to_learn() -> None:
     assert curve_parameters({}, SPACE, SPACE) == () == prior_centre([(), ()], 2)
 
 
-def test_the_centre_counts_the_usual_one_once() -> None:
-    theta = tuple(value + 3.0 for value in prior_mode(2))
-    assert prior_centre([theta, (), theta], 2) == pytest.approx([value + 2.0 for value in prior_mode(2)])
+def test_the_centre_is_half_way_between_the_usual_one_and_the_past() -> None:
+    found = [tuple(value + off for value in prior_mode(2)) for off in (1.0, 3.0)]
+    assert prior_centre([found[0], (), found[1]], 2) == pytest.approx([value + 1.0 for value in prior_mode(2)])
 
 
 def test_a_new_study_begins_where_past_ones_ended() -> None:
