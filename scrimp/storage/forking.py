@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from weakref import WeakSet
 
 __all__ = ["Connected"]
@@ -22,8 +21,10 @@ class Connected(ABC):
         _all.add(self)
 
     def __del__(self) -> None:
-        with suppress(Exception):  # half-built, or the interpreter is ending
+        try:  # noqa: SIM105  (when the interpreter ends, suppress may be gone already)
             self.close()
+        except Exception:  # half-built, or the interpreter is ending
+            pass
 
     @abstractmethod
     def close(self) -> None:
