@@ -45,7 +45,7 @@ def test_the_checkpoint_example_finds_a_good_one_with_a_tenth_of_the_cells(tmp_p
     text = run(tmp_path, str(script), "out")
     assert "48 of 480 cells evaluated" in text
     lost, last = map(float, re.search(r"lost: ([0-9.]+)   by taking the last: ([0-9.]+)", text).groups())  # type: ignore[union-attr]
-    assert lost < 0.01 and last > 0.05
+    assert lost < last / 4 and last > 0.05
     assert sorted(path.name for path in (tmp_path / "out").glob("*.html")) == [
         "confidence.html",
         "curve.html",
