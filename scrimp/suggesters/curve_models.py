@@ -44,7 +44,8 @@ FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
 LATER_FIT = SearchSettings(tolerance=0.1, iterations=1)
 """A fit begins where the last one ended, and is repeated at almost every decision: one step on all data keeps up with them.
 
-Two steps on 150 of 330 observations cost as much, and end 10 to 100 nats below the best hyperparameters instead of 0 to 5 (one process per rung: mostly under 8).
+Two steps on 150 of 330 observations cost as much, and end 10 to 100 nats below the best hyperparameters instead of 0 to 5 (one
+process per rung: mostly under 8).
 """
 
 MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
