@@ -9,7 +9,7 @@ The exponent tempers it: 0 ignores cost, 1 is per unit; letting it fall to 0 as 
     CostAware(LogExpectedImprovement(), exponent=0.5).bind({"loss": loss, "cost": log_seconds}, context)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -19,19 +19,14 @@ from scrimp.acquisition.acquisition import (
     Acquisition,
     BoundMeanStd,
     Context,
-    FantasyAverage,
     MeanStdAcquisition,
-    TermsPullback,
     model_named,
 )
 from scrimp.acquisition.improvement import LogExpectedImprovement
-from scrimp.acquisition.products import BoundProduct, bind_logarithm
+from scrimp.acquisition.products import BoundProduct, KnownFactor, LogFunction, bind_logarithm
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["CostAware", "LogCost"]
-
-LogCost = Callable[[Array], tuple[Array, Array]]
-"""x (m, d) -> log cost (m,) and its gradient (m, d)."""
+__all__ = ["CostAware"]
 
 
 @dataclass(frozen=True)
@@ -40,12 +35,12 @@ class CostAware(Acquisition):
 
     inner: Acquisition = field(default_factory=LogExpectedImprovement)
     exponent: float = 1.0
-    log_cost: LogCost | None = None
+    log_cost: LogFunction | None = None
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundProduct:
         improvement = bind_logarithm(self.inner, models, context)
         if self.log_cost is not None:
-            return BoundProduct((improvement, _GivenCost(self.log_cost, self.exponent)))
+            return BoundProduct((improvement, KnownFactor(self.log_cost, -self.exponent)))
         members = model_named(models, "cost").members
         cost = BoundMeanStd(_LearnedCost(self.exponent), tuple((member, np.zeros(1)) for member in members))
         return BoundProduct((improvement, cost))
@@ -64,22 +59,3 @@ class _LearnedCost(MeanStdAcquisition):
 
     def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[float, float]:
         return -self.exponent, 0.0
-
-
-@dataclass(frozen=True)
-class _GivenCost(FantasyAverage):
-    """log cost^-exponent of a known cost."""
-
-    log_cost: LogCost
-    exponent: float
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
-
-    def terms(self, x: Array) -> Array:
-        return -self.exponent * self.log_cost(x)[0][:, None]
-
-    def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        value, gradient = self.log_cost(x)
-        return -self.exponent * value[:, None], lambda d_terms: -self.exponent * d_terms * gradient

@@ -9,7 +9,7 @@ over the Cartesian product of all their samples is the product of each factor's 
 A factor without fantasies (one term) belongs to every fantasy.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,10 @@ from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage,
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["BoundProduct", "bind_logarithm"]
+__all__ = ["BoundProduct", "KnownFactor", "LogFunction", "bind_logarithm"]
+
+LogFunction = Callable[[Array], tuple[Array, Array]]
+"""x (m, d) -> the logarithm of a known positive function (m,) and its gradient (m, d)."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,25 @@ class BoundProduct(FantasyAverage):
             raise MethodError(f"models with {sorted(widths)} fantasies cannot be combined: draw as many for each")
         total: Array = sum(parts[1:], parts[0])
         return total if self.log_weights is None else total + self.log_weights
+
+
+@dataclass(frozen=True)
+class KnownFactor(FantasyAverage):
+    """log function^power of a function that needs no model: the same in every fantasy."""
+
+    function: LogFunction
+    power: float
+
+    @property
+    def logarithmic(self) -> bool:
+        return True
+
+    def terms(self, x: Array) -> Array:
+        return self.power * self.function(x)[0][:, None]
+
+    def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
+        value, gradient = self.function(x)
+        return self.power * value[:, None], lambda d_terms: self.power * d_terms * gradient
 
 
 def bind_logarithm(inner: Acquisition, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
