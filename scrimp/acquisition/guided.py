@@ -21,10 +21,10 @@ __all__ = ["Guided"]
 
 @dataclass(frozen=True)
 class Guided(Acquisition):
-    """``inner`` times belief^(strength / n), where ``belief`` gives the log density of good configurations, up to a constant.
+    """``inner`` times belief^(strength / n), where ``belief`` is the log density of good configurations.
 
-    Strength 3 was chosen on Hartmann 6, Ackley 5 and Rosenbrock 4 (8 seeds): good guesses help nearly as much as with 10, bad ones
-    cost as much or less, on Ackley a third.
+    Strength 3 was chosen on Hartmann 6, Ackley 5 and Rosenbrock 4 (8 seeds): good guesses help nearly as much as with 10,
+    bad ones cost as much or less, on Ackley a third.
     """
 
     inner: Acquisition
