@@ -211,7 +211,8 @@ class State:
         if _given_up(event, before):
             return before  # in the log, but not counted
         loss = self.problem.loss(event.metrics)
-        point = Observation(event.step, event.metrics, loss, event.stderr, event.cost, event.time)
+        violation = self.problem.violation(event.metrics)
+        point = Observation(event.step, event.metrics, loss, event.stderr, event.cost, event.time, violation)
         curve = _with_point(before.curve, point)
         if curve is before.curve:
             return before  # the first report of a step counts
@@ -229,12 +230,10 @@ class State:
         return replace(before, curve=curve, status=status, ended=ended, loss=last, value=value, losses=0)
 
     def _consider_best(self, trial: int, point: Observation) -> None:
-        assert self.problem is not None
-        if point.loss is None or (self.best is not None and point.loss >= self.best[0]):
+        if point.loss is None or not point.feasible:
             return
-        if not self.problem.feasible(point.metrics):
-            return
-        self.best = (point.loss, trial, point.step)
+        if self.best is None or point.loss < self.best[0]:
+            self.best = (point.loss, trial, point.step)
 
 
 def _given_up(event: Reported | Ended, before: Trial) -> bool:

@@ -81,6 +81,13 @@ class AtLeast:
 Constraint = AtMost | AtLeast
 
 
+def _named(label: str, given: Any, example: str) -> Mapping[str, Any]:
+    """A table from names to values, as the user gave it."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+        raise StudyError(f"{label} is {given!r}; it must be a table by name, such as {example}")
+    return given
+
+
 @dataclass(frozen=True)
 class Problem:
     """The question a study asks; a value that every method receives."""
@@ -108,17 +115,20 @@ class Problem:
             raise StudyError(
                 f"budget is {self.budget!r}; it must be a scrimp.Budget such as scrimp.Budget('epoch', 1, 81)"
             )
-        if self.cost is not None and not isinstance(self.cost, str):
+        if self.cost is not None and (not isinstance(self.cost, str) or not self.cost):
             raise StudyError(f"cost is {self.cost!r}; it must be the name of a reported metric, such as 'seconds'")
         if not isinstance(self.noisy, bool):
             raise StudyError(f"noisy is {self.noisy!r}; it must be True or False")
-        for name, rule in self.constraints.items():
+        for name, rule in _named("constraints", self.constraints, "{'memory_gb': scrimp.AtMost(16)}").items():
             if not isinstance(rule, AtMost | AtLeast):
                 raise StudyError(
                     f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit) or scrimp.AtLeast(limit)"
                 )
             if not isinstance(rule.limit, int | float) or not math.isfinite(rule.limit):
                 raise StudyError(f"constraint on {name!r} has limit {rule.limit!r}; it must be a finite number")
+        for name, number in _named("features", self.features, "{'rows': 1e5}").items():
+            if not isinstance(number, int | float) or not math.isfinite(number):
+                raise StudyError(f"feature {name!r} is {number!r}; it must be a finite number")
 
     @property
     def sign(self) -> float:

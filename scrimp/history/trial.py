@@ -1,18 +1,26 @@
 """One configuration and everything that happened to it."""
 
+import math
 from typing import Any
 
 import msgspec
 
 from scrimp.history.events import Config
 
-__all__ = ["STATUSES", "Observation", "Trial"]
+__all__ = ["BEHIND", "STATUSES", "Observation", "Trial"]
 
 STATUSES = ("running", "paused", "completed", "stopped", "failed", "stale")
 
 
+BEHIND = 1e300
+"""Behind every loss: where the standings begin of reports that are not known to be feasible."""
+
+
 class Observation(msgspec.Struct, frozen=True, gc=False):
-    """One report: metrics after ``step`` units of budget. ``loss`` is the study's metric, lower is better, or None."""
+    """One report: metrics after ``step`` units of budget. ``loss`` is the study's metric, lower is better, or None.
+
+    ``violation`` is the largest one over all constraints: not positive where all hold, None where one was not reported.
+    """
 
     step: float
     metrics: dict[str, float | None]
@@ -20,6 +28,27 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
     stderr: float | None = None
     cost: float | None = None
     time: float = 0.0
+    violation: float | None = -math.inf
+
+    @property
+    def feasible(self) -> bool:
+        """Whether all constraints are known to hold."""
+        return self.violation is not None and self.violation <= 0.0
+
+    @property
+    def standing(self) -> float:
+        """What runs are ranked by, lower is better; infinite where there is no loss.
+
+        Feasible ones by their loss, behind them those whose constraints were not all reported, by their loss, behind them
+        those that violate one, by the size of the violation: BEHIND (2 + s(loss)) and BEHIND (3 + s(violation)) with
+        s(v) = v / (1 + |v|).
+        """
+        if self.loss is None:
+            return math.inf
+        if self.feasible:
+            return self.loss
+        group, size = (2.0, self.loss) if self.violation is None else (3.0, self.violation)
+        return BEHIND * (group + size / (1.0 + abs(size)))
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):

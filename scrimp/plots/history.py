@@ -43,7 +43,7 @@ def _best_line(history: History, reports: list[tuple[float, Trial, Observation]]
     line: list[tuple[float, float]] = []
     best: float | None = None
     for place, _, point in reports:
-        if point.loss is not None and _feasible(history, point) and (best is None or point.loss < best):
+        if point.loss is not None and point.feasible and (best is None or point.loss < best):
             best = point.loss
             line[-1 if line and line[-1][0] == place else len(line) :] = [(place, history.problem.sign * best)]
     end = max((place for place, _, _ in reports), default=0.0)
@@ -75,13 +75,6 @@ def _by_budget(reports: list[tuple[float, Trial, Observation]]) -> Iterator[tupl
         spent += max(point.step - used.get(trial.id, 0.0), 0.0)
         used[trial.id] = max(point.step, used.get(trial.id, 0.0))
         yield spent, trial, point
-
-
-def _feasible(history: History, point: Observation) -> bool:
-    if not history.problem.constraints:
-        return True
-    violation = history.problem.violation(point.metrics)
-    return violation is not None and violation <= 0
 
 
 def _drawn(

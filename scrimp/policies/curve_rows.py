@@ -4,24 +4,29 @@
 beyond a level that its trial had not reached gives a row, at the step it was made; so does the last report of a run that
 ended. Its loss is the lowest the trial has reported so far: what a study keeps of a run is its best value, and lowest losses
 fall steadily where losses are noisy or rise again. A failed run, or one whose value is not finite, gives a row with an
-infinite loss at the level it did not reach, and is dead. A report that violates a constraint does not lower anything; a
-trial without any that holds teaches as an infinite loss.
+infinite loss at the level it did not reach, and is dead. Where there are constraints, lowest means the best standing
+(`Observation.standing`): a run without a feasible report teaches as an infinite loss, and while all are like that, models learn
+standings instead, so the search looks for feasibility.
 
 Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision that names how many rows
 it saw can be repeated.
 
     rows = history.derive(CurveTable())
-    rows.trial, rows.step, rows.loss                       # lists of the same length
+    rows.trial, rows.step, rows.standing                   # lists of the same length
+    rows.losses()                                          # what a model learns of each
 """
 
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scrimp.history.events import Ended, Event, Reported, StudyChanged, TrialAdded
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Budget, Problem
-from scrimp.history.trial import Observation, Trial
+from scrimp.history.trial import BEHIND, Trial
 from scrimp.schedulers.rungs import Levels
 
 __all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "slice_levels"]
@@ -61,7 +66,7 @@ class RowList:
         self.levels = slice_levels(problem.budget)
         self.trial: list[int] = []
         self.step: list[float] = []
-        self.loss: list[float] = []
+        self.standing: list[float] = []
         self.last: dict[int, float] = {}  # the step of the newest row of each trial
         self.lowest: dict[int, float] = {}
         self.ends: dict[int, float] = {}  # the last step of trials that ran to their end
@@ -80,10 +85,9 @@ class RowList:
         if point.loss is None:
             self.died(trial)
             return
-        if not self.problem.constraints or _holds(self.problem, point):
-            self.lowest[trial.id] = min(point.loss, self.lowest.get(trial.id, math.inf))
+        self.lowest[trial.id] = min(point.standing, self.lowest.get(trial.id, math.inf))
         if self.reached(point.step) > self.reached(self.last.get(trial.id, -1.0)):
-            self._append(trial.id, point.step, self.lowest.get(trial.id, math.inf))
+            self._append(trial.id, point.step, self.lowest[trial.id])
 
     def ended(self, trial: Trial) -> None:
         """Take the end of a trial in."""
@@ -93,7 +97,7 @@ class RowList:
         if trial.status == "failed":
             self.died(trial)
         elif last is not None and last.loss is not None and last.step > self.last.get(trial.id, -1.0):
-            self._append(trial.id, last.step, self.lowest.get(trial.id, math.inf))
+            self._append(trial.id, last.step, self.lowest[trial.id])
 
     def died(self, trial: Trial) -> None:
         """An infinite loss at the next level; once."""
@@ -114,20 +118,21 @@ class RowList:
             if reached < len(self.levels):
                 self.waiting[trial.id] = trial.budget, self.levels[reached]
 
-    def _append(self, trial: int, step: float, loss: float) -> None:
+    def losses(self) -> NDArray[np.float64]:
+        """(n,) losses, infinite where nothing feasible was reported; while that is so everywhere, standings / `BEHIND`."""
+        standing = np.array(self.standing, dtype=float)
+        feasible = standing < BEHIND
+        return np.where(feasible, standing, math.inf) if feasible.any() else standing / BEHIND
+
+    def _append(self, trial: int, step: float, standing: float) -> None:
         self.last[trial] = step
         self.trial.append(trial)
         self.step.append(step)
-        self.loss.append(loss)
+        self.standing.append(standing)
 
     def reached(self, step: float) -> int:
         """How many levels lie at or below ``step``."""
         return bisect_right(self.levels, step * (1.0 + 1e-9))
-
-
-def _holds(problem: Problem, point: Observation) -> bool:
-    violation = problem.violation(point.metrics)
-    return violation is not None and violation <= 0
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class FreezeThaw(Policy):
     ) -> Mapping[int, Forecast]:
         """The lowest loss the model expects of each trial after each step, with two standard deviations either way."""
         rows = history.derive(CurveTable())
-        if not _has_values(rows):
+        if history.best is None:
             return {}
         belief = believe(history, rows, encoding_of(history.problem.space), [], rng, self.shapes)
         known = set(belief.curves.trial[belief.order].tolist())
@@ -134,7 +134,7 @@ class FreezeThaw(Policy):
 
 def _has_values(rows: RowList) -> bool:
     """Whether there is anything to learn from."""
-    return bool(np.isfinite(rows.loss).any())
+    return bool(np.isfinite(rows.standing).any())
 
 
 def _forecast(belief: Belief, trial: int, steps: Sequence[float]) -> Forecast:
@@ -168,6 +168,8 @@ def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> De
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
     shown = [_told(belief, scores, int(place)) for place in order]
+    if history.best is None:  # nothing is feasible: what is predicted is no loss
+        shown = [{name: told[name] for name in told if name not in ("loss", "low", "high")} for told in shown]
     told = {"believed": shown[0], "acquisition": shown[0]["score"], "competitors": shown[1:]}
     notes = {**scores.reasons, **told, **_noted(history, belief)}
     place, count, reason = int(order[0]), len(scores.waiting), _reason(scores.reasons)

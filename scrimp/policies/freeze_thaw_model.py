@@ -90,7 +90,7 @@ class StudyCurves:
         x = np.where(usable[:, None], x, 0.5)
         map_ = Features(encoding.columns)
         trial, clock = np.array(rows.trial, dtype=np.intp), TimeAxis.of(history.problem)
-        row = trial, np.array(rows.step), np.array(rows.loss)
+        row = trial, np.array(rows.step), rows.losses()
         return StudyCurves(*row, usable, x, map_(x), map_, clock, np.array(rows.levels), rows.ends)
 
     @property

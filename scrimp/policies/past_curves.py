@@ -32,7 +32,7 @@ STEPS = 30
 def fitted_curves(past: History) -> dict[str, Any]:
     """Logarithms of the length-scales by parameter, and of what all share; empty without curves to learn from."""
     rows = past.derive(CurveTable())
-    if past.problem.budget is None or len(rows.loss) < LEAST_ROWS or not np.isfinite(rows.loss).any():
+    if past.problem.budget is None or len(rows.standing) < LEAST_ROWS or not np.isfinite(rows.standing).any():
         return {}
     curves = StudyCurves.of(past, rows, Encoding(past.problem.space))
     try:

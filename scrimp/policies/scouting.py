@@ -47,7 +47,7 @@ def scouting_probability(lowest: NDArray[np.float64], spread: float) -> float:
 def stuck(rows: RowList, spread: float) -> set[int]:
     """The crowd that came to stay: trials in it that fell by less than 1 % of the range over the last two levels."""
     losses: dict[int, list[float]] = {}
-    for trial, loss in zip(rows.trial, rows.loss, strict=True):
+    for trial, loss in zip(rows.trial, rows.standing, strict=True):
         losses.setdefault(trial, []).append(loss)
     bound = min(rows.lowest.values()) + NEAR * spread
     return {
@@ -60,7 +60,7 @@ def stuck(rows: RowList, spread: float) -> set[int]:
 def promotion(rows: RowList, waiting: Sequence[Waiting], members: Collection[int] | None = None) -> Waiting | None:
     """Whose turn it is among ``members`` (everybody, unless told), from the highest level down; None when a new one is due."""
     reached: dict[int, dict[int, float]] = {}
-    for trial, step, loss in zip(rows.trial, rows.step, rows.loss, strict=True):
+    for trial, step, loss in zip(rows.trial, rows.step, rows.standing, strict=True):
         if members is None or trial in members:
             reached.setdefault(rows.reached(step), {})[trial] = loss
     for place in sorted(reached, reverse=True):

@@ -198,12 +198,11 @@ class BracketTable(Fold[Brackets]):
 
 
 def value_at(trial: Trial, level: float) -> float:
-    """The loss of the first report at a step of at least ``level``, else of the last report; infinite when not finite."""
+    """The standing of the first report at a step of at least ``level``, else of the last report."""
     if not trial.curve:
         return math.inf
     place = bisect_left(trial.curve, level, key=attrgetter("step"))
-    loss = trial.curve[min(place, len(trial.curve) - 1)].loss
-    return math.inf if loss is None else loss
+    return trial.curve[min(place, len(trial.curve) - 1)].standing
 
 
 def _result(trial: Trial, level: float) -> float | None:

@@ -3,7 +3,8 @@
 What a trial's value at a rung is: the first report at a step of at least the rung's level. Reports may skip steps, so one report
 may pass several rungs and counts at each; a report that arrives late for a lower step changes nothing. A run that ended
 normally before a rung counts there, and at every higher one, with its last value. A failed trial counts nowhere. A value that
-is not finite counts as the worst, and never goes on. A trial of bracket s is not compared at the s lowest rungs.
+is not finite counts as the worst, and never goes on; one that violates a constraint counts behind all that do not, by the size
+of the violation. A trial of bracket s is not compared at the s lowest rungs.
 
 Each event costs one insertion into a sorted list; cutoffs and promotions look at its ends only, never at all entries.
 
@@ -99,8 +100,9 @@ class Rungs:
             del rung.losses[bisect_left(rung.losses, loss)]
 
     def _loss(self, trial: Trial) -> float:
-        losses = [math.inf if point.loss is None else point.loss for point in trial.curve]
-        return sum(losses) / len(losses) if self.average else losses[-1]
+        if self.average:
+            return sum(point.standing for point in trial.curve) / len(trial.curve)
+        return trial.curve[-1].standing
 
 
 @dataclass(frozen=True)

@@ -180,12 +180,24 @@ def fit_curves(
     kept = _kept(training, settings, rng)
     full = levels[-1]
     x = with_share(training.x[kept], training.budget[kept] / full)
-    data = Data(x, training.y[kept], None if training.noise is None else training.noise[kept])
+    data = Data(x, _targets(training)[kept], None if training.noise is None else training.noise[kept])
     recorded = (history.note("fit") or {}).get(settings.model)
     model = curve_model(settings, encoding.columns, levels, FIRST_FIT if recorded is None else LATER_FIT)
     seen = len(training.y)
     fitted, record = _fit_or_restore(model, data, seen, recorded, _is_due(recorded, seen, settings), rng)
     return Curves(model, fitted, data, training, kept, full, {"fit": {settings.model: record}})
+
+
+def _targets(training: Training) -> Array:
+    """Losses (n,). Where a constraint is violated the worst loss seen; while none is known to hold, the largest violation."""
+    if training.feasible is None:
+        return training.y
+    violations = np.array(list(training.violations.values()))
+    violated = (violations > 0).any(axis=0)  # what was not reported has the benefit of the doubt
+    if (violated | training.failed).all():
+        largest: Array = np.max(violations, axis=0, initial=0.0, where=np.isfinite(violations))
+        return np.where(training.failed, largest.max(initial=0.0), largest)
+    return np.where(violated, training.y.max(), training.y)
 
 
 def _kept(training: Training, settings: CurveSettings, rng: np.random.Generator) -> NDArray[np.intp]:

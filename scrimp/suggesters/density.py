@@ -9,7 +9,7 @@ nobody has tried. Until a level has enough trials, the user's guess comes first 
     DensitySuggester()                              # tpe
     DensitySuggester(random_fraction=1 / 3)         # bohb, with a scheduler that grants budgets in rungs
 
-Failed trials are bad ones. Where constraints are violated, the smaller violation is the better one, behind all feasible trials.
+Failed trials are bad ones. Trials that violate a constraint are ranked behind all feasible ones (`Observation.standing`).
 The papers are named in `scrimp.surrogates.density`; the defaults were chosen on synthetic functions.
 """
 
@@ -26,7 +26,6 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
 from scrimp.history.events import Config
 from scrimp.history.history import History
-from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.first_design import first_configs
@@ -152,7 +151,7 @@ def rank_trials(history: History, needed: int) -> Ranking | None:
         return None
     level = sorted(reached.values(), reverse=True)[needed - 1]
     observed = [history.trials[number] for number, reach in reached.items() if reach >= level]
-    observed.sort(key=lambda trial: _badness(history.problem, trial, level))
+    observed.sort(key=lambda trial: _standing(trial, level))
     settled = {trial.id for trial in observed}
     others = [trial.id for trial in history.with_status("failed", "running", "stale") if trial.id not in settled]
     budget = history.problem.full_budget if level == inf else level
@@ -163,12 +162,6 @@ def _reach(trial: Trial) -> float:
     return inf if trial.status == "completed" else trial.budget
 
 
-def _badness(problem: Problem, trial: Trial, level: float) -> tuple[int, float]:
-    """What trials are ordered by: feasible ones by their loss, then infeasible ones by violation, then those without a loss."""
-    point = trial.curve[max(bisect_right(trial.curve, level, key=attrgetter("step")) - 1, 0)]
-    if point.loss is None:
-        return 2, 0.0
-    violation = problem.violation(point.metrics) if problem.constraints else None
-    if not problem.constraints or (violation is not None and violation <= 0):
-        return 0, point.loss
-    return 1, inf if violation is None else violation
+def _standing(trial: Trial, level: float) -> float:
+    """What the trial's newest report up to ``level`` ranks by."""
+    return trial.curve[max(bisect_right(trial.curve, level, key=attrgetter("step")) - 1, 0)].standing

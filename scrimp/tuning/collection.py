@@ -55,10 +55,7 @@ def _best_of(history: History, trials: set[int]) -> set[int]:
     full = []
     for number in trials:
         last = history.trials[number].last
-        if last is None or last.loss is None or last.step < problem.full_budget:
-            continue
-        violation = problem.violation(last.metrics)
-        if violation is not None and violation <= 0:
+        if last is not None and last.loss is not None and last.step >= problem.full_budget and last.feasible:
             full.append((last.loss, number))
     return best | {number for _, number in sorted(full)[:1]}
 

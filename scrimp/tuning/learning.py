@@ -39,8 +39,9 @@ def attachments(
     storage: Storage, learn_from: str | Sequence[str], name: str, problem: Problem, time: float
 ) -> list[SourceAttached]:
     """The events that attach past studies by name, or ``"all"`` that share enough parameters; what is missing is said."""
-    if isinstance(learn_from, str) and learn_from != "all":
-        raise StudyError(f"learn_from is {learn_from!r}; give a list of names such as [{learn_from!r}], or 'all'")
+    if learn_from != "all" and (isinstance(learn_from, str) or not isinstance(learn_from, Sequence)):
+        names = [learn_from] if isinstance(learn_from, str) else ["last-week"]
+        raise StudyError(f"learn_from is {learn_from!r}; give a list of names such as {names}, or 'all'")
     found: list[SourceAttached] = []
     wanted = storage.names() if learn_from == "all" else list(dict.fromkeys(learn_from))
     for other in wanted:

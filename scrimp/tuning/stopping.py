@@ -115,7 +115,6 @@ class NoImprovement(StopRule):
 
 @dataclass
 class _Still:
-    problem: Problem
     best: float | None = None
     finished_since: int = 0
 
@@ -127,14 +126,15 @@ class _Standstill(Fold[_Still]):
     least: float
 
     def begin(self, problem: Problem) -> _Still:
-        return _Still(problem)
+        del problem
+        return _Still()
 
     def step(self, state: _Still, event: Event, before: Trial | None, trial: Trial | None) -> None:
         if trial is None:
             return
         if isinstance(event, Reported) and trial is not before:
             last = trial.last
-            loss = trial.loss if last is not None and state.problem.feasible(last.metrics) else None
+            loss = trial.loss if last is not None and last.feasible else None
             if loss is not None and (state.best is None or loss < state.best - self.least):
                 state.best, state.finished_since = loss, -1 if trial.finished else 0
         if trial.finished and before is not None and not before.finished:

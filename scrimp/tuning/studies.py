@@ -83,9 +83,9 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         metric=metric,
         direction=direction,
         budget=budget,
-        constraints=dict(constraints or {}),
+        constraints={} if constraints is None else constraints,
         cost=cost,
-        features=dict(features or {}),
+        features={} if features is None else features,
         seed=secrets.randbelow(2**31) if seed is None else seed,
         noisy=noisy,
     )

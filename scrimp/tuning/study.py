@@ -348,13 +348,11 @@ class Study:
 
 
 def _best_at_full_budget(history: History) -> tuple[Trial, Observation] | None:
-    full, problem = history.problem.full_budget, history.problem
+    full = history.problem.full_budget
     best: tuple[Trial, Observation] | None = None
     for trial in history.trials:
         point = trial.last
-        if point is None or point.loss is None or point.step < full:
-            continue
-        if not problem.feasible(point.metrics):
+        if point is None or point.loss is None or point.step < full or not point.feasible:
             continue
         if best is None or best[1].loss is None or point.loss < best[1].loss:
             best = (trial, point)

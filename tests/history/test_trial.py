@@ -1,5 +1,7 @@
 """The frozen view of a trial answers from its curve."""
 
+import math
+
 import pytest
 
 from scrimp.history.trial import STATUSES, Observation, Trial
@@ -18,6 +20,20 @@ def test_empty() -> None:
 def test_curve() -> None:
     trial = Trial(id=0, config={}, curve=(point(1, 2.0), point(3), point(9, 0.5)))
     assert trial.budget == 9 and trial.last == point(9, 0.5) and trial.cost == 2.5
+
+
+def test_standing_puts_violations_behind_all_losses_by_their_size() -> None:
+    def reported(loss: float | None, violation: float | None) -> Observation:
+        return Observation(1, {}, loss, violation=violation)
+
+    ordered = [
+        reported(-1e9, -0.5), reported(0.3, 0.0), reported(1e200, -math.inf),
+        reported(-1e9, None), reported(0.2, None), reported(1e9, None),
+        reported(0.1, 1e-9), reported(0.1, 2.0), reported(0.0, 2.1), reported(0.0, 1e12), reported(None, -1.0),
+    ]  # fmt: skip
+    standings = [point.standing for point in ordered]
+    assert standings == sorted(set(standings)) and standings[1] == 0.3 and standings[-1] == math.inf
+    assert [point.feasible for point in ordered] == [True] * 3 + [False] * 7 + [True]
 
 
 @pytest.mark.parametrize("status", STATUSES)

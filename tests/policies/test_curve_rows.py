@@ -39,7 +39,7 @@ def report(step: float, loss: float | None, **more: float) -> Reported:
 
 
 def table(rows: RowList) -> list[tuple[int, float, float]]:
-    return list(zip(rows.trial, rows.step, rows.loss, strict=True))
+    return list(zip(rows.trial, rows.step, rows.losses().tolist(), strict=True))
 
 
 def test_one_row_per_level_reached_with_the_lowest_loss_so_far() -> None:
@@ -68,6 +68,13 @@ def test_a_run_that_ends_by_itself_counts_where_it_ended() -> None:
 def test_a_report_that_violates_a_constraint_teaches_to_keep_away() -> None:
     rows = rows_of([report(1, 0.9, memory=9.0), report(2, 0.5, memory=5.0)], constraints={"memory": AtMost(8.0)})
     assert table(rows) == [(0, 1, math.inf), (0, 2, 0.5)]
+
+
+def test_while_nothing_is_feasible_small_violations_are_looked_for() -> None:
+    rows = rows_of([report(1, 0.9, memory=9.0), report(2, 0.5, memory=8.5)], constraints={"memory": AtMost(8.0)})
+    assert rows.losses() == pytest.approx([3.5, 3.0 + 0.5 / 1.5])
+    rows = rows_of([report(1, 0.9), report(2, 0.5, memory=8.5)], constraints={"memory": AtMost(8.0)})
+    assert rows.losses() == pytest.approx([2.0 + 0.9 / 1.9] * 2)  # not reported is better than violated
 
 
 def test_who_waits_and_how_many_run() -> None:

@@ -6,9 +6,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scrimp.history.events import BudgetGranted, Reported, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.rung_table import Rung, RungTable
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
 from scrimp.testing.play import World, play
 from scrimp.testing.schedulers import Uniform
 
@@ -67,3 +72,22 @@ def test_too_few_cannot_be_compared():
     rung.losses = [0.5, 0.7]
     assert rung.passes(0.5, least=2) is True
     assert rung.passes(0.7, least=2) is False
+
+
+def test_violations_rank_behind_and_go_on_while_there_is_nothing_better():
+    problem = Problem(
+        Space(x=Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 9), constraints={"size": AtMost(4)}
+    )
+    history = History.of([StudyCreated(name="log", problem=problem.to_json(), method={})])
+    table = RungTable(LEVELS, (1 / 3, 1 / 3))
+
+    def arrive(history, number, loss, size):
+        events = [TrialAdded(trial=number, config={"x": 0.5}), BudgetGranted(trial=number, budget=1.0)]
+        return history.with_events([*events, Reported(trial=number, step=1, metrics={"loss": loss, "size": size})])
+
+    for number, (loss, size) in enumerate([(0.1, 9.0), (0.2, 5.0), (0.1, 7.0)]):
+        history = arrive(history, number, loss, size)
+    assert history.derive(table).promotable() == (1, 1)  # nobody holds: the smallest violation
+    for number, size in enumerate([3.0, 2.0, 1.0], start=3):
+        history = arrive(history, number, 0.9 - 0.1 * number, size)
+    assert history.derive(table).promotable() == (5, 1)  # the best loss of those that hold

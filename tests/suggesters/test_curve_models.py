@@ -8,7 +8,7 @@ import pytest
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.history.events import Noted, Reported
-from scrimp.history.problem import Budget, Problem
+from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.suggesters.bayesian import encoding_of
@@ -19,16 +19,17 @@ SPACE = Space(x=Float(0, 1), y=Float(0, 1))
 LEVELS = (1.0, 3.0, 9.0)
 
 
-def history_of(count, running=1):
-    """Trial k paused at level 1, 3 or 9; ``running`` more trials have no report yet."""
-    history = begin(Problem(SPACE, budget=Budget("epoch", 1, 9)))
+def history_of(count, running=1, **limits):
+    """Trial k paused at level 1, 3 or 9; ``running`` more trials have no report yet. ``limits``: the most each metric may be."""
+    constraints = {name: AtMost(limit) for name, limit in limits.items()}
+    history = begin(Problem(SPACE, budget=Budget("epoch", 1, 9), constraints=constraints))
     configs = SPACE.sample(count + running, np.random.default_rng(0))
     for number, config in enumerate(configs):
         level = LEVELS[(number % 9 == 0) + (number % 3 == 0)]
         history = pend(history, config, budget=level)
         steps = range(1, int(level) + 1) if number < count else ()
         history = history.with_events(
-            [Reported(trial=number, step=k, metrics={"value": config["x"] + 1.0 / k}) for k in steps]
+            [Reported(trial=number, step=k, metrics={"value": config["x"] + 1.0 / k, **config}) for k in steps]
         )
     return history
 
@@ -114,3 +115,14 @@ def test_a_kernel_without_a_scale_gets_one_per_level():
     model = curve_model(CurveSettings("gp_independent"), (Column(), Column()), LEVELS)
     sizes = {parameter.name: parameter.size for parameter in model.inner.vector.parameters}
     assert sizes == {"mean": 3, "level_scale": 3, "length_scale": 2, "noise": 1}
+
+
+def test_violated_rows_teach_the_worst_loss_and_while_all_are_their_violation():
+    plain = fit(history_of(20), CurveSettings())
+    y = plain.data.x[:, 1]
+    mixed = fit(history_of(20, y=0.5), CurveSettings())
+    np.testing.assert_array_equal(mixed.data.y, np.where(y > 0.5, plain.data.y.max(), plain.data.y))
+    hopeless = fit(history_of(20, y=-1.0), CurveSettings())
+    np.testing.assert_allclose(hopeless.data.y, y + 1.0)
+    unreported = fit(history_of(20, memory=1.0), CurveSettings())
+    np.testing.assert_array_equal(unreported.data.y, plain.data.y)

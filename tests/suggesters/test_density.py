@@ -80,7 +80,7 @@ def test_infeasible_trials_come_after_feasible_ones_by_their_violation() -> None
         history = tell(history, {"x": loss / 10}, loss, memory=memory)
     ranking = rank_trials(history, 3)
     assert ranking is not None
-    assert ranking.trials == (2, 3, 1, 0, 4)
+    assert ranking.trials == (2, 3, 4, 1, 0)
 
 
 def test_losses_of_a_maximised_metric_are_turned() -> None:

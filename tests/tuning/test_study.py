@@ -340,3 +340,23 @@ def test_checkpoints_survive_and_the_best_is_found(tmp_path: Path) -> None:
     study.optimize(objective, n_trials=3)
     assert (study.best_checkpoint / "model").read_text() == str(study.best_trial.id)
     assert tmp_path in study.best_checkpoint.parents
+
+
+def _trained(trial: Any) -> None:
+    """Small networks learn less; ``size`` shrinks with training: every first epoch is over the limit."""
+    for epoch in trial.steps():
+        size = 20.0 / epoch + trial.params["width"]
+        trial.report(error=abs(trial.params["rate"] - 0.3) + 1.0 / epoch + 1.0 / trial.params["width"], size=size)
+
+
+@pytest.mark.parametrize("method", ["freeze-thaw", "asha", "bohb", "mobster-joint", "hypertune-indep", "dyhpo"])
+def test_training_runs_that_violate_a_constraint_at_first_may_go_on(method: str) -> None:
+    space = scrimp.Space(rate=scrimp.Float(0, 1), width=scrimp.Int(1, 64))
+    study = scrimp.create_study(
+        "limited", space, metric="error", budget=scrimp.Budget("epoch", 1, 9), method=method,
+        constraints={"size": scrimp.AtMost(20)}, storage="memory://", seed=1,
+    )  # fmt: skip
+    study.optimize(_trained, budget=120)
+    assert study.best_trial.params["width"] <= 17
+    full = [trial for trial in study.trials if trial.budget == 9]
+    assert sum(trial.params["width"] <= 20 for trial in full) > len(full) / 2
