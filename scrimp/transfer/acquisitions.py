@@ -14,7 +14,7 @@ Feurer et al., Practical transfer learning for Bayesian optimization, 2022.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -34,15 +34,18 @@ _TINY = 1e-300
 @dataclass(frozen=True, eq=False)
 class MixedImprovement(Acquisition):
     """Weights (M + 1,), the model at hand last. ``expected``: EI of past models (RMoGP) instead of their means' improvement
-    (TAF). ``experts``: the weights are exponents beta of a product, to be divided by each model's variance at x."""
+    (TAF). ``experts``: the weights are exponents beta of a product, to be divided by each model's variance at x.
+    ``at_hand``: the logarithm of what the model at hand promises."""
 
     sources: SourceModels
     weights: Array
     expected: bool = False
     experts: bool = False
+    at_hand: Acquisition = field(default_factory=LogExpectedImprovement)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMixture":
-        own = LogExpectedImprovement().bind(models, context)
+        own = self.at_hand.bind(models, context)
+        assert isinstance(own, FantasyAverage)
         known = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
         if context.pending is not None:
             known = np.concatenate([known, context.pending])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from scrimp.acquisition.acquisition import Context
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
 from scrimp.history.events import Config
@@ -13,9 +14,10 @@ from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.suggesters import ask, begin, drive
-from scrimp.transfer.default import COLD_FROM, TaskPriorSuggester, believed, learn
+from scrimp.transfer.default import COLD_FROM, PROMISE, TaskPriorSuggester, believed, learn
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import PastStudy, past_study
+from scrimp.transfer.task_posterior import TaskImprovement
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), n=Int(1, 5))
 POOL = Pool(SPACE, SPACE.sample(80, np.random.default_rng(1)))
@@ -99,6 +101,28 @@ def test_the_cold_process_joins_when_there_is_something_to_fit() -> None:
     assert none == 0.0 and all(belief.parts[3] == 0.0 for belief in few.beliefs)
     some, _ = believed(learned.basis, _cold(y, x), ())
     assert some.weights.sum() == pytest.approx(1.0) and (some.scales > 0).all()
+
+
+def test_what_is_maximised_is_the_mixture_and_a_little_of_what_past_studies_promise() -> None:
+    learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
+    assert learned is not None
+    x, others = POOL.units[:10], POOL.units[10:]
+    posterior, _ = believed(learned.basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x), ())
+    models, context = {"loss": posterior}, Context(x)
+    improvement = np.exp(TaskImprovement().bind(models, context)(others))
+    means = learned.basis.sources.means
+    promised = np.maximum(means(x).min(axis=0) - means(others), 0.0).mean(axis=1)
+    assert promised.max() > 0.0
+    expected = (1.0 - PROMISE) * improvement + PROMISE * promised
+    assert np.exp(learned.promise().bind(models, context)(others)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_values_that_agree_are_no_proof() -> None:
+    """Ten equal values: with the noise of the plain process the fit is certain of a constant, and length-scales run away."""
+    suggester = TaskPriorSuggester(past=Past(GOOD, COLUMNS))
+    history = drive(suggester, begin(Problem(POOL)), 10, lambda config: 1.0)
+    found = ask(suggester, history).notes["fit"]["loss"]["state"]["inner"]["parameters"]
+    assert found["noise"][0] >= 1e-4 and max(found["length_scale"]) < 20.0
 
 
 def test_upside_down_past_does_no_lasting_harm() -> None:
