@@ -154,16 +154,17 @@ class Belief:
 
     def of_trials(self, trials: Places, steps: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the curves of trials (m,) after steps (m,)."""
-        scaled = self.factor.scaled(self.curves.features[trials])
-        return self.factor.marginals(self.factor.columns(scaled, trials, self.curves.clock(steps)), self.whitened)
+        scaled, times = self.factor.scaled(self.curves.features[trials]), self.curves.clock(steps)
+        return self.factor.marginals(self.factor.columns(scaled, trials, times), times, self.whitened)
 
     def of_newcomers(self, places: Places, steps: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the drawn newcomers at ``places`` (k,) after steps (k,), few of them different."""
         mean, deviation = np.empty(len(places)), np.empty(len(places))
         for step in np.unique(steps):
-            columns = self.columns.at(float(self.curves.clock(step)), len(self.order))
+            time = self.curves.clock(step)
+            columns = self.columns.at(float(time), len(self.order))
             here = steps == step
-            every = self.factor.marginals(columns, self.whitened)
+            every = self.factor.marginals(columns, time, self.whitened)
             mean[here], deviation[here] = (part[places[here]] for part in every)
         return mean, deviation
 
@@ -234,7 +235,7 @@ def believe(  # the parts of a belief
     newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
     target = curves.target(order)
     z = target.forward(curves.loss[order])
-    whitened = factor.whiten(z - factor.parameters.mean)
+    whitened = factor.whiten(z)
     who = np.array([trial for trial, _ in pending if curves.usable[trial]], dtype=np.intp)
     when = np.array([step for trial, step in pending if curves.usable[trial]], dtype=float)
     factor.append(curves.features[who], who, curves.clock(when))

@@ -44,11 +44,11 @@ def fitted_curves(past: History) -> dict[str, Any]:
 
 
 def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tuple[float, ...]:
-    """The vector (d + 7,) for the d searched parameters of ``space``; empty where nothing was fitted.
+    """The vector (d + 9,) for the d searched parameters of ``space``; empty where nothing was fitted, or another formula.
 
     A parameter that the past study lacks, or has with other bounds, gets the usual length-scale.
     """
-    if not fitted:
+    if len(fitted.get("shared", ())) != SHARED:
         return ()
     usual = prior_mode(len(space.searched))
     lengths = [

@@ -1,9 +1,9 @@
 """The posterior of a curve process that grows one observation at a time, with exact structured algebra.
 
 Kept are the factor L of K + s^2 I and, per time asked for, the whitened columns W = L^-1 k(rows, candidates). A new observation
-appends a row to L and a row to each W in use; nothing is computed twice. With z~ = L^-1 (z - m),
+appends a row to L and a row to each W in use; nothing is computed twice. With z~ = L^-1 (z - m(u)),
 
-    mean = m + W^T z~,        variance = k - column sums of W^2.
+    mean = m(u) + W^T z~,        variance = k - column sums of W^2.
 
 *Pending* evaluations are rows at the end whose entry of z~ is zero: their outcome is taken to be what the model expects
 (Ginsbourger, Le Riche, Carraro, Kriging is well-suited to parallelize optimization, 2010, the kriging believer). They narrow
@@ -75,9 +75,10 @@ class CurveFactor:
             raise
 
     def _append_rows(self, first: int, cross: Array) -> None:
+        whole = self.parameters.variances(self._times[: self.size]) + self.parameters.noise_variance
         for n in range(first, self.size):
             row = blas.dtrsv(self.lower[:n, :n], cross[:n, n - first], lower=1)
-            left = self.parameters.variance + self.parameters.noise_variance - float(row @ row)
+            left = float(whole[n] - row @ row)
             if not left > 0.0:
                 raise NumericalError(
                     f"observation {n} of the curve model is determined by the others ({left:.3g} of variance left); "
@@ -101,17 +102,20 @@ class CurveFactor:
         if configs is not None:
             row, point = np.nonzero(self._configs[here, None] == configs)
             covariance[row, point] += p.own * matern52(apart[row, point] / p.own_time**2)
+        covariance *= p.scales(self._times[here])[:, None]
+        covariance *= p.scales(times)
         return covariance
 
-    def whiten(self, residual: Array) -> Array:
-        """L^-1 r for r (n,) over the first n rows."""
-        n = len(residual)
+    def whiten(self, targets: Array) -> Array:
+        """L^-1 (z - m(u)) for targets z (n,) of the first n rows."""
+        n = len(targets)
+        residual = targets - self.parameters.means(self._times[:n])
         return np.asarray(blas.dtrsv(self.lower[:n, :n], residual, lower=1)) if n else residual
 
     def weights(self, targets: Array) -> Array:
-        """K^-1 (z - m) for targets z (n,) of the first n rows: the mean elsewhere is m + k^T weights."""
+        """K^-1 (z - m(u)) for targets z (n,) of the first n rows: the mean elsewhere is m(u) + k^T weights."""
         n = len(targets)
-        half = self.whiten(targets - self.parameters.mean)
+        half = self.whiten(targets)
         return np.asarray(blas.dtrsv(self.lower[:n, :n], half, lower=1, trans=1)) if n else half
 
     def columns(self, scaled: Array, configs: Places, times: Array) -> Array:
@@ -119,10 +123,10 @@ class CurveFactor:
         cross = np.asfortranarray(self.cross(scaled, configs, times))
         return np.asarray(blas.dtrsm(1.0, self.lower[: self.size, : self.size], cross, lower=1, overwrite_b=1))
 
-    def marginals(self, columns: Array, whitened: Array) -> tuple[Array, Array]:
-        """Mean (m,) and standard deviation (m,) of the noise-free curve, from W (n, m) and z~ (k,), k <= n."""
-        mean = self.parameters.mean + whitened @ columns[: len(whitened)]
-        left = self.parameters.variance - np.einsum("ij,ij->j", columns, columns)
+    def marginals(self, columns: Array, times: Array, whitened: Array) -> tuple[Array, Array]:
+        """Mean (m,) and standard deviation (m,) of the noise-free curve at times (m,) or (1,), from W (n, m), z~ (k,), k <= n."""
+        mean = self.parameters.means(times) + whitened @ columns[: len(whitened)]
+        left = self.parameters.variances(times) - np.einsum("ij,ij->j", columns, columns)
         return mean, np.sqrt(np.maximum(left, LEAST_VARIANCE))
 
     def marginals_and_pullback(
@@ -130,16 +134,18 @@ class CurveFactor:
     ) -> tuple[Array, Array, CurvePullback]:
         """Mean and standard deviation (m,) of points that were never observed, and the chain rule to their scaled features.
 
-        With k_i = kx(x, x_i) s_i,  L L^T the covariance, and W = L^-1 k:
+        With k_i = kx(x, x_i) t_i,  L L^T the covariance, and W = L^-1 k:
 
-            d k = L^-T (z~ d_mean - W d_deviation / deviation),     d x = sum_i d k_i s_i kx'(|x - x_i|^2) 2 (x - x_i)
+            d k = L^-T (z~ d_mean - W d_deviation / deviation),     d x = sum_i d k_i t_i kx'(|x - x_i|^2) 2 (x - x_i)
         """
         p, rows = self.parameters, self._scaled[: self.size]
         lower = self.lower[: self.size, : self.size]
         kx, slope = matern52_and_slope(squared_distances(rows, scaled))
-        shared = p.level + p.shape * matern52((self._times[: self.size, None] - times) ** 2 / p.shape_time**2)
+        apart = (self._times[: self.size, None] - times) ** 2
+        shared = p.level + p.shape * matern52(apart / p.shape_time**2)
+        shared *= p.scales(self._times[: self.size, None]) * p.scales(times)
         columns = np.asarray(blas.dtrsm(1.0, lower, np.asfortranarray(kx * shared), lower=1))
-        mean, deviation = self.marginals(columns, whitened)
+        mean, deviation = self.marginals(columns, times, whitened)
         known = np.pad(whitened, (0, self.size - len(whitened)))[:, None]
 
         def pull(d_mean: Array, d_deviation: Array) -> Array:

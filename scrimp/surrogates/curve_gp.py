@@ -1,11 +1,15 @@
 """A Gaussian process over learning curves of many configurations: values f(x, t) on a logarithmic time axis u.
 
-    k((x, u, c), (x', u', c')) = kx(x, x') [a1 + a2 k1(|u - u'|)] + [c = c'] a3 k2(|u - u'|),     mean m, noise s^2
+    k((x, u, c), (x', u', c')) = s(u) s(u') { kx(x, x') [a1 + a2 k1(|u - u'|)] + [c = c'] a3 k2(|u - u'|) }
+    s(u) = exp(g (u - 1/2)),     mean m + b u,     noise variance added to the diagonal
 
 kx is Matern 5/2 with one length scale per column, k1 and k2 are Matern 5/2 with their own. The first bracket is what similar
 configurations share: a level, and a shape that changes with time. The last term is what a configuration has of its own.
+The *slope* b says that training lowers losses, so a run that was left is expected to go on falling, not to return to the
+mean of all. The *growth* g says how much more configurations differ late than early: where first steps tell nothing, there
+is nothing to be won there.
 
-Hyperparameters live on one vector of logarithms (the mean as it is) with normal priors there, found by maximum a posteriori
+Hyperparameters live on one vector of logarithms (m, b and g as they are) with normal priors there, found by maximum a posteriori
 with a *tempered* likelihood: its logarithm counts 0.3 times, because neighbouring values of a curve are not worth as much as
 independent ones and no real curve follows the formula. Fitted in full, the model becomes sure of what it cannot know.
 The gradient never touches (n, n, d) arrays: with G = (K^-1 - alpha alpha^T) / 2, sums of G over the rows of each pair of
@@ -33,13 +37,13 @@ __all__ = ["CurveParameters", "CurveRows", "curve_covariance", "fit_curves", "ne
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-SHARED = 7
-"""How many parameters follow the length scales: level, shape, own, shape_time, own_time, noise, mean."""
+SHARED = 9
+"""How many parameters follow the length scales: level, shape, own, shape_time, own_time, noise, mean, slope, growth."""
 
-PRIOR_MEANS = (-0.8, 0.2, -3.0, -0.5, -0.5, -5.0, 0.0)
-PRIOR_DEVIATIONS = (1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1.0)
-LOWEST = (-5.0, -5.0, -5.0, -3.0, -3.0, -11.0, -3.0)
-HIGHEST = (3.0, 3.0, 3.0, 2.0, 2.0, 0.0, 3.0)
+PRIOR_MEANS = (-0.8, 0.2, -3.0, -0.5, -0.5, -5.0, 0.0, -1.0, 0.0)
+PRIOR_DEVIATIONS = (1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1.0, 1.0, 0.7)
+LOWEST = (-5.0, -5.0, -5.0, -3.0, -3.0, -11.0, -3.0, -6.0, -4.0)
+HIGHEST = (3.0, 3.0, 3.0, 2.0, 2.0, 0.0, 3.0, 6.0, 4.0)
 LENGTH = 0.3  # a length-scale at its mode, in units of the diagonal of the cube
 LENGTH_BOUND = 4.0
 LEAST_NOISE = 1e-6
@@ -63,7 +67,7 @@ class CurveRows:
 
 @dataclass(frozen=True)
 class CurveParameters:
-    """The vector of hyperparameters by name; everything natural, not logarithmic."""
+    """The vector of hyperparameters by name; everything natural, not logarithmic. Functions of times are of any shape."""
 
     lengths: Array  # (d,)
     level: float
@@ -73,18 +77,29 @@ class CurveParameters:
     own_time: float
     noise: float
     mean: float
+    slope: float
+    growth: float
 
     @staticmethod
     def of(theta: Array) -> "CurveParameters":
-        """From the vector (d + 7,)."""
-        level, shape, own, shape_time, own_time, noise = np.exp(theta[-SHARED:-1]).tolist()
-        lengths = np.exp(theta[:-SHARED])
-        return CurveParameters(lengths, level, shape, own, shape_time, own_time, noise, float(theta[-1]))
+        """From the vector (d + 9,)."""
+        return CurveParameters(np.exp(theta[:-SHARED]), *np.exp(theta[-SHARED:-3]).tolist(), *theta[-3:].tolist())
 
-    @property
-    def variance(self) -> float:
+    def means(self, times: Array) -> Array:
+        """m + b u."""
+        return self.mean + self.slope * times
+
+    def scales(self, times: Array) -> Array:
+        """s(u)."""
+        return np.asarray(np.exp(self.growth * (times - 0.5)))
+
+    def variances(self, times: Array) -> Array:
         """k of a point with itself, without noise."""
-        return self.level + self.shape + self.own
+        return (self.level + self.shape + self.own) * self.scales(times) ** 2
+
+    def own_variances(self, times: Array) -> Array:
+        """The part of it that a configuration has of its own."""
+        return self.own * self.scales(times) ** 2
 
     @property
     def noise_variance(self) -> float:
@@ -130,7 +145,8 @@ def curve_covariance(rows: CurveRows, theta: Array) -> Array:
     apart = (rows.time[:, None] - rows.time) ** 2
     shared = p.level + p.shape * matern52(apart / p.shape_time**2)
     same = rows.config[:, None] == rows.config
-    return np.asarray(across * shared + same * p.own * matern52(apart / p.own_time**2))
+    scales = p.scales(rows.time)
+    return np.asarray(np.outer(scales, scales) * (across * shared + same * p.own * matern52(apart / p.own_time**2)))
 
 
 def negative_log_posterior(theta: Array, rows: CurveRows, targets: Array) -> tuple[float, Array]:
@@ -174,6 +190,7 @@ class _Objective:
     def __init__(self, rows: CurveRows, targets: Array, mode: Array) -> None:
         self.targets = targets
         configs, self.config = np.unique(rows.config, return_inverse=True)
+        self.times = rows.time
         times, self.time = np.unique(rows.time, return_inverse=True)
         z = rows.features[configs]
         self.squares = np.zeros((rows.dimension, len(configs), len(configs)))
@@ -195,13 +212,13 @@ class _Objective:
         across = kx[np.ix_(self.config, self.config)]
         shared = (p.level + p.shape * k1)[np.ix_(self.time, self.time)]
         own = self.same * (p.own * k2)[np.ix_(self.time, self.time)]
-        covariance = across * shared + own
-        covariance[np.diag_indices_from(covariance)] += p.noise_variance
+        scales = p.scales(self.times)
+        covariance = np.outer(scales, scales) * (across * shared + own)
         try:
-            factor = cholesky(covariance)
+            factor = cholesky(covariance + p.noise_variance * np.eye(len(scales)))
         except NumericalError:
             return 1e25, np.zeros_like(theta)
-        residual = self.targets - p.mean
+        residual = self.targets - p.means(self.times)
         alpha = solve(factor, residual)
         apart = (theta - self.mode) / self.deviation
         fit = 0.5 * float(residual @ alpha) + 0.5 * log_determinant(factor)
@@ -209,14 +226,21 @@ class _Objective:
         lower = inverse_lower(factor)
         half = 0.5 * (lower + np.tril(lower, -1).T - np.outer(alpha, alpha))
         gradient = np.empty_like(theta)
+        gradient[-4:] = [
+            p.noise * float(np.trace(half)),
+            -float(alpha.sum()),
+            -float(alpha @ self.times),
+            2.0 * float(np.einsum("ij,ij->i", half, covariance) @ (self.times - 0.5)),
+        ]
+        half *= np.outer(scales, scales)
         by_pair = half * shared
         by_pair = np.add.reduceat(np.add.reduceat(by_pair, self.starts, axis=0), self.starts, axis=1) * kx_slope
         gradient[:-SHARED] = -2.0 * inverse_squares * np.tensordot(self.squares, by_pair, 2)
-        gradient[-SHARED:] = self._shared_gradient(p, half, (across, k1, k1_slope, k2, k2_slope), alpha)
+        gradient[-SHARED:-4] = self._by_amplitudes_and_times(p, half, (across, k1, k1_slope, k2, k2_slope))
         return value, TEMPER * gradient + apart / self.deviation
 
-    def _shared_gradient(self, p: CurveParameters, half: Array, parts: tuple[Array, ...], alpha: Array) -> list[float]:
-        """By the seven shared parameters; sums over pairs of times first."""
+    def _by_amplitudes_and_times(self, p: CurveParameters, half: Array, parts: tuple[Array, ...]) -> list[float]:
+        """By level, shape, own, shape_time and own_time, from G s(u) s(u'); sums over pairs of times first."""
         across, k1, k1_slope, k2, k2_slope = parts
         all_pairs = self.by_time.T @ (half * across) @ self.by_time
         own_pairs = self.by_time.T @ (half * self.same) @ self.by_time
@@ -226,6 +250,4 @@ class _Objective:
             p.own * float((own_pairs * k2).sum()),
             -2.0 * p.shape * float((all_pairs * k1_slope * self.apart).sum()) / p.shape_time**2,
             -2.0 * p.own * float((own_pairs * k2_slope * self.apart).sum()) / p.own_time**2,
-            p.noise * float(np.trace(half)),
-            -float(alpha.sum()),
         ]

@@ -66,7 +66,9 @@ def test_surroundings_that_were_tried_are_no_longer_uncertain() -> None:
     """Two neighbours of a well-known point differ by what is their own alone, which does not count."""
     belief, question = studied("horizon")
     near, far = belief.curves.x[:1] + 1e-4, np.array([[0.99, 0.01, 0.5, 1.0]])
-    _, deviation = belief.of_configs(np.vstack([near, far]), np.array([3.0, 3.0]))
-    own = belief.factor.parameters.own
-    assert deviation[0] ** 2 - own < 0.2 * (deviation[1] ** 2 - own)
+    steps = np.array([3.0, 3.0])
+    _, deviation = belief.of_configs(np.vstack([near, far]), steps)
+    own = belief.factor.parameters.own_variances(belief.curves.clock(steps))
+    shared = deviation**2 - own
+    assert shared[0] < 0.2 * shared[1]
     assert question.step >= 1.0

@@ -49,8 +49,9 @@ def test_predictions_equal_dense_formulas_with_pending_rows() -> None:
     covariance = curve_covariance(CurveRows(belief.curves.features, np.arange(2), config, time), theta)
     n, m = len(order), len(order) + 2
     seen = covariance[:m, :m] + p.noise_variance * np.eye(m)
-    residual = belief.z - p.mean
-    mean = p.mean + covariance[m:, :n] @ np.linalg.solve(seen[:n, :n], residual)
+    prior = p.mean + p.slope * time
+    residual = belief.z - prior[:n]
+    mean = prior[m:] + covariance[m:, :n] @ np.linalg.solve(seen[:n, :n], residual)
     variance = covariance[m:, m:] - covariance[m:, :m] @ np.linalg.solve(seen, covariance[:m, m:])
     got = belief.of_trials(ask, np.array([6.0, 8.0]))
     np.testing.assert_allclose(got[0], mean, atol=1e-8)

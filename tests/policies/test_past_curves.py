@@ -36,6 +36,7 @@ def test_length_scales_go_by_name_and_what_is_unlike_gets_the_usual_one() -> Non
     usual = prior_mode(3)
     assert theta[:3] == (fitted["lengths"]["flat"], usual[1], usual[2])  # 'quick' has other bounds here
     assert theta[3:] == tuple(fitted["shared"]) and len(theta) == 3 + SHARED
+    assert curve_parameters({**fitted, "shared": fitted["shared"][:7]}, SPACE, wider) == ()
 
 
 def test_without_curves_there_is_nothing_to_learn() -> None:
@@ -57,4 +58,4 @@ def test_a_new_study_begins_where_past_ones_ended() -> None:
         for centre in ((), shapes)
     ]
     apart = [np.abs(theta - np.array(shapes)).mean() for theta in found]
-    assert apart[1] < 0.5 * apart[0]
+    assert apart[1] < 0.6 * apart[0]

@@ -8,6 +8,7 @@ from scrimp.surrogates.curve_factor import CandidateColumns, CurveFactor
 from scrimp.surrogates.curve_gp import CurveParameters, CurveRows, curve_covariance, prior_mode
 
 D = 3
+LATER = np.array([0.4])
 
 
 class Twin:
@@ -15,18 +16,19 @@ class Twin:
 
     def __init__(self, theta: np.ndarray, features: np.ndarray, config: np.ndarray, time: np.ndarray) -> None:
         self.p = CurveParameters.of(theta)
+        self.mean = self.p.mean + self.p.slope * time
         self.k = curve_covariance(CurveRows(features, np.arange(D), config, time), theta)
 
     def posterior(self, n: int, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inverse = np.linalg.inv(self.k[:n, :n] + self.p.noise_variance * np.eye(n))
         cross = self.k[:n, n:]
-        mean = self.p.mean + cross.T @ inverse @ (z - self.p.mean)
+        mean = self.mean[n:] + cross.T @ inverse @ (z - self.mean[:n])
         return mean, np.sqrt(np.diag(self.k[n:, n:] - cross.T @ inverse @ cross))
 
 
 def setting(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    theta = np.array(prior_mode(D)) + 0.3 * rng.standard_normal(D + 7)
+    theta = np.array(prior_mode(D)) + 0.3 * rng.standard_normal(D + 9)
     features = rng.random((30, D))
     config = np.concatenate([rng.integers(15, size=60), np.arange(15), np.arange(15, 30)])
     time = np.concatenate([rng.random(60), rng.random(15), np.full(15, 0.4)])
@@ -41,14 +43,14 @@ def test_marginals_equal_the_dense_twin_however_rows_come() -> None:
     for start, stop in [(0, 25), (25, 26), (26, 40), (40, 60)]:
         factor.append(features[config[start:stop]], config[start:stop], time[start:stop])
         new.at(0.4, stop)
-    whitened = factor.whiten(z - factor.parameters.mean)
+    whitened = factor.whiten(z)
     old = factor.columns(factor.scaled(features[:15]), np.arange(15), time[60:75])
-    got = [factor.marginals(columns, whitened) for columns in (old, new.at(0.4, 60))]
+    got = [factor.marginals(old, time[60:75], whitened), factor.marginals(new.at(0.4, 60), LATER, whitened)]
     np.testing.assert_allclose(np.concatenate([part[0] for part in got]), mean, atol=1e-8)
     np.testing.assert_allclose(np.concatenate([part[1] for part in got]), deviation, atol=1e-8)
     weights = factor.weights(z)
     cross = factor.cross(factor.scaled(features[15:]), None, np.array([0.4]))
-    np.testing.assert_allclose(factor.parameters.mean + weights @ cross, mean[15:], atol=1e-8)
+    np.testing.assert_allclose(factor.parameters.means(LATER) + weights @ cross, mean[15:], atol=1e-8)
 
 
 def test_pending_rows_narrow_the_variance_keep_the_mean_and_leave_no_trace() -> None:
@@ -56,13 +58,13 @@ def test_pending_rows_narrow_the_variance_keep_the_mean_and_leave_no_trace() -> 
     factor = CurveFactor(theta, np.arange(D))
     factor.append(features[config[:60]], config[:60], time[:60])
     new = CandidateColumns(factor, features[15:])
-    whitened = factor.whiten(z - factor.parameters.mean)
-    before = factor.marginals(new.at(0.4, 60), whitened)
+    whitened = factor.whiten(z)
+    before = factor.marginals(new.at(0.4, 60), LATER, whitened)
     pending = np.array([15, 3])
     factor.append(features[pending], pending, np.array([0.4, 0.9]))
-    during = factor.marginals(new.at(0.4, 60), whitened)
+    during = factor.marginals(new.at(0.4, 60), LATER, whitened)
     factor.cut(60)
-    after = factor.marginals(new.at(0.4, 60), whitened)
+    after = factor.marginals(new.at(0.4, 60), LATER, whitened)
     order = np.concatenate([config[:60], pending, np.arange(15, 30)])
     times = np.concatenate([time[:60], [0.4, 0.9], np.full(15, 0.4)])
     twin = Twin(theta, features, order, times)
@@ -83,7 +85,7 @@ def test_pending_rows_narrow_the_variance_keep_the_mean_and_leave_no_trace() -> 
 
 def test_a_row_that_the_others_determine_is_refused_and_forgotten() -> None:
     theta = np.array(prior_mode(D))
-    theta[-2] = -400.0  # no noise beyond the least
+    theta[-4] = -400.0  # no noise beyond the least
     factor = CurveFactor(theta, np.arange(D))
     factor.append(np.zeros((1, D)), np.array([0]), np.array([0.0]))
     factor.lower[0, 0] *= 0.9  # as rounding would do at its worst
@@ -96,11 +98,11 @@ def test_the_pullback_equals_finite_differences_and_its_marginals_those_of_kept_
     theta, features, config, time, z = setting(2)
     factor = CurveFactor(theta, np.arange(D))
     factor.append(features[config[:60]], config[:60], time[:60])
-    whitened = factor.whiten(z - factor.parameters.mean)
+    whitened = factor.whiten(z)
     factor.append(features[:2], np.array([0, 1]), np.array([0.9, 0.8]))  # pending
     points = factor.scaled(features[15:])
     mean, deviation, pull = factor.marginals_and_pullback(points, np.full(15, 0.4), whitened)
-    expected = factor.marginals(CandidateColumns(factor, features[15:]).at(0.4, 60), whitened)
+    expected = factor.marginals(CandidateColumns(factor, features[15:]).at(0.4, 60), LATER, whitened)
     np.testing.assert_allclose([mean, deviation], expected, atol=1e-10)
     weights = np.random.default_rng(0).standard_normal((2, 15))
     gradient = pull(*weights)

@@ -33,7 +33,7 @@ def matern(distance: float) -> float:
 
 def test_covariance_is_the_formula() -> None:
     rows, _ = some_rows()
-    theta = np.array(prior_mode(3)) + 0.3 * np.random.default_rng(1).standard_normal(10)
+    theta = np.array(prior_mode(3)) + 0.3 * np.random.default_rng(1).standard_normal(12)
     p = CurveParameters.of(theta)
     lengths = p.lengths[rows.owner]
     covariance = curve_covariance(rows, theta)
@@ -43,6 +43,7 @@ def test_covariance_is_the_formula() -> None:
         apart = abs(rows.time[i] - rows.time[j])
         expected = across * (p.level + p.shape * matern(apart / p.shape_time))
         expected += (a == b) * p.own * matern(apart / p.own_time)
+        expected *= np.exp(p.growth * (rows.time[i] - 0.5)) * np.exp(p.growth * (rows.time[j] - 0.5))
         assert covariance[i, j] == pytest.approx(expected, abs=1e-12)
 
 
@@ -50,11 +51,11 @@ def test_posterior_density_is_tempered_likelihood_times_prior() -> None:
     rows, z = some_rows()
     values = []
     for seed in range(2):
-        theta = np.array(prior_mode(3)) + 0.3 * np.random.default_rng(seed).standard_normal(10)
+        theta = np.array(prior_mode(3)) + 0.3 * np.random.default_rng(seed).standard_normal(12)
         p = CurveParameters.of(theta)
         covariance = curve_covariance(rows, theta) + p.noise_variance * np.eye(len(z))
-        likelihood = multivariate_normal(np.full(len(z), p.mean), covariance).logpdf(z)
-        apart = (theta - np.array(prior_mode(3))) / np.array([1, 1, 1, 1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1])
+        likelihood = multivariate_normal(p.means(rows.time), covariance).logpdf(z)
+        apart = (theta - np.array(prior_mode(3))) / np.array([1, 1, 1, 1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1, 1, 0.7])
         values.append(negative_log_posterior(theta, rows, z)[0] + 0.3 * likelihood - 0.5 * apart @ apart)
     assert values[0] == pytest.approx(values[1], abs=1e-8)  # up to one constant
 
@@ -62,9 +63,9 @@ def test_posterior_density_is_tempered_likelihood_times_prior() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_gradient_by_differences(seed: int) -> None:
     rows, z = some_rows(seed)
-    theta = np.array(prior_mode(3)) + 0.5 * np.random.default_rng(seed).standard_normal(10)
+    theta = np.array(prior_mode(3)) + 0.5 * np.random.default_rng(seed).standard_normal(12)
     gradient = negative_log_posterior(theta, rows, z)[1]
-    steps = 1e-5 * np.eye(10)
+    steps = 1e-5 * np.eye(12)
     numeric = [
         (negative_log_posterior(theta + step, rows, z)[0] - negative_log_posterior(theta - step, rows, z)[0]) / 2e-5
         for step in steps
@@ -74,9 +75,10 @@ def test_gradient_by_differences(seed: int) -> None:
 
 def test_a_fit_improves_and_starts_where_it_is_told() -> None:
     rows, _ = some_rows(count=120)
-    truth = np.array([-1.2, 1.5, 0.0, 0.3, -0.5, -2.5, -0.3, -0.7, -5.0, 0.2])
+    truth = np.array([-1.2, 1.5, 0.0, 0.3, -0.5, -2.5, -0.3, -0.7, -5.0, 0.2, -1.5, 0.8])
     covariance = curve_covariance(rows, truth) + np.exp(-5.0) * np.eye(120)
-    z = 0.2 + np.linalg.cholesky(covariance) @ np.random.default_rng(2).standard_normal(120)
+    noise = np.linalg.cholesky(covariance) @ np.random.default_rng(2).standard_normal(120)
+    z = CurveParameters.of(truth).means(rows.time) + noise
     found = fit_curves(rows, z, steps=60)
     start = np.array(prior_mode(3))
     assert negative_log_posterior(found, rows, z)[0] < negative_log_posterior(start, rows, z)[0] - 3

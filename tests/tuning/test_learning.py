@@ -17,6 +17,7 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.policies.warm_start import WarmStarted
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
+from scrimp.surrogates.curve_gp import SHARED
 from scrimp.transfer.source_models import SourceFit
 from scrimp.tuning.learning import attachments, past_reader, read_past
 from scrimp.tuning.replay import replay
@@ -201,11 +202,11 @@ def test_past_curves_shape_the_model_of_freeze_thaw_and_are_fitted_once(
     study = scrimp.create_study("new", SPACE, metric="loss", budget=budget, learn_from=["curves", "a"], storage=storage)
     policy = study._deciding()
     assert isinstance(policy, WarmStarted) and isinstance(policy.inner, FreezeThaw)
-    assert len(policy.inner.shapes) == 2 + 7
+    assert len(policy.inner.shapes) == 2 + SHARED
     monkeypatch.setattr(past_curves, "fitted_parameters", None)
     again = read_past(storage, study.history)
     assert again is not None
-    assert [len(past.curves) for past in again.studies] == [9, 0]  # 'a' has no learning curves
+    assert [len(past.curves) for past in again.studies] == [2 + SHARED, 0]  # 'a' has no learning curves
 
 
 def test_a_text_that_is_not_all_is_refused(storage: Storage) -> None:
