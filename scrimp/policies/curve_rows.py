@@ -5,15 +5,14 @@ beyond a level that its trial had not reached gives a row, at the step it was ma
 ended. Its loss is the lowest the trial has reported so far: what a study keeps of a run is its best value, and lowest losses
 fall steadily where losses are noisy or rise again. A failed run, or one whose value is not finite, gives a row with an
 infinite loss at the level it did not reach, and is dead. Where there are constraints, lowest means the best standing
-(`Observation.standing`): a run without a feasible report teaches as an infinite loss, and while all are like that, models learn
-standings instead, so the search looks for feasibility.
+(`Observation.standing`): a run without a feasible report teaches as an infinite loss (`losses_of`), and while all are like that,
+models learn standings instead, so the search looks for feasibility.
 
 Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision that names how many rows
 it saw can be repeated.
 
     rows = history.derive(CurveTable())
     rows.trial, rows.step, rows.standing                   # lists of the same length
-    rows.losses()                                          # what a model learns of each
 """
 
 import math
@@ -29,7 +28,7 @@ from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import BEHIND, Trial
 from scrimp.schedulers.rungs import Levels
 
-__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "slice_levels"]
+__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "losses_of", "slice_levels"]
 
 Waiting = tuple[int, float, float]
 """A paused trial, what it has used, and where its next slice ends."""
@@ -56,6 +55,12 @@ def slice_levels(budget: Budget | None) -> Levels:
         levels.append(level)
         level = float(round(level * GROWTH)) if whole else level * GROWTH
     return (*levels, full)
+
+
+def losses_of(standings: NDArray[np.float64], known: bool) -> NDArray[np.float64]:
+    """What a model learns of rows (n,): losses, infinite where nothing feasible was reported; standings / `BEHIND` while no
+    feasible row is ``known``."""
+    return np.where(standings < BEHIND, standings, math.inf) if known else standings / BEHIND
 
 
 class RowList:
@@ -117,12 +122,6 @@ class RowList:
             reached = self.reached(max(trial.budget, trial.granted))
             if reached < len(self.levels):
                 self.waiting[trial.id] = trial.budget, self.levels[reached]
-
-    def losses(self) -> NDArray[np.float64]:
-        """(n,) losses, infinite where nothing feasible was reported; while that is so everywhere, standings / `BEHIND`."""
-        standing = np.array(self.standing, dtype=float)
-        feasible = standing < BEHIND
-        return np.where(feasible, standing, math.inf) if feasible.any() else standing / BEHIND
 
     def _append(self, trial: int, step: float, standing: float) -> None:
         self.last[trial] = step

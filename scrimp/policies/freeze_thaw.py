@@ -101,6 +101,8 @@ class FreezeThaw(Policy):
         if history.best is None:
             return {}
         belief = believe(history, rows, encoding_of(history.problem.space), [], rng, self.shapes)
+        if not belief.feasible:  # the first report that is was made between two levels
+            return {}
         known = set(belief.curves.trial[belief.order].tolist())
         return {trial: _forecast(belief, trial, steps) for trial in trials if trial in known}
 
@@ -159,7 +161,7 @@ def _asked(
     seen = belief.of_trials(np.array([trial for trial, _, _ in waiting], dtype=np.intp), question.steps)
     mean, deviation = (np.concatenate(both) for both in zip(seen, unseen, strict=True))
     goals = np.concatenate([question.goals, np.full(len(new), question.goal)])
-    score = question.formula(mean, deviation, goals)[0]
+    score = question.formula(mean, deviation, goals)
     step = np.concatenate([question.steps, steps])
     return belief, Scores(score, mean, deviation, step, waiting, new, question.reasons)
 
@@ -168,7 +170,7 @@ def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> De
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
     shown = [_told(belief, scores, int(place)) for place in order]
-    if history.best is None:  # nothing is feasible: what is predicted is no loss
+    if not belief.feasible:
         shown = [{name: told[name] for name in told if name not in ("loss", "low", "high")} for told in shown]
     told = {"believed": shown[0], "acquisition": shown[0]["score"], "competitors": shown[1:]}
     notes = {**scores.reasons, **told, **_noted(history, belief)}
@@ -183,7 +185,8 @@ def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> De
 def _reason(reasons: Mapping[str, Any]) -> str:
     if reasons["phase"] == "race":
         return "the largest expected improvement at its next level"
-    return f"most likely to be below {reasons['threshold']:.4g} after {reasons['horizon']:g} further steps"
+    aim = f"below {reasons['threshold']:.4g}" if "threshold" in reasons else "closest to feasible"
+    return f"most likely to be {aim} after {reasons['horizon']:g} further steps"
 
 
 def _told(belief: Belief, scores: Scores, place: int) -> dict[str, Any]:

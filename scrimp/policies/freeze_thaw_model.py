@@ -20,8 +20,8 @@ from scrimp.history.events import Event, StudyChanged
 from scrimp.history.fold import Fold
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.history.trial import Trial
-from scrimp.policies.curve_rows import RowList
+from scrimp.history.trial import BEHIND, Trial
+from scrimp.policies.curve_rows import RowList, losses_of
 from scrimp.policies.freeze_thaw_candidates import ANCHORS, Newcomers, draw_newcomers
 from scrimp.policies.run_ends import expected_ends
 from scrimp.surrogates.curve_factor import CandidateColumns, CurveFactor
@@ -74,7 +74,7 @@ class StudyCurves:
 
     trial: Places  # (n,)
     step: Array  # (n,)
-    loss: Array  # (n,)
+    standing: Array  # (n,)
     usable: NDArray[np.bool_]  # (trials,)
     x: Array  # (trials, d)
     features: Array  # (trials, f)
@@ -90,7 +90,7 @@ class StudyCurves:
         x = np.where(usable[:, None], x, 0.5)
         map_ = Features(encoding.columns)
         trial, clock = np.array(rows.trial, dtype=np.intp), TimeAxis.of(history.problem)
-        row = trial, np.array(rows.step), rows.losses()
+        row = trial, np.array(rows.step), np.array(rows.standing, dtype=float)
         return StudyCurves(*row, usable, x, map_(x), map_, clock, np.array(rows.levels), rows.ends)
 
     @property
@@ -98,14 +98,17 @@ class StudyCurves:
         """Which column each feature belongs to."""
         return np.asarray(self.map.owner, dtype=np.intp)
 
-    def target(self, order: Places) -> CurveTarget:
-        """The transform for these rows."""
-        _, first = np.unique(self.trial[: int(order.max()) + 1], return_index=True)
-        return CurveTarget.learn(self.loss[order], self.loss[first])
+    def feasible(self, order: Places) -> bool:
+        """Whether one of these rows is: otherwise their targets say how far they are from it, not losses."""
+        return bool((self.standing[order] < BEHIND).any())
 
-    def targets(self, order: Places) -> Array:
-        """Transformed losses of these rows."""
-        return self.target(order).forward(self.loss[order])
+    def targets(self, order: Places) -> tuple[CurveTarget, Array]:
+        """The transform for these rows, and their targets. They depend on no later row, so that they can be had again."""
+        _, first = np.unique(self.trial[: int(order.max()) + 1], return_index=True)
+        known = self.feasible(order)
+        losses = losses_of(self.standing[order], known)
+        target = CurveTarget.learn(losses, losses_of(self.standing[first], known))
+        return target, target.forward(losses)
 
     def trimmed(self, count: int) -> Places:
         """Which of the first ``count`` rows a fit keeps: beyond `FULL` of the worst trials only the last row, then none."""
@@ -116,7 +119,7 @@ class StudyCurves:
         newest: dict[int, int] = {}
         for place in places.tolist():
             trial = int(self.trial[place])
-            best[trial] = min(best.get(trial, np.inf), float(self.loss[place]))
+            best[trial] = min(best.get(trial, np.inf), float(self.standing[place]))
             newest[trial] = place
         worst = sorted(best, key=lambda trial: (-best[trial], trial))
         keep = np.zeros(count, dtype=bool)
@@ -172,6 +175,11 @@ class Belief:
         """Mean and standard deviation of runs of x (m, d), which nobody tried, after steps (m,)."""
         scaled = self.factor.scaled(self.curves.map(x))
         return self.factor.marginals_and_pullback(scaled, self.curves.clock(steps), self.whitened)[:2]
+
+    @property
+    def feasible(self) -> bool:
+        """Whether anything is: otherwise nothing that is predicted is a loss."""
+        return self.curves.feasible(self.order)
 
     def ends(self, x: Array) -> Array:
         """How long runs of x (m, d) are expected to be."""
@@ -233,8 +241,7 @@ def believe(  # the parts of a belief
     kept = history.derive(_Cache())
     factor, order = _sync(kept, record, curves)
     newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
-    target = curves.target(order)
-    z = target.forward(curves.loss[order])
+    target, z = curves.targets(order)
     whitened = factor.whiten(z)
     who = np.array([trial for trial, _ in pending if curves.usable[trial]], dtype=np.intp)
     when = np.array([step for trial, step in pending if curves.usable[trial]], dtype=float)
@@ -270,7 +277,7 @@ def fitted_parameters(  # what a fit depends on
 ) -> Array:
     """The hyperparameters by the first ``count`` rows, at most `FITTED` of them."""
     order = curves.trimmed(count)
-    z = curves.targets(order)
+    _, z = curves.targets(order)
     chosen = _subset(curves.trial[order], z, rng)
     some = order[chosen]
     rows = CurveRows(curves.features, curves.owner, curves.trial[some], curves.clock(curves.step[some]))
@@ -321,14 +328,14 @@ def _sync_pool(
     if kept.pool is not None and kept.pool[0] == pool:
         return kept.pool[1:]
     order = kept.order[kept.order < drawn["rows"]]
-    weights = factor.weights(curves.targets(order))
+    weights = factor.weights(curves.targets(order)[1])
 
     def predicted(rows: Array) -> Array:
         scaled = factor.scaled(curves.map(rows))
         both = [factor.cross(scaled, None, np.array([time]))[: len(weights)] for time in (0.0, curves.clock.end)]
         return np.asarray([weights @ cross for cross in both])
 
-    ranked = curves.trial[order][np.argsort(curves.loss[order], kind="stable")]
+    ranked = curves.trial[order][np.argsort(curves.standing[order], kind="stable")]
     best = curves.x[list(dict.fromkeys(ranked.tolist()))[:ANCHORS]]
     newcomers = draw_newcomers(encoding, curves.x[: drawn["trials"]], best, predicted, (seed, drawn["decision"]))
     kept.pool = pool, newcomers, CandidateColumns(factor, curves.map(newcomers.x))

@@ -13,7 +13,7 @@ Among candidates without hope the most uncertain one would win, however bad. So 
 no answer reaches its ``hope``: the race by the horizon, a horizon that is too short by the longest there is time for.
 
     question = race(belief, rows, waiting)
-    score, by_mean, by_deviation = question.formula(mean, deviation, question.goals)
+    score = question.formula(mean, deviation, question.goals)
 """
 
 import math
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
+from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.history.history import History
 from scrimp.policies.curve_rows import RowList, Waiting
 from scrimp.policies.freeze_thaw_model import Belief
@@ -37,8 +37,8 @@ Array = NDArray[np.float64]
 RACE_HOPE = math.log(1e-3)  # an expected improvement by a thousandth of the targets' standard deviation
 HOPE = -8.0  # no error of the model explains that; above, uncertain candidates are worth a first slice
 
-Formula = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
-"""Scores from means, standard deviations and goals, (m,) each, and their derivatives by mean and by deviation."""
+Formula = Callable[[Array, Array, Array], Array]
+"""Scores from means, standard deviations and goals, (m,) each."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def horizons(  # what a random horizon and threshold depend on
     further = int(rng.integers(1, most + 1))
     margin = 10.0 ** rng.uniform(-4.0, -1.0)
     seen = history.best
-    lowest = belief.target.low if seen is None or seen[1].loss is None else seen[1].loss
+    lowest = belief.target.low if seen is None or seen[1].loss is None or not belief.feasible else seen[1].loss
     threshold = float(belief.target.forward(np.array([lowest]))[0]) - 2.0 * margin
     yield _horizon(belief, rows, waiting, threshold, further, HOPE)
     yield _horizon(belief, rows, waiting, threshold, most, -math.inf)
@@ -78,8 +78,8 @@ def race(belief: Belief, rows: RowList, waiting: list[Waiting]) -> Question:
     best = _best_by_level(belief, rows)
     slices = np.array([end for _, _, end in waiting], dtype=float)
     goals = best[np.searchsorted(rows.levels, slices)]
-    formula = log_expected_improvement_and_derivatives
-    return Question(slices, goals, rows.levels[0], float(best[0]), formula, {"phase": "race"}, RACE_HOPE)
+    formula, reasons = log_expected_improvement, {"phase": "race"}
+    return Question(slices, goals, rows.levels[0], float(best[0]), formula, reasons, RACE_HOPE)
 
 
 def _best_by_level(belief: Belief, rows: RowList) -> Array:
@@ -102,12 +102,12 @@ def _horizon(
     used, slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2).T
     ends = np.maximum(belief.ends(belief.curves.x[trials]), slices)
     steps = np.minimum(used + length, ends)
-    aim = float(f"{belief.target.backward(np.array([threshold]))[0]:.6g}")
-    reasons = {"phase": "horizon", "horizon": length, "threshold": aim}
+    reasons: dict[str, Any] = {"phase": "horizon", "horizon": length}
+    if belief.feasible:
+        reasons["threshold"] = float(f"{belief.target.backward(np.array([threshold]))[0]:.6g}")
     return Question(steps, np.full(len(steps), threshold), length, threshold, _quantile, reasons, hope)
 
 
-def _quantile(mean: Array, deviation: Array, goal: Array) -> tuple[Array, Array, Array]:
+def _quantile(mean: Array, deviation: Array, goal: Array) -> Array:
     """z with P(curve < goal) = Phi(z)."""
-    score = (goal - mean) / deviation
-    return score, -1.0 / deviation, -score / deviation
+    return (goal - mean) / deviation

@@ -44,11 +44,11 @@ def fitted_curves(past: History) -> dict[str, Any]:
 
 
 def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tuple[float, ...]:
-    """The vector (d + 9,) for the d searched parameters of ``space``; empty where nothing was fitted, or another formula.
+    """The vector (d + 9,) for the d searched parameters of ``space``; empty where nothing was fitted.
 
     A parameter that the past study lacks, or has with other bounds, gets the usual length-scale.
     """
-    if len(fitted.get("shared", ())) != SHARED:
+    if not fitted:
         return ()
     usual = prior_mode(len(space.searched))
     lengths = [

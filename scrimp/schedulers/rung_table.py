@@ -100,16 +100,18 @@ class Rungs:
             del rung.losses[bisect_left(rung.losses, loss)]
 
     def _loss(self, trial: Trial) -> float:
-        if self.average:
-            return sum(point.standing for point in trial.curve) / len(trial.curve)
-        return trial.curve[-1].standing
+        if not self.average:
+            return trial.curve[-1].standing
+        known = [point.standing for point in trial.curve if point.feasible or point.loss is None]
+        standings = known or [point.standing for point in trial.curve]
+        return sum(standings) / len(standings)
 
 
 @dataclass(frozen=True)
 class RungTable(Fold[Rungs]):
     """How to keep `Rungs`: ``quantiles[j]`` of the trials at ``levels[j]`` go on, once ``least`` can be compared.
 
-    With ``average`` a trial's value is the mean of all it has reported so far instead of the newest.
+    With ``average`` a trial's value is the mean of its feasible reports so far (of all, without any) instead of the newest.
     """
 
     levels: Levels

@@ -1,6 +1,6 @@
 """The posterior of a curve process that grows one observation at a time, with exact structured algebra.
 
-Kept are the factor L of K + s^2 I and, per time asked for, the whitened columns W = L^-1 k(rows, candidates). A new observation
+Kept are the factor L of K + noise I and, per time asked for, the whitened columns W = L^-1 k(rows, candidates). A new observation
 appends a row to L and a row to each W in use; nothing is computed twice. With z~ = L^-1 (z - m(u)),
 
     mean = m(u) + W^T z~,        variance = k - column sums of W^2.

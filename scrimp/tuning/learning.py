@@ -107,6 +107,7 @@ def _read(
     storage: Storage, source: SourceAttached, problem: Problem, encoding: Any, kept: MutableMapping[str, Any]
 ) -> "PastStudy":
     from scrimp.policies.past_curves import curve_parameters, fitted_curves
+    from scrimp.surrogates.curve_gp import SHARED
     from scrimp.transfer.past_studies import aligned
 
     try:
@@ -119,7 +120,7 @@ def _read(
     study = aligned(past, problem, encoding)
     if problem.budget is None:
         return study
-    key = f"{source.digest}-curves"
+    key = f"{source.digest}-curves-{SHARED}"  # another formula has other parameters: it is fitted anew
     if key not in kept:
         kept[key] = fitted_curves(past)
     return replace(study, curves=curve_parameters(kept[key], past.problem.space, problem.space))

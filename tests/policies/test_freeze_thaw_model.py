@@ -1,5 +1,7 @@
 """The belief of a decision: dense algebra on the same rows, which rows are kept, and what the record decides."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.features import Features
 from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
-from scrimp.history.problem import Budget, Problem
+from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.policies.curve_rows import CurveTable
 from scrimp.policies.freeze_thaw_model import FULL, NOTE, TRIMMED, Belief, StudyCurves, TimeAxis, believe
 from scrimp.space.parameter import Float
@@ -17,17 +19,18 @@ from scrimp.surrogates.curve_gp import CurveParameters, CurveRows, curve_covaria
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0))
 PROBLEM = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 8))
+LIMITED = replace(PROBLEM, constraints={"size": AtMost(1.0)})
 
 
-def events_of(count: int = 8) -> list[Event]:
+def events_of(count: int = 8, problem: Problem = PROBLEM) -> list[Event]:
     rng = np.random.default_rng(0)
-    events: list[Event] = [StudyCreated(name="model", problem=PROBLEM.to_json(), method={})]
+    events: list[Event] = [StudyCreated(name="model", problem=problem.to_json(), method={})]
     for trial, config in enumerate(SPACE.sample(count, rng)):
         budget = int(rng.choice([1, 2, 4]))
         events += [Noted(decision=trial, seen=len(events)), TrialAdded(trial=trial, config=config)]
         events += [BudgetGranted(trial=trial, budget=budget)]
         events += [
-            Reported(trial=trial, step=step, metrics={"loss": config["a"] + 1.0 / step})
+            Reported(trial=trial, step=step, metrics={"loss": config["a"] + 1.0 / step, "size": 1.0 + config["b"]})
             for step in range(1, budget + 1)
         ]
     return events
@@ -58,18 +61,21 @@ def test_predictions_equal_dense_formulas_with_pending_rows() -> None:
     np.testing.assert_allclose(got[1], np.sqrt(np.diag(variance)), atol=1e-8)
 
 
-def test_a_grown_factor_predicts_like_a_new_one() -> None:
-    events = events_of(12)
+@pytest.mark.parametrize("problem", [PROBLEM, LIMITED], ids=["free", "limited"])
+def test_a_grown_factor_predicts_like_a_new_one(problem: Problem) -> None:
+    """Also where the first feasible report has come since: the pool is drawn by what was known before."""
+    events = events_of(12, problem)
     history = History.of(events)
-    record = belief_of(history, []).record
+    record, known = belief_of(history, []).record, belief_of(history, []).feasible
+    assert known is (problem is PROBLEM)
     events.append(Noted(decision=12, seen=len(events), notes={NOTE: record}))
     history = History.of(events)
     belief_of(history, [(1, 8.0)])  # keeps a factor, with a pending row at its end
     more = [BudgetGranted(trial=2, budget=8, attempt=2)]
-    more += [Reported(trial=2, step=step, metrics={"loss": 0.3}, attempt=2) for step in (5, 6, 7, 8)]
+    more += [Reported(trial=2, step=step, metrics={"loss": 0.3, "size": 0.5}, attempt=2) for step in (5, 6, 7, 8)]
     grown, fresh = history.with_events(more), History.of([*events, *more])
     one, other = belief_of(grown, [(4, 8.0)]), belief_of(fresh, [(4, 8.0)])
-    assert one.record == other.record == record
+    assert one.record == other.record == record and one.feasible
     for step in (1.0, 8.0):
         every = np.arange(len(one.newcomers.x))
         steps = np.full(len(every), step)
@@ -77,6 +83,18 @@ def test_a_grown_factor_predicts_like_a_new_one() -> None:
         np.testing.assert_allclose(one.of_newcomers(every, steps), other.of_newcomers(every, steps), atol=1e-9)
         np.testing.assert_allclose(one.of_newcomers(every, steps), expected, atol=1e-9)
     np.testing.assert_array_equal(one.newcomers.x, other.newcomers.x)
+
+
+def test_targets_are_losses_once_a_row_is_feasible() -> None:
+    curves = belief_of(History.of(events_of(8, LIMITED)), []).curves
+    standing = curves.standing.copy()
+    standing[[3, 5]] = 0.7, 0.4
+    mixed, late = replace(curves, standing=standing), np.arange(len(standing))
+    assert not mixed.feasible(late[:3]) and mixed.feasible(late)
+    for one, other in zip(mixed.targets(late[:3]), curves.targets(late[:3]), strict=True):
+        np.testing.assert_array_equal(one, other)  # what came later changes nothing
+    target, z = mixed.targets(late)
+    assert (target.low, target.cap) == (0.4, 0.7) and z.argmin() == 5 and z[0] == z.max() > z[3]
 
 
 def test_the_record_is_kept_until_rows_have_grown_by_a_quarter() -> None:

@@ -5,8 +5,9 @@ import numpy as np
 from scrimp.encoding.encoding import Encoding
 from scrimp.history.events import BudgetGranted, Ended, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
-from scrimp.history.problem import Budget, Problem
+from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.policies.curve_rows import CurveTable, RowList, Waiting
+from scrimp.policies.freeze_thaw import FreezeThaw
 from scrimp.policies.freeze_thaw_model import Belief, believe
 from scrimp.policies.freeze_thaw_outlook import Outlook
 from scrimp.policies.freeze_thaw_questions import HOPE, horizons, race
@@ -54,8 +55,7 @@ def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold()
         np.testing.assert_array_equal(some.steps, np.minimum(np.array([1, 1, 2]) + some.step, 27))
         np.testing.assert_array_equal(longest.steps, 27)
         assert some.goal == longest.goal < belief.z.min()
-        score, by_mean, by_deviation = some.formula(*np.array([[some.goal + 1.0], [0.5], [some.goal]]))
-        assert (score[0], by_mean[0], by_deviation[0]) == (-2.0, -2.0, 4.0)
+        assert some.formula(*np.array([[some.goal + 1.0], [0.5], [some.goal]])) == -2.0
 
 
 def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
@@ -65,3 +65,21 @@ def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
     x = Encoding(SPACE).encode([{"epochs": 4}, {"epochs": 27}])
     short, long = belief.newcomer_steps(x, 27.0)
     assert short in (3.0, 5.0) and long >= 17.0
+
+
+def test_while_no_row_is_feasible_a_loss_is_no_threshold() -> None:
+    """The best report was made between two levels: it is no row yet, and the targets are violations."""
+    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), constraints={"size": AtMost(1.0)})
+    events: list[Event] = [StudyCreated(name="limited", problem=problem.to_json(), method={})]
+    for trial, config in enumerate(SPACE.sample(4, np.random.default_rng(0))):
+        events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=5)]
+        sizes = [(1, 2.0 + trial), (3, 1.5 + trial), (4, 0.5)][: 3 if trial == 0 else 2]
+        events += [Reported(trial=trial, step=step, metrics={"loss": 7.0, "size": size}) for step, size in sizes]
+    history = History.of(events)
+    rows = history.derive(CurveTable())
+    belief = believe(history, rows, Encoding(SPACE), [], np.random.default_rng(0))
+    assert history.best is not None and not belief.feasible
+    outlook = Outlook.of(history, rows)
+    for question in horizons(history, belief, rows, [], outlook, np.random.default_rng(0)):
+        assert belief.z.min() - 0.2 <= question.goal < belief.z.min() and "threshold" not in question.reasons
+    assert FreezeThaw().forecast(history, [0], [27.0], np.random.default_rng(0)) == {}

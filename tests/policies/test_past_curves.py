@@ -36,7 +36,6 @@ def test_length_scales_go_by_name_and_what_is_unlike_gets_the_usual_one() -> Non
     usual = prior_mode(3)
     assert theta[:3] == (fitted["lengths"]["flat"], usual[1], usual[2])  # 'quick' has other bounds here
     assert theta[3:] == tuple(fitted["shared"]) and len(theta) == 3 + SHARED
-    assert curve_parameters({**fitted, "shared": fitted["shared"][:7]}, SPACE, wider) == ()
 
 
 def test_without_curves_there_is_nothing_to_learn() -> None:

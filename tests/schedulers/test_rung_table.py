@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,3 +92,21 @@ def test_violations_rank_behind_and_go_on_while_there_is_nothing_better():
     for number, size in enumerate([3.0, 2.0, 1.0], start=3):
         history = arrive(history, number, 0.9 - 0.1 * number, size)
     assert history.derive(table).promotable() == (5, 1)  # the best loss of those that hold
+
+
+def test_averages_are_of_what_holds():
+    """A first epoch beyond the limit, as every run has one, decides nothing later."""
+    problem = Problem(
+        Space(x=Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 9), constraints={"size": AtMost(4)}
+    )
+    history = History.of([StudyCreated(name="log", problem=problem.to_json(), method={})])
+    for number, (size, loss) in enumerate([(9.0, 0.2), (5.0, 0.6)]):
+        reports = [(1, size, 0.9), (2, 3.0, loss), (3, 3.0, loss + 0.1)]
+        history = history.with_events(
+            [TrialAdded(trial=number, config={"x": 0.5}), BudgetGranted(trial=number, budget=9.0)]
+            + [Reported(trial=number, step=k, metrics={"loss": y, "size": s}) for k, s, y in reports]
+        )
+    rungs = history.derive(RungTable((1.0, 3.0, 9.0), (0.5, 0.5), average=True))
+    assert rungs.rungs[0].losses == pytest.approx([3.5e300, (3 + 5 / 6) * 1e300])
+    assert rungs.rungs[1].losses == pytest.approx([0.25, 0.65])
+    assert rungs.stops(1)
