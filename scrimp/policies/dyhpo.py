@@ -36,7 +36,7 @@ from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import halving_levels
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import Curves, CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import first_suggestion
+from scrimp.suggesters.curve_search import anything_reported, first_suggestion
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.random import draw_fresh
@@ -122,7 +122,7 @@ class DyHPO(Policy):
         new = draw_fresh(race.known, max(self.candidates, len(race.paused)), rng) if adding else []
         if not new and not race.paused:
             return Decision(wait_or_finish(history, "nothing is left to start or to go on with"))
-        if not history.best:  # all of the space was tried, and nothing was reported yet
+        if not anything_reported(history):  # all of the space was tried, and nothing was reported yet
             return Decision(race.action(0, new))
         return self._winner(race, new, rng)
 

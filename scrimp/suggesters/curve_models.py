@@ -126,6 +126,11 @@ class Curves:
         return self.training.budget[self.kept] / self.full
 
     @property
+    def of_losses(self) -> bool:
+        """Whether losses were learned: while all violate a constraint, violations are."""
+        return not _hopeless(self.training)
+
+    @property
     def x(self) -> Array:
         """Their configurations (n, d)."""
         return self.training.x[self.kept]
@@ -189,15 +194,24 @@ def fit_curves(
 
 
 def _targets(training: Training) -> Array:
-    """Losses (n,). Where a constraint is violated the worst loss seen; while none is known to hold, the largest violation."""
+    """Losses (n,). Where a constraint is violated the worst loss seen; while that is everywhere, the largest violation."""
     if training.feasible is None:
         return training.y
-    violations = np.array(list(training.violations.values()))
-    violated = (violations > 0).any(axis=0)  # what was not reported has the benefit of the doubt
-    if (violated | training.failed).all():
+    if _hopeless(training):
+        violations = np.array(list(training.violations.values()))
         largest: Array = np.max(violations, axis=0, initial=0.0, where=np.isfinite(violations))
         return np.where(training.failed, largest.max(initial=0.0), largest)
-    return np.where(violated, training.y.max(), training.y)
+    return np.where(_violated(training), training.y.max(), training.y)
+
+
+def _violated(training: Training) -> NDArray[np.bool_]:
+    """Whether a constraint is (n,); what was not reported has the benefit of the doubt."""
+    return np.asarray(np.any([values > 0 for values in training.violations.values()], axis=0))
+
+
+def _hopeless(training: Training) -> bool:
+    """Whether all that was seen violates a constraint, or failed."""
+    return training.feasible is not None and bool((_violated(training) | training.failed).all())
 
 
 def _kept(training: Training, settings: CurveSettings, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -34,7 +34,7 @@ from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["Plan", "believed", "degrading", "first_suggestion", "search_configs", "without_model"]
+__all__ = ["Plan", "anything_reported", "believed", "degrading", "first_suggestion", "search_configs", "without_model"]
 
 CANDIDATES = 250
 """Rows of a pool that are scored in one decision, as in the published methods."""
@@ -57,10 +57,14 @@ class Plan:
     notes: Mapping[str, Any]
 
 
+def anything_reported(history: History) -> bool:
+    """Whether there is a loss to learn from."""
+    return any(point.loss is not None for trial in history.trials for point in trial.curve)
+
+
 def first_suggestion(history: History, initial: int, count: int, rng: np.random.Generator) -> Suggestion | None:
     """The start design while it lasts or nothing was reported; None once a model can decide."""
-    known = any(point.loss is not None for trial in history.trials for point in trial.curve)
-    if known and len(history.trials) >= initial:
+    if len(history.trials) >= initial and anything_reported(history):
         return None
     first = first_configs(history, count, count, rng)
     return Suggestion(
@@ -124,7 +128,8 @@ def search_configs(curves: Curves, encoding: Encoding, plan: Plan, count: int, r
             break
         decoded = encoding.decode(found.x[:5])
         if not configs:
-            notes |= believed(AtBudget(curves.fitted, plan.share), found, decoded)
+            told = believed(AtBudget(curves.fitted, plan.share), found, decoded)
+            notes |= told if curves.of_losses else {name: told[name] for name in told if name != "believed"}
         configs.append(decoded[0])
         pending = np.vstack([pending, with_share(encoding.encode(decoded[:1]), plan.first)])
     return Suggestion(tuple(configs), notes)

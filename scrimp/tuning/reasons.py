@@ -15,7 +15,7 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.history.events import BudgetGranted, Config, Event, Noted, Reported, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.history.trial import Trial
+from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Start
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.decisions import next_decision
@@ -204,14 +204,17 @@ def _seen(problem: Problem, events: Sequence[Event], own: int) -> _Seen:
 def _standing(problem: Problem, own: int, reached: float, events: Sequence[Event]) -> list[str]:
     """The trial's rank among all that had come as far, at its own budget of the time, and who came next."""
     losses: dict[int, float] = {}
+    standings: dict[int, float] = {}
     for event in events:
         if isinstance(event, Reported) and event.step >= reached > 0 and event.trial not in losses:
             loss = problem.loss(event.metrics)
             if loss is not None:
-                losses[event.trial] = loss
+                violation = problem.violation(event.metrics)
+                point = Observation(event.step, event.metrics, loss, violation=violation)
+                losses[event.trial], standings[event.trial] = loss, point.standing
     if own not in losses or problem.budget is None:
         return []
-    order = sorted(losses, key=lambda number: (losses[number], number))
+    order = sorted(losses, key=lambda number: (standings[number], number))
     place = order.index(own)
     line = f"After {problem.budget.amount(reached)} it had {problem.metric} {problem.sign * losses[own]:.4g}"
     if len(order) == 1:

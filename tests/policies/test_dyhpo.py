@@ -17,9 +17,9 @@ from scrimp.testing.play import World, play
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
 
-def study_of(n_trials, method="dyhpo"):
+def study_of(n_trials, method="dyhpo", **more):
     study = scrimp.create_study(
-        "d", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 6), storage="memory://", seed=2
+        "d", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 6), storage="memory://", seed=2, **more
     )
 
     def objective(trial):
@@ -117,3 +117,9 @@ def test_bad_settings_are_refused(settings, words):
 def test_rungs_are_at_least_a_25th_apart(budget, apart):
     levels = DyHPO()._scheduler(Problem(SPACE, budget=budget)).levels(Problem(SPACE, budget=budget))
     assert levels[1] - levels[0] == pytest.approx(apart) and levels[-1] == budget.maximum
+
+
+def test_the_model_decides_where_nothing_is_feasible():
+    study = study_of(12, "dyhpo:probability_sh=0", constraints={"value": scrimp.AtMost(-1.0)})
+    assert study.history.best is None
+    assert any("acquisition" in event.notes for event in study.history.events if isinstance(event, Noted))

@@ -124,5 +124,6 @@ def test_violated_rows_teach_the_worst_loss_and_while_all_are_their_violation():
     np.testing.assert_array_equal(mixed.data.y, np.where(y > 0.5, plain.data.y.max(), plain.data.y))
     hopeless = fit(history_of(20, y=-1.0), CurveSettings())
     np.testing.assert_allclose(hopeless.data.y, y + 1.0)
+    assert mixed.of_losses and plain.of_losses and not hopeless.of_losses
     unreported = fit(history_of(20, memory=1.0), CurveSettings())
     np.testing.assert_array_equal(unreported.data.y, plain.data.y)

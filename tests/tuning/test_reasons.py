@@ -97,10 +97,11 @@ def test_what_would_have_been_chosen_without_the_past() -> None:
 
 def test_a_promoted_trial_is_told_its_rank() -> None:
     study = scrimp.create_study(
-        "r", SPACE, metric="error", budget=scrimp.Budget("epoch", 1, 9), method="asha", storage="memory://", seed=0
-    )
-    for trial, value in zip(study.ask(count=3), (0.5, 0.3, 0.4), strict=True):
-        study.report(trial, step=1, error=value)
+        "r", SPACE, metric="error", budget=scrimp.Budget("epoch", 1, 9), method="asha", storage="memory://", seed=0,
+        constraints={"size": scrimp.AtMost(4)},
+    )  # fmt: skip
+    for trial, (value, size) in zip(study.ask(count=3), ((0.1, 9.0), (0.3, 1.0), (0.4, 2.0)), strict=True):
+        study.report(trial, step=1, error=value, size=size)  # the first violates the limit
     assert study.ask().id == 1  # promoted
     lines = explain(study.history, 1).decisions[1].lines
     assert "After 1 epoch it had error 0.3, rank 1 of the 3 that had come so far; next was trial 2 with 0.4." in lines
