@@ -2,8 +2,8 @@
 
 Trials are granted the full budget at once. At each of at most a hundred evenly spaced levels, the mean of all losses a trial has
 reported so far is compared with the median of these means over the trials that reached that level, itself included; beyond it
-the trial ends. Nobody is stopped before ``least`` trials can be compared. Where there are constraints, the mean is of reports that
-hold, as long as there is one.
+the trial ends. Nobody is stopped before ``least`` trials can be compared. Where there are constraints, the mean is of reports
+that hold, as long as there is one.
 
 Golovin, Solnik, Moitra, Kochanski, Karro and Sculley, "Google Vizier: a service for black-box optimization", 2017.
 """
