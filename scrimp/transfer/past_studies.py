@@ -113,7 +113,8 @@ def shared_share(past: Problem, problem: Problem) -> float:
 
 
 def final_losses(history: History) -> tuple[list[Mapping[str, Any]], Array]:
-    """Configurations and their losses at one budget: the highest that enough trials reached; NaN for those that failed."""
+    """Configurations and their losses at one budget: the highest that enough trials reached; NaN where a trial failed or
+    violated a constraint."""
     reached = sorted((trial.budget for trial in history.trials if trial.loss is not None), reverse=True)
     budget = reached[min(ENOUGH, len(reached)) - 1] if reached else 0.0
     configs: list[Mapping[str, Any]] = []
@@ -124,7 +125,7 @@ def final_losses(history: History) -> tuple[list[Mapping[str, Any]], Array]:
             point = trial.last
         if point is not None and point.loss is not None:
             configs.append(trial.config)
-            losses.append(point.loss)
+            losses.append(math.nan if (point.violation or 0.0) > 0.0 else point.loss)
         elif trial.status == "failed":
             configs.append(trial.config)
             losses.append(math.nan)

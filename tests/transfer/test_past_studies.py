@@ -6,7 +6,7 @@ import pytest
 from scrimp.encoding.encoding import Encoding
 from scrimp.history.events import BudgetGranted, Ended, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
-from scrimp.history.problem import Budget, Problem
+from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 from scrimp.space.space import Space
 from scrimp.transfer.past_studies import PastStudy, Unusable, aligned, final_losses, past_study, shared_share
@@ -159,6 +159,16 @@ def test_budgets_compare_trials_where_enough_of_them_came() -> None:
             events.append(Reported(trial=number, step=float(step), metrics={"value": 10.0 * number + step}))
     configs, losses = final_losses(History.of(events))
     assert len(configs) == 9 and losses.tolist() == [10.0 * number + 3 for number in range(9)]
+
+
+def test_what_violated_a_constraint_counts_as_the_worst() -> None:
+    problem = Problem(Space(lr=Float(0.0, 1.0)), constraints={"memory": AtMost(4.0)})
+    events: list[Event] = [StudyCreated(name="old", problem=problem.to_json(), method={"name": "gp"})]
+    for number, metrics in enumerate([{"memory": 5.0}, {"memory": 4.0}, {"memory": 1.0}, {}]):
+        events += [TrialAdded(trial=number, config={"lr": number / 4}), BudgetGranted(trial=number, budget=1.0)]
+        events.append(Reported(trial=number, step=1.0, metrics={"value": float(number), **metrics}))
+    past = aligned(History.of(events), problem, Encoding(problem.space))
+    assert past.y.tolist() == [3.0, 1.0, 2.0, 3.0]
 
 
 def test_share_of_parameters() -> None:
