@@ -2,6 +2,9 @@
 
 Joint draws of the measured means give the loss of the answer, max_k T_k - T_answer: its mean is the expected loss, and the
 share of draws in which it is at most ``tolerance`` is the probability that the answer is as good as best.
+
+The answer was measured, on one task at least: what a model promises of checkpoints that nobody looked at, far from all that
+were, may be the fault of the model.
 """
 
 from dataclasses import dataclass
@@ -48,19 +51,20 @@ def losses(centre: Array, covariance: Array, answer: int, rng: np.random.Generat
 
 def recommend_modelled(means: RowMeans, tolerance: float, rng: np.random.Generator) -> Recommendation:
     """The answer of a model of the grid."""
-    table, contenders = means.table, means.contenders
-    order = np.argsort(-means.measured, kind="stable")
-    best = int(order[0])
-    place = int(np.searchsorted(contenders, best))
-    loss = losses(means.measured[contenders], means.covariance, place, rng)
+    table, looked_at = means.table, means.table.seen.any(axis=1)
+    best = int(np.argmax(np.where(looked_at, means.measured, -np.inf)))
+    rows = np.union1d(means.contenders, best)
+    covariance, place = means.covariance_of(rows), int(np.searchsorted(rows, best))
+    loss = losses(means.measured[rows], covariance, place, rng)
+    others = [int(row) for row in np.argsort(-means.measured, kind="stable") if row != best]
     return Recommendation(
         checkpoint=table.checkpoints[best],
-        underlying=table.checkpoints[int(np.argmax(means.underlying))],
+        underlying=table.checkpoints[int(np.argmax(np.where(looked_at, means.underlying, -np.inf)))],
         expected_score=float(means.measured[best]),
-        standard_error=float(np.sqrt(max(means.covariance[place, place], 0.0))),
+        standard_error=float(np.sqrt(max(covariance[place, place], 0.0))),
         expected_loss=float(loss.mean()),
         probability_best=float((loss <= tolerance).mean()),
-        runner_up=table.checkpoints[int(order[1])] if len(order) > 1 else None,
+        runner_up=table.checkpoints[others[0]] if others else None,
         spent=table.spent,
         tolerance=tolerance,
         warnings=table.warnings,

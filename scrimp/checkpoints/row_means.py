@@ -163,7 +163,10 @@ class RowMeans:
     @cached_property
     def covariance(self) -> Array:
         """Cov(T) over the contenders (k, k)."""
-        chosen = self.contenders
+        return self.covariance_of(self.contenders)
+
+    def covariance_of(self, chosen: Index) -> Array:
+        """Cov(T) over the ``chosen`` rows (k, k)."""
         luck = np.square(self.posterior.open_weights[chosen]) @ self.posterior.noise
         moved = self.to_rows[:, chosen]
         return np.asarray(self.posterior.combination.covariance(chosen) + np.diag(luck) - moved.T @ moved)

@@ -5,8 +5,11 @@ import pytest
 from scipy.stats import norm
 
 from scrimp.checkpoints.recommendation import losses, recommend_measured
+from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.checkpoints.selector import Selector
+from scrimp.surrogates.task_grid import TaskGrid
+from scrimp.surrogates.task_grid_models import SharedCurve
 
 
 def test_losses_of_two_alternatives_equal_the_formula():
@@ -52,3 +55,20 @@ def test_doubt_shrinks_with_cells(full_table, partial_table):
     assert few.standard_error > many.standard_error > 0.0
     assert 0.0 < few.probability_best < 1.0
     assert many.probability_best > few.probability_best
+
+
+def test_an_answer_was_looked_at():
+    """A curve that rises to a gap and falls after it: the model promises most within, where nobody looked."""
+    steps, rows = list(range(100, 1300, 100)), [0, 1, 2, 3, 8, 9, 10, 11]
+    table = ScoreTable.empty(steps, ["a", "b"])
+    table = table.with_scores(
+        [(steps[row], task, 0.9 - 0.02 * (row - 5.5) ** 2, None) for row in rows for task in ("a", "b")]
+    )
+    selector = Selector()
+    means = RowMeans.of(table, TaskGrid(SharedCurve()).fit(selector._data(table)))
+    promised = int(np.argmax(means.measured))
+    assert not table.seen[promised].any() and not table.seen[int(np.argmax(means.underlying))].any()
+    answer = selector.recommend(table)
+    assert answer.checkpoint in (400, 900) and answer.underlying in (400, 900)
+    assert answer.runner_up == steps[promised]
+    assert answer.expected_loss > 0.0
