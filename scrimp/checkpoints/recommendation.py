@@ -56,7 +56,8 @@ def recommend_modelled(means: RowMeans, tolerance: float, rng: np.random.Generat
     rows = np.union1d(means.contenders, best)
     covariance, place = means.covariance_of(rows), int(np.searchsorted(rows, best))
     loss = losses(means.measured[rows], covariance, place, rng)
-    others = [int(row) for row in np.argsort(-means.measured, kind="stable") if row != best]
+    order = np.argsort(-means.measured, kind="stable")
+    others = order[order != best]
     return Recommendation(
         checkpoint=table.checkpoints[best],
         underlying=table.checkpoints[int(np.argmax(np.where(looked_at, means.underlying, -np.inf)))],
@@ -64,7 +65,7 @@ def recommend_modelled(means: RowMeans, tolerance: float, rng: np.random.Generat
         standard_error=float(np.sqrt(max(covariance[place, place], 0.0))),
         expected_loss=float(loss.mean()),
         probability_best=float((loss <= tolerance).mean()),
-        runner_up=table.checkpoints[others[0]] if others else None,
+        runner_up=table.checkpoints[int(others[0])] if len(others) else None,
         spent=table.spent,
         tolerance=tolerance,
         warnings=table.warnings,
