@@ -24,11 +24,28 @@ __all__ = [
     "log_sum_improvement",
 ]
 
+_PAIRED = 6  # checkpoints whose pairs may open a task
+
 Choice = Callable[[Any, Mask, np.random.Generator], tuple[Cell, float]]
 
 
 def choose_knowledge_gradient(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
-    """The cell with the largest knowledge gradient on the measured mean, per unit cost.
+    """The cell with the largest knowledge gradient on the measured mean, per unit cost; in a task without a cell, of a pair.
+
+    One cell of a new task tells its level, which no checkpoint gains from; a second one tells two checkpoints apart. So new
+    tasks are valued by pairs of cells, at the cost of two, and the better checkpoint of the best pair is measured first.
+    """
+    begun = means.known.any(axis=0)
+    options = []
+    if (candidates & begun).any():
+        options.append(_best_cell(means, candidates & begun))
+    if (candidates & ~begun).any():
+        options.append(_best_opening(means, candidates & ~begun, rng))
+    return max(options, key=lambda option: option[1])
+
+
+def _best_cell(means: RowMeans, candidates: Mask) -> tuple[Cell, float]:
+    """The cell with the largest knowledge gradient per unit cost.
 
     All cells are screened, on the likeliest rows alone where the grid is large; the shortlist is valued exactly on all rows.
     """
@@ -39,6 +56,25 @@ def choose_knowledge_gradient(means: RowMeans, candidates: Mask, rng: np.random.
     slopes = means.slopes_of(rows, columns, contenders)
     best, value = best_by_knowledge_gradient(means.measured[contenders], slopes, means.table.costs[columns])
     return (int(rows[best]), int(columns[best])), value
+
+
+def _best_opening(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
+    """The first cell of a task: of the best pair of the checkpoints that are closest to winning, by the KG of y_aj - y_bj.
+
+    To the model all such tasks are alike but for weight and cost; one of those with most weight per cost is drawn.
+    """
+    table, contenders = means.table, means.contenders
+    worth = np.where(candidates.any(axis=0), table.weights * table.scales / table.costs, -np.inf)
+    column = int(rng.choice(np.flatnonzero(worth == worth.max())))
+    ahead = contenders[np.argsort(means.behind[contenders], kind="stable")]
+    rows = ahead[candidates[ahead, column]][:_PAIRED]
+    if len(rows) < 2:
+        return _best_cell(means, candidates)
+    first, second = np.triu_indices(len(rows), 1)  # the first is ahead of the second
+    slopes = means.pair_slopes(rows, column, contenders)[first, second]
+    costs = np.full(len(first), 2.0 * table.costs[column])
+    best, value = best_by_knowledge_gradient(means.measured[contenders], slopes, costs)
+    return (int(rows[first[best]]), column), value
 
 
 def log_sum_improvement(sums: Array, spread: Array) -> Array:

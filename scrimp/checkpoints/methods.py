@@ -11,9 +11,9 @@
 | stride | none | whole checkpoints, evenly spaced | none |
 | last | none | none | none: the last checkpoint is the answer |
 
-Curves run over the square root of the step, in ei-icm over the place in the run. After the quarter start every third cell goes
-to a task with fewest cells, until all have two. One cell cannot tell the level of a task from the luck of that cell, and no
-single further cell looks worth its cost to a rule that looks one step ahead.
+Curves run over the square root of the step, in ei-icm over the place in the run. To a rule that looks one cell ahead the first
+cell of a task is worth nothing: it tells the level of the task and nothing of the checkpoints. kg values pairs of cells there,
+so that most tasks are opened when it is worth it; that none is forgotten, every sixth cell opens one (third in ei, top-two).
 """
 
 from collections.abc import Callable
@@ -34,11 +34,10 @@ from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.task_grid_icm import Coregional
 from scrimp.surrogates.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve
 
-__all__ = ["CELLS_PER_TASK", "METHODS", "SelectionMethod", "find_method", "positions", "quarter_start", "two_per_task"]
+__all__ = ["METHODS", "SelectionMethod", "find_method", "positions", "quarter_start", "two_per_task"]
 
 Start = Callable[[ScoreTable, np.random.Generator], list[Cell]]
 
-CELLS_PER_TASK = 2
 _GOLDEN = 0.618034
 
 
@@ -84,7 +83,7 @@ class SelectionMethod:
     start: Start
     choice: Choice | None
     warp: str = "sqrt"
-    opens: int = 0  # every so many cells one must go to a task with fewer than `CELLS_PER_TASK`; 0 never
+    opens: int = 0  # every so many cells one must go to a task without a cell; 0 never
     blind: bool = False  # the choice does not look at the model
 
     def grid_model(self, table: ScoreTable) -> GridModel | None:
@@ -97,7 +96,7 @@ class SelectionMethod:
 METHODS = {
     method.name: method
     for method in (
-        SelectionMethod("kg", SharedCurve(), quarter_start, choose_knowledge_gradient, opens=3),
+        SelectionMethod("kg", SharedCurve(), quarter_start, choose_knowledge_gradient, opens=6),
         SelectionMethod("ei", SharedCurve(), quarter_start, choose_improvement, opens=3),
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
         SelectionMethod("random", SharedCurve(), nothing_first, choose_random, blind=True),

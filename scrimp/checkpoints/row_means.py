@@ -203,6 +203,19 @@ class RowMeans:
             self.covariance_with(rows, columns, chosen) / np.sqrt(self.cell_variance[rows, columns])[:, None]
         )
 
+    def pair_slopes(self, rows: Index, column: int, chosen: Index) -> Array:
+        """What y_aj - y_bj tells of the ``chosen`` rows, for all pairs a, b of ``rows`` in one task (R, R, k); zero for a = b.
+
+        In a task without a cell the level is all that the difference leaves out.
+        """
+        solution = self.fitted.solution
+        scores = np.stack([solution.covariance_with_cell(int(row), column)[rows, column] for row in rows])
+        scores -= self.to_cells[:, rows, column].T @ self.to_cells[:, rows, column]
+        variance = np.diag(scores) + self.posterior.noise[column]
+        apart = np.maximum(variance[:, None] + variance - 2.0 * scores, 2.0 * self.posterior.noise[column])
+        moves = self.covariance_with(rows, np.full(len(rows), column), chosen)
+        return np.asarray((moves[:, None] - moves) / np.sqrt(apart)[:, :, None])
+
     def covariance_with(self, rows: Index, columns: Index, chosen: Index) -> Array:
         """Cov(y_c, T_k) of a few cells with the ``chosen`` rows (C, k)."""
         return self._given_plan(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.checkpoints.methods import CELLS_PER_TASK, SelectionMethod, find_method, positions
+from scrimp.checkpoints.methods import SelectionMethod, find_method, positions
 from scrimp.checkpoints.recommendation import Recommendation, recommend_measured, recommend_modelled
 from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import Cell, Mask, ScoreTable
@@ -132,9 +132,9 @@ class Selector:
         assert self.method.choice is not None
         reason = self.method.name
         if self.method.opens and int(known.sum()) % self.method.opens == 0:
-            few = _least_known(known, candidates)
-            if few.any():
-                candidates, reason = candidates & few, "open a task"
+            new = candidates & ~known.any(axis=0)
+            if new.any():
+                candidates, reason = new, "open a task"
         cell, value = self.method.choice(means, candidates, rng)
         notes["reasons"].append({"rule": reason, "log_value": value if np.isfinite(value) else None})
         return cell
@@ -160,13 +160,6 @@ class Selector:
             noise = np.nan_to_num(np.square(table.errors[rows, columns]), nan=0.0)
         place = positions(table, self.method.warp)
         return GridData(place, rows, columns, table.scores[rows, columns], table.scales, noise)
-
-
-def _least_known(known: Mask, candidates: Mask) -> Mask:
-    """The tasks (J,) with fewest known cells, of those that have a candidate and fewer than two."""
-    counts = known.sum(axis=0)
-    few = candidates.any(axis=0) & (counts < CELLS_PER_TASK)
-    return np.asarray(few & (counts == counts[few].min(initial=CELLS_PER_TASK)))
 
 
 def _mask(table: ScoreTable, cells: Sequence[Cell]) -> Mask:

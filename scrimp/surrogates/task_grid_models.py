@@ -28,6 +28,7 @@ PriorPullback = Callable[[GridGradient], Array]
 """pull(gradient by the parts of the prior) -> gradient by the parameters (p,)."""
 
 _LENGTHS = (0.03, 4.0)
+_START_LENGTHS = (0.01, 4.0)
 _TREND = 4.0  # variance of the linear term relative to the curve's
 
 
@@ -82,8 +83,12 @@ def _deviations(task_count: int) -> Parameter:
 class SharedCurve(GridModel):
     """m_j + g(x) + h_j(x) + e_ij with x in [0, 1]; g also carries a linear trend and a jitter of each row.
 
-    Cov g = s_g^2 [M52(l_g) + 4 (x - 1/2)(x' - 1/2)] + (rho sigma)^2 1(x = x'), Cov h_j = s_h^2 M52(l_h). The jitter is what
-    happens to a checkpoint on all tasks at once; it belongs to the measured mean, not to the underlying one.
+    Cov g = s_g^2 [M52(l_g) + 4 (x - 1/2)(x' - 1/2)] + s_0^2 u(x) u(x') + (rho sigma)^2 1(x = x'),   u(x) = exp(-x / tau)
+    Cov h_j = s_h^2 M52(l_h) a(x) a(x'),   a(x) = 1 + A u(x)
+
+    The jitter is what happens to a checkpoint on all tasks at once; it belongs to the measured mean, not to the underlying one.
+    Scores move most, and tasks differ most, while training begins (an untrained model may score anything): that is u(x). Without
+    it an odd early score would make all curves wilder, to their end.
     """
 
     jitter: float = 0.3  # prior median of rho
@@ -97,40 +102,57 @@ class SharedCurve(GridModel):
                 log_parameter("own_length", 0.4, 0.7, _LENGTHS),
                 log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
                 log_parameter("row_jitter", self.jitter, 0.7, (1e-3, 1.0)),
+                log_parameter("own_start", 3.0, 1.0),
+                log_parameter("shared_start", 2.0, 1.0),
+                log_parameter("start_length", 0.15, 0.7, _START_LENGTHS),
                 _deviations(task_count),
             )
         )
 
     def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[GridPrior, PriorPullback]:
-        shared_variance, own_variance, jitter = np.exp(2.0 * values[[0, 2, 5]])
-        curve, curve_by_length = matern52(positions, float(np.exp(values[1])))
-        own, own_by_length = matern52(positions, float(np.exp(values[3])))
+        scale, length, own_scale, own_length, noise_scale, jitter_share, own_start, shared_start, decay = np.exp(
+            values[:9]
+        )
+        curve, curve_by_length = matern52(positions, length)
+        own, own_by_length = matern52(positions, own_length)
         centred = positions - 0.5
-        shared = shared_variance * (curve + _TREND * np.outer(centred, centred))
-        jitter *= np.exp(2.0 * values[4])
-        noise = _task_noise(values[4], values[6:])
-        total = shared + jitter * np.eye(len(positions))
-        prior = GridPrior(total, level + own_variance * own, np.ones((task_count, 1)), noise)
+        lasting = scale**2 * (curve + _TREND * np.outer(centred, centred))
+        start = np.exp(-positions / decay)
+        start_by_decay = start * positions / decay
+        jitter = (jitter_share * noise_scale) ** 2
+        noise = _task_noise(values[4], values[9:])
+        amplitude = own_scale * (1.0 + own_start * start)
+        curves = own * np.outer(amplitude, amplitude)
+        shared = lasting + shared_start**2 * np.outer(start, start) + jitter * np.eye(len(positions))
+        prior = GridPrior(shared, level + curves, np.ones((task_count, 1)), noise)
 
         def pull(gradient: GridGradient) -> Array:
             by_task = 2.0 * noise * gradient.noise
             by_jitter = 2.0 * jitter * float(np.trace(gradient.shared))
+            by_start = 2.0 * shared_start**2 * (gradient.shared @ start)
+            by_own_start = 2.0 * own_scale * own_start * ((gradient.own * own) @ amplitude)
             head = [
-                2.0 * float((gradient.shared * shared).sum()),
-                shared_variance * float((gradient.shared * curve_by_length).sum()),
-                2.0 * own_variance * float((gradient.own * own).sum()),
-                own_variance * float((gradient.own * own_by_length).sum()),
+                2.0 * float((gradient.shared * lasting).sum()),
+                scale**2 * float((gradient.shared * curve_by_length).sum()),
+                2.0 * float((gradient.own * curves).sum()),
+                float(amplitude @ (gradient.own * own_by_length) @ amplitude),
                 float(by_task.sum()) + by_jitter,
                 by_jitter,
+                float(by_own_start @ start),
+                float(by_start @ start),
+                float((by_start + by_own_start) @ start_by_decay),
             ]
             return np.concatenate([head, by_task])
 
         return prior, pull
 
     def smooth(self, values: Array, positions: Array) -> Array | None:
-        curve = matern52(positions, float(np.exp(values[1])))[0]
-        centred = positions - 0.5
-        return np.asarray(np.exp(2.0 * values[0]) * (curve + _TREND * np.outer(centred, centred)))
+        scale, length, shared_start, decay = np.exp(values[[0, 1, 7, 8]])
+        centred, start = positions - 0.5, np.exp(-positions / decay)
+        trend = _TREND * np.outer(centred, centred)
+        return np.asarray(
+            scale**2 * (matern52(positions, length)[0] + trend) + shared_start**2 * np.outer(start, start)
+        )
 
 
 @dataclass(frozen=True)

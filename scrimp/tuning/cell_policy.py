@@ -156,7 +156,7 @@ def _sentence(rule: str, log_value: float | None) -> str:
         return "it belongs to the method's first cells, which are spread over the run"
     value = "" if log_value is None else f" (its logarithm is {log_value:.4g})"
     if rule == "open a task":
-        return f"it is the most valuable cell among the tasks with fewest cells{value}"
+        return f"it is the most valuable cell among the tasks without a score{value}"
     return f"it is the most valuable cell per unit of cost by {rule}{value}"
 
 

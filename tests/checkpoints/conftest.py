@@ -53,6 +53,12 @@ class DenseRows:
         place = column * size + row
         return self.rows @ self.covariance[:, place] / np.sqrt(self.covariance[place, place])
 
+    def pair_slopes(self, first: int, second: int, column: int, size: int):
+        """Cov(T, y_aj - y_bj) / sd(y_aj - y_bj)."""
+        difference = np.zeros(len(self.covariance))
+        difference[column * size + first], difference[column * size + second] = 1.0, -1.0
+        return self.rows @ self.covariance @ difference / np.sqrt(difference @ self.covariance @ difference)
+
 
 @pytest.fixture(name="full_table")
 def full_table_fixture():

@@ -1,5 +1,7 @@
 """Each acquisition against brute force on a small grid."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -38,6 +40,55 @@ def test_knowledge_gradient_equals_sampling_of_the_dense_posterior(case):
     cell, log_value = choose_knowledge_gradient(means, candidates, np.random.default_rng(0))
     assert values[cell] == pytest.approx(values.max(), rel=1e-3)
     assert np.exp(log_value) == pytest.approx(values.max(), rel=5e-3)
+
+
+def test_a_new_task_is_valued_by_the_best_pair_of_its_cells(full_table, partial_table, dense_rows):
+    """By sampling of the dense posterior: half of what the difference of two scores is worth, over the six rows ahead."""
+    table = partial_table(full_table(), 25)
+    table = replace(table, scores=np.where(np.arange(6) == 2, np.nan, table.scores))
+    selector = Selector()
+    fitted = selector.fit(table, selector.method.model, None, 1.0)
+    means, dense, size = RowMeans.of(table, fitted), dense_rows(table, fitted), table.shape[0]
+    z = norm.ppf((np.arange(4001) + 0.5) / 4001)
+    centre = dense.rows @ dense.mean
+    ahead = np.argsort(means.behind, kind="stable")[:6]
+    values = {
+        (first, second): (
+            (centre[:, None] + dense.pair_slopes(first, second, 2, size)[:, None] * z).max(axis=0).mean() - centre.max()
+        )
+        / 2.0
+        for place, first in enumerate(ahead)
+        for second in ahead[place + 1 :]
+    }
+    (row, column), log_value = choose_knowledge_gradient(means, ~table.seen, np.random.default_rng(0))
+    only_new = ~table.seen & ~table.seen.any(axis=0)
+    (opening, _), opening_value = choose_knowledge_gradient(means, only_new, np.random.default_rng(0))
+    assert opening == max(values, key=values.__getitem__)[0]
+    assert np.exp(opening_value) == pytest.approx(max(values.values()), rel=5e-3)
+    cell, cell_value = choose_knowledge_gradient(means, ~table.seen & ~only_new, np.random.default_rng(0))
+    assert log_value == max(opening_value, cell_value)
+    assert (row, column) == ((opening, 2) if opening_value > cell_value else cell)
+
+
+def test_new_tasks_with_most_weight_per_cost_come_first_and_any_of_them(full_table, partial_table):
+    table = partial_table(full_table(costs={"task1": 3.0}), 30)
+    new = np.arange(6) < 4
+    table = replace(table, scores=np.where(new, np.nan, table.scores))
+    selector = Selector()
+    means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+    rng = np.random.default_rng(0)
+    columns = {choose_knowledge_gradient(means, ~table.seen & new, rng)[0][1] for _ in range(40)}
+    assert columns == {0, 2, 3}
+
+
+def test_a_new_task_with_one_cell_left_is_opened_by_it(full_table, partial_table):
+    table = partial_table(full_table(), 25)
+    table = replace(table, scores=np.where(np.arange(6) == 2, np.nan, table.scores))
+    selector = Selector()
+    means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+    left = np.zeros(table.shape, dtype=bool)
+    left[5, 2] = True
+    assert choose_knowledge_gradient(means, left, np.random.default_rng(0))[0] == (5, 2)
 
 
 def test_sum_improvement_equals_the_formula_and_sampling():

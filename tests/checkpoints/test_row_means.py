@@ -1,9 +1,12 @@
 """Row means and the effect of one more cell, against one dense Gaussian and against brute force."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from scrimp.checkpoints.row_means import RowMeans
+from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.checkpoints.selector import Selector
 
 
@@ -61,11 +64,32 @@ def test_measuring_a_cell_moves_the_means_along_its_slopes(case):
     np.testing.assert_allclose(moved, dense.slopes(row, column, size), atol=1e-9)
 
 
+def without_a_task(table: ScoreTable, column: int) -> ScoreTable:
+    """The table before anything of one task was measured."""
+    return replace(table, scores=np.where(np.arange(table.shape[1]) == column, np.nan, table.scores))
+
+
+def test_a_pair_of_cells_tells_what_the_dense_difference_tells(full_table, partial_table, dense_rows):
+    """In a task without a cell, whose level has a variance of 36 units at least: with and without a cell under evaluation."""
+    table = without_a_task(partial_table(full_table(), 25), 2)
+    selector = Selector()
+    fitted = selector.fit(table, selector.method.model, None, 1.0)
+    dense, means, size = dense_rows(table, fitted), RowMeans.of(table, fitted), table.shape[0]
+    rows, everything = np.array([11, 3, 7]), np.arange(size)
+    slopes = means.pair_slopes(rows, 2, everything)
+    for a, b in ((0, 1), (1, 2), (2, 0)):
+        expected = dense.pair_slopes(int(rows[a]), int(rows[b]), 2, size)
+        np.testing.assert_allclose(slopes[a, b], expected, atol=1e-10)
+        np.testing.assert_allclose(slopes[b, a], -expected, atol=1e-10)
+    cell = tuple(int(number) for number in np.argwhere(~table.seen & table.seen.any(axis=0))[4])
+    told = table.with_score(*table.label(cell), float(dense.mean[cell[1] * size + cell[0]]))
+    later = RowMeans.of(told, selector.fit(told, selector.method.model, {"fit": fitted.state}, growth=2.0))
+    planned = means.with_cell(cell).pair_slopes(rows, 2, everything)
+    np.testing.assert_allclose(planned, later.pair_slopes(rows, 2, everything), atol=1e-10)
+
+
 def test_a_fresh_task_counts_as_if_its_level_were_known(full_table, partial_table):
-    table = partial_table(full_table(), 20)
-    scores = table.scores.copy()
-    scores[:, 2] = np.nan
-    table = type(table)(**{**table.__dict__, "scores": scores})
+    table = without_a_task(partial_table(full_table(), 20), 2)
     selector = Selector()
     means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
     level, variance = means.fitted.units.level, means.fitted.solution.variance
