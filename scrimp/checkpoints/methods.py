@@ -12,8 +12,8 @@
 | last | none | none | none: the last checkpoint is the answer |
 
 Curves run over the square root of the step, in ei-icm over the place in the run. To a rule that looks one cell ahead the first
-cell of a task is worth nothing: it tells the level of the task and nothing of the checkpoints. kg values pairs of cells there,
-so that most tasks are opened when it is worth it; that none is forgotten, every sixth cell opens one (third in ei, top-two).
+cell of a task is worth nothing: it tells the level of the task and nothing of the checkpoints. So kg values pairs of cells there,
+and in kg, ei and top-two every third cell after the start must go to a task without a cell, until each has one.
 """
 
 from collections.abc import Callable
@@ -96,7 +96,7 @@ class SelectionMethod:
 METHODS = {
     method.name: method
     for method in (
-        SelectionMethod("kg", SharedCurve(), quarter_start, choose_knowledge_gradient, opens=6),
+        SelectionMethod("kg", SharedCurve(), quarter_start, choose_knowledge_gradient, opens=3),
         SelectionMethod("ei", SharedCurve(), quarter_start, choose_improvement, opens=3),
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
         SelectionMethod("random", SharedCurve(), nothing_first, choose_random, blind=True),

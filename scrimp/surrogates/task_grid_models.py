@@ -83,12 +83,12 @@ def _deviations(task_count: int) -> Parameter:
 class SharedCurve(GridModel):
     """m_j + g(x) + h_j(x) + e_ij with x in [0, 1]; g also carries a linear trend and a jitter of each row.
 
-    Cov g = s_g^2 [M52(l_g) + 4 (x - 1/2)(x' - 1/2)] + s_0^2 u(x) u(x') + (rho sigma)^2 1(x = x'),   u(x) = exp(-x / tau)
-    Cov h_j = s_h^2 M52(l_h) a(x) a(x'),   a(x) = 1 + A u(x)
+    Cov g = s_g^2 [M52(l_g) + 4 (x - 1/2)(x' - 1/2)] + (rho sigma)^2 1(x = x')
+    Cov h_j = s_h^2 M52(l_h) a(x) a(x'), a(x) = 1 + A exp(-x / tau)
 
     The jitter is what happens to a checkpoint on all tasks at once; it belongs to the measured mean, not to the underlying one.
-    Scores move most, and tasks differ most, while training begins (an untrained model may score anything): that is u(x). Without
-    it an odd early score would make all curves wilder, to their end.
+    Tasks differ most while training begins (an untrained model may score anything), hence the amplitude a(x): without it an
+    odd early score makes all curves wilder, to their end.
     """
 
     jitter: float = 0.3  # prior median of rho
@@ -102,57 +102,48 @@ class SharedCurve(GridModel):
                 log_parameter("own_length", 0.4, 0.7, _LENGTHS),
                 log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
                 log_parameter("row_jitter", self.jitter, 0.7, (1e-3, 1.0)),
-                log_parameter("own_start", 3.0, 1.0),
-                log_parameter("shared_start", 2.0, 1.0),
+                log_parameter("start_scale", 1.0, 1.0),
                 log_parameter("start_length", 0.15, 0.7, _START_LENGTHS),
                 _deviations(task_count),
             )
         )
 
     def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[GridPrior, PriorPullback]:
-        scale, length, own_scale, own_length, noise_scale, jitter_share, own_start, shared_start, decay = np.exp(
-            values[:9]
-        )
+        scale, length, own_scale, own_length, noise_scale, jitter_share, start_scale, start_length = np.exp(values[:8])
         curve, curve_by_length = matern52(positions, length)
         own, own_by_length = matern52(positions, own_length)
         centred = positions - 0.5
-        lasting = scale**2 * (curve + _TREND * np.outer(centred, centred))
-        start = np.exp(-positions / decay)
-        start_by_decay = start * positions / decay
+        shared = scale**2 * (curve + _TREND * np.outer(centred, centred))
         jitter = (jitter_share * noise_scale) ** 2
-        noise = _task_noise(values[4], values[9:])
-        amplitude = own_scale * (1.0 + own_start * start)
+        noise = _task_noise(values[4], values[8:])
+        start = own_scale * start_scale * np.exp(-positions / start_length)
+        amplitude = own_scale + start
         curves = own * np.outer(amplitude, amplitude)
-        shared = lasting + shared_start**2 * np.outer(start, start) + jitter * np.eye(len(positions))
-        prior = GridPrior(shared, level + curves, np.ones((task_count, 1)), noise)
+        total = shared + jitter * np.eye(len(positions))
+        prior = GridPrior(total, level + curves, np.ones((task_count, 1)), noise)
 
         def pull(gradient: GridGradient) -> Array:
             by_task = 2.0 * noise * gradient.noise
             by_jitter = 2.0 * jitter * float(np.trace(gradient.shared))
-            by_start = 2.0 * shared_start**2 * (gradient.shared @ start)
-            by_own_start = 2.0 * own_scale * own_start * ((gradient.own * own) @ amplitude)
+            by_amplitude = 2.0 * ((gradient.own * own) @ amplitude)
             head = [
-                2.0 * float((gradient.shared * lasting).sum()),
+                2.0 * float((gradient.shared * shared).sum()),
                 scale**2 * float((gradient.shared * curve_by_length).sum()),
-                2.0 * float((gradient.own * curves).sum()),
+                float(by_amplitude @ amplitude),
                 float(amplitude @ (gradient.own * own_by_length) @ amplitude),
                 float(by_task.sum()) + by_jitter,
                 by_jitter,
-                float(by_own_start @ start),
-                float(by_start @ start),
-                float((by_start + by_own_start) @ start_by_decay),
+                float(by_amplitude @ start),
+                float(by_amplitude @ (start * positions)) / start_length,
             ]
             return np.concatenate([head, by_task])
 
         return prior, pull
 
     def smooth(self, values: Array, positions: Array) -> Array | None:
-        scale, length, shared_start, decay = np.exp(values[[0, 1, 7, 8]])
-        centred, start = positions - 0.5, np.exp(-positions / decay)
-        trend = _TREND * np.outer(centred, centred)
-        return np.asarray(
-            scale**2 * (matern52(positions, length)[0] + trend) + shared_start**2 * np.outer(start, start)
-        )
+        curve = matern52(positions, float(np.exp(values[1])))[0]
+        centred = positions - 0.5
+        return np.asarray(np.exp(2.0 * values[0]) * (curve + _TREND * np.outer(centred, centred)))
 
 
 @dataclass(frozen=True)
