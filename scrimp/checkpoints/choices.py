@@ -61,15 +61,17 @@ def _best_cell(means: RowMeans, candidates: Mask) -> tuple[Cell, float]:
 def _best_opening(means: RowMeans, candidates: Mask, rng: np.random.Generator) -> tuple[Cell, float]:
     """The first cell of a task: of the best pair of the checkpoints that are closest to winning, by the KG of y_aj - y_bj.
 
-    To the model all such tasks are alike but for weight and cost; one of those with most weight per cost is drawn.
+    To the model all such tasks are alike but for weight and cost; one of those with most weight per cost is drawn. Failed cells
+    may leave no task with a pair; then it is the best single cell.
     """
     table, contenders = means.table, means.contenders
-    worth = np.where(candidates.any(axis=0), table.weights * table.scales / table.costs, -np.inf)
+    paired = candidates[contenders].sum(axis=0) >= 2
+    if not paired.any():
+        return _best_cell(means, candidates)
+    worth = np.where(paired, table.weights * table.scales / table.costs, -np.inf)
     column = int(rng.choice(np.flatnonzero(worth == worth.max())))
     ahead = contenders[np.argsort(means.behind[contenders], kind="stable")]
     rows = ahead[candidates[ahead, column]][:_PAIRED]
-    if len(rows) < 2:
-        return _best_cell(means, candidates)
     first, second = np.triu_indices(len(rows), 1)  # the first is ahead of the second
     slopes = means.pair_slopes(rows, column, contenders)[first, second]
     costs = np.full(len(first), 2.0 * table.costs[column])

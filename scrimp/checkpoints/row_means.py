@@ -49,9 +49,14 @@ class TablePosterior:
 
     @cached_property
     def noise(self) -> Array:
-        """Noise variance of a cell that is still to be measured, per task (J,), in model units."""
+        """Noise variance of a cell that is still to be measured, per task (J,), in model units.
+
+        Its known part is taken to be that of the task's cells so far, in a task without a cell that of all cells.
+        """
         cells = self.fitted.solution.cells
-        known = (cells.noise * cells.mask).sum(1) / np.maximum(cells.counts, 1)
+        known = (cells.noise * cells.mask).sum(1)
+        usual = known.sum() / max(int(cells.counts.sum()), 1)
+        known = np.where(cells.counts > 0, known / np.maximum(cells.counts, 1), usual)
         return np.asarray(self.fitted.solution.prior.noise + known)
 
     @cached_property

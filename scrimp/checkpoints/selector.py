@@ -107,12 +107,17 @@ class Selector:
     def fit(
         self, table: ScoreTable, model: GridModel, memory: Mapping[str, Any] | None, growth: float
     ) -> FittedTaskGrid:
-        """The grid's posterior: refitted if there are at least ``growth`` times the cells of the recorded fit, and more."""
-        data = self._data(table)
+        """The grid's posterior: refitted if there are at least ``growth`` times the cells of the recorded fit, and more.
+
+        A fit that an earlier version recorded, of a model with other parameters, is made again.
+        """
+        data, grid = self._data(table), TaskGrid(model)
         state = None if memory is None else memory.get("fit")
-        if state is not None and (len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]):
-            return TaskGrid(model).restore(data, state)
-        return TaskGrid(model).fit(data, state)
+        if state is None or not grid.can_restore(state):
+            return grid.fit(data)
+        if len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]:
+            return grid.restore(data, state)
+        return grid.fit(data, state)
 
     def _means(self, table: ScoreTable, busy: Sequence[Cell], notes: dict[str, Any]) -> RowMeans:
         """The row means with cells under evaluation; the fit is written to ``notes``."""

@@ -91,6 +91,19 @@ def test_a_new_task_with_one_cell_left_is_opened_by_it(full_table, partial_table
     assert choose_knowledge_gradient(means, left, np.random.default_rng(0))[0] == (5, 2)
 
 
+def test_a_new_task_whose_cells_failed_does_not_hide_the_others(full_table, partial_table):
+    """A task with one cell left has no pair, though it has most weight: the pairs of the next task decide."""
+    table = partial_table(full_table(weights={"task2": 5.0}), 25)
+    table = replace(table, scores=np.where(np.isin(np.arange(6), (2, 4)), np.nan, table.scores))
+    selector = Selector()
+    means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+    whole = ~table.seen & (np.arange(6) == 4)
+    left = whole.copy()
+    left[5, 2] = True
+    expected = choose_knowledge_gradient(means, whole, np.random.default_rng(0))
+    assert choose_knowledge_gradient(means, left, np.random.default_rng(0)) == expected
+
+
 def test_sum_improvement_equals_the_formula_and_sampling():
     sums, spread = np.array([1.0, 1.2]), np.array([[0.3, 0.1], [0.2, 0.4]])
     u = (sums[:, None] - 1.2) / spread

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scrimp.checkpoints.row_means import RowMeans
+from scrimp.checkpoints.row_means import RowMeans, TablePosterior
 from scrimp.checkpoints.score_table import ScoreTable
-from scrimp.checkpoints.selector import Selector
+from scrimp.checkpoints.selector import Selector, SelectorSettings
 
 
 @pytest.fixture(params=[0, 1])
@@ -86,6 +86,15 @@ def test_a_pair_of_cells_tells_what_the_dense_difference_tells(full_table, parti
     later = RowMeans.of(told, selector.fit(told, selector.method.model, {"fit": fitted.state}, growth=2.0))
     planned = means.with_cell(cell).pair_slopes(rows, 2, everything)
     np.testing.assert_allclose(planned, later.pair_slopes(rows, 2, everything), atol=1e-10)
+
+
+def test_a_task_without_a_cell_is_as_noisy_as_the_others_are_known_to_be(full_table, partial_table):
+    table = without_a_task(partial_table(full_table(), 25), 2)
+    table = replace(table, errors=np.where(table.seen, 0.02, np.nan))
+    selector = Selector(SelectorSettings(stderr=True))
+    fitted = selector.fit(table, selector.method.model, None, 1.0)
+    known = TablePosterior(table, fitted).noise - fitted.solution.prior.noise
+    np.testing.assert_allclose(known, (0.02 / fitted.units.unit) ** 2, rtol=1e-12)
 
 
 def test_a_fresh_task_counts_as_if_its_level_were_known(full_table, partial_table):

@@ -79,6 +79,17 @@ def test_a_refit_waits_for_a_quarter_more_cells(full_table, partial_table):
         assert (notes["fit"]["cells"] == count) is refitted
 
 
+def test_a_fit_recorded_without_the_present_parameters_is_made_again(full_table, partial_table):
+    """As logs of earlier versions hold them: their values are no fit of the present model, nor is its prior."""
+    table, selector = partial_table(full_table(), 30), Selector()
+    recorded = selector.decide(table, [], np.random.default_rng(0)).notes["fit"]
+    parameters = {name: values for name, values in recorded["parameters"].items() if "start" not in name}
+    earlier = {"fit": {**recorded, "parameters": parameters}}
+    assert len(parameters) < len(recorded["parameters"])
+    assert selector.recommend(table, earlier) == selector.recommend(table)
+    assert selector.decide(table, [], np.random.default_rng(0), memory=earlier).notes["fit"] == recorded
+
+
 @pytest.mark.parametrize("method", ["kg", "ei", "top-two", "independent", "ei-icm", "random", "stride"])
 def test_batches_are_distinct_open_cells(full_table, partial_table, method):
     table = partial_table(full_table(), 30).with_failure(100, "task0")
