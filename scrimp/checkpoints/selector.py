@@ -113,7 +113,7 @@ class Selector:
         """
         data, grid = self._data(table), TaskGrid(model)
         state = None if memory is None else memory.get("fit")
-        if state is None or not grid.can_restore(state):
+        if state is None or not grid.can_restore(data, state):
             return grid.fit(data)
         if len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]:
             return grid.restore(data, state)

@@ -140,9 +140,9 @@ class TaskGrid:
         )
         return self._fitted(data, np.asarray(result.x) * steps, units, len(data.values))
 
-    def can_restore(self, state: Mapping[str, Any]) -> bool:
-        """Whether ``state`` is of a model with the same parameters; the number of tasks may differ."""
-        return set(state["parameters"]) == {parameter.name for parameter in self.model.parameters(1).parameters}
+    def can_restore(self, data: GridData, state: Mapping[str, Any]) -> bool:
+        """Whether ``state`` is of a model with the parameters of this one; the number of tasks it was fitted to may differ."""
+        return set(state["parameters"]) == {part.name for part in self.model.parameters(len(data.scales)).parameters}
 
     def restore(self, data: GridData, state: Mapping[str, Any]) -> FittedTaskGrid:
         """The model with the recorded hyperparameters and units of ``state`` on ``data``: no fit, one factorisation."""

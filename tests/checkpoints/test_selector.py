@@ -71,11 +71,12 @@ def test_a_decision_is_reproduced_from_its_memory(full_table, partial_table):
     assert again.notes["fit"] == first.notes["fit"]
 
 
-def test_a_refit_waits_for_a_quarter_more_cells(full_table, partial_table):
-    full = full_table()
-    memory = Selector().decide(partial_table(full, 20), [], np.random.default_rng(0)).notes
+@pytest.mark.parametrize("method", ["kg", "independent", "ei-icm"])
+def test_a_refit_waits_for_a_quarter_more_cells(full_table, partial_table, method):
+    full, selector = full_table(), Selector(SelectorSettings(method))
+    memory = selector.decide(partial_table(full, 20), [], np.random.default_rng(0)).notes
     for count, refitted in ((24, False), (25, True)):
-        notes = Selector().decide(partial_table(full, count), [], np.random.default_rng(0), memory=memory).notes
+        notes = selector.decide(partial_table(full, count), [], np.random.default_rng(0), memory=memory).notes
         assert (notes["fit"]["cells"] == count) is refitted
 
 
