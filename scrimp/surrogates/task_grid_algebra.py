@@ -14,7 +14,8 @@ gives everything exactly. With K rows, J tasks, n_j cells of task j, E_j the sel
     -2 log p(y) = sum_j [r_j' Q_j^-1 r_j + log |Q_j|] - v' P v + log |I + B G| + n log 2 pi
 
 It costs sum_j n_j^3 + (qK)^3 instead of (sum_j n_j)^3. The eigenvalues of I + B G are at least one, so nothing needs
-jitter. Tasks are padded to the longest one (`GridCells`), so the work is batched array code.
+jitter. Tasks are padded to the longest one (`GridCells`) and worked on in groups of similar length, so that it is batched array
+code and one long task costs the others nothing.
 
     cells = group_cells(rows, tasks, values, noise, task_count=3)
     solution = solve_grid(GridPrior(shared, own, loadings, noise), cells)
@@ -47,6 +48,15 @@ class GridCells:
     values: Array  # (J, N)
     noise: Array  # (J, N): known noise variance of the cell, added to the task's own
     counts: Index  # (J,): n_j
+
+    @cached_property
+    def groups(self) -> list[tuple[Index, int]]:
+        """Tasks with cells, by the power of two that their number of cells fits in: (tasks, width) of each group."""
+        widths = np.array([1 << max(int(count) - 1, 0).bit_length() for count in self.counts])
+        return [
+            (np.flatnonzero((widths == width) & (self.counts > 0)), min(int(width), self.rows.shape[1]))
+            for width in np.unique(widths[self.counts > 0])
+        ]
 
 
 @dataclass(frozen=True)
@@ -170,27 +180,28 @@ class GridSolution:
     def gradient(self) -> GridGradient:
         """d(-log p)/d(parts); D_j = Q_j^-1 - Q_j^-1 Cov(g_j) Q_j^-1 - alpha_j alpha_j' is its block at task j."""
         size = len(self.prior.own)
-        loadings, rows = self.prior.loadings, self.cells.rows
-        count = loadings.shape[1]
+        count = self.prior.loadings.shape[1]
         explained = lapack.dgetrs(*self.factor, self.gain)[0]  # (I + B G)^-1 B
         shared = 0.5 * (explained - np.outer(self.shared_weights, self.shared_weights))
         blocks = self.shared_covariance.reshape(count, size, count, size)
         curves = (self.prior.shared @ self.shared_weights).reshape(count, size)
-        known = np.zeros_like(self.inverse)  # Cov(sum_q a_jq g_q) at the cells of task j
-        by_loading = np.empty_like(loadings)
-        for p in range(count):
-            toward = np.zeros_like(self.inverse)
-            for q in range(count):
-                between = blocks[p, :, q, :][rows[:, :, None], rows[:, None, :]]
-                toward += loadings[:, q, None, None] * between
-            known += loadings[:, p, None, None] * toward
-            by_loading[:, p] = np.einsum("jab,jab->j", self.inverse, toward)
-            by_loading[:, p] -= np.einsum("ja,ja->j", self.residual, curves[p][rows])
-        block = (
-            self.inverse - self.inverse @ known @ self.inverse - self.residual[:, :, None] * self.residual[:, None, :]
-        )
-        own = 0.5 * _scatter(rows, block, size)
-        noise = 0.5 * np.einsum("jaa->j", block)
+        own = np.zeros((size, size))
+        by_loading, noise = np.zeros_like(self.prior.loadings), np.zeros_like(self.prior.noise)
+        for tasks, width in self.cells.groups:
+            rows, loadings = self.cells.rows[tasks, :width], self.prior.loadings[tasks]
+            inverse, residual = self.inverse[tasks, :width, :width], self.residual[tasks, :width]
+            known = np.zeros_like(inverse)  # Cov(sum_q a_jq g_q) at the cells of task j
+            for p in range(count):
+                toward = np.zeros_like(inverse)
+                for q in range(count):
+                    between = blocks[p, :, q, :][rows[:, :, None], rows[:, None, :]]
+                    toward += loadings[:, q, None, None] * between
+                known += loadings[:, p, None, None] * toward
+                by_loading[tasks, p] = np.einsum("jab,jab->j", inverse, toward)
+                by_loading[tasks, p] -= np.einsum("ja,ja->j", residual, curves[p][rows])
+            block = inverse - inverse @ known @ inverse - residual[:, :, None] * residual[:, None, :]
+            own += 0.5 * _scatter(rows, block, size)
+            noise[tasks] = 0.5 * np.einsum("jaa->j", block)
         return GridGradient(shared, own, by_loading, noise)
 
 
@@ -264,14 +275,15 @@ def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
     size = len(prior.own)
     total = len(prior.shared)
     mask, rows, values = cells.mask, cells.rows, cells.values
-    pair = mask[:, :, None] * mask[:, None, :]
-    block = prior.own[rows[:, :, None], rows[:, None, :]] * pair
-    width = np.arange(rows.shape[1])
-    block[:, width, width] += np.where(mask > 0.0, prior.noise[:, None] + cells.noise, 1.0)
-    inverse, log_determinant = _invert(block)
-    inverse *= pair
+    inverse = np.zeros((*rows.shape, rows.shape[1]))
+    gain = np.zeros((total, total))
+    log_determinant = 0.0
+    for tasks, width in cells.groups:
+        part, log_part = _inverses(prior, cells, tasks, width)
+        inverse[tasks, :width, :width] = part
+        gain += _weighted_scatter(rows[tasks, :width], part, prior.loadings[tasks], size)
+        log_determinant += log_part
     weighted = np.matmul(inverse, values[:, :, None])[:, :, 0]
-    gain = _weighted_scatter(rows, inverse, prior.loadings, size)
     projected = _gather(rows, weighted, prior.loadings, size)
     system = gain @ prior.shared
     system[np.arange(total), np.arange(total)] += 1.0
@@ -288,20 +300,24 @@ def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
     return GridSolution(prior, cells, inverse, gain, (lu, pivots), residual, shared_weights, value)
 
 
-def _invert(blocks: Array) -> tuple[Array, float]:
-    """Inverses (J, N, N) of symmetric positive definite blocks, and the sum of their log determinants."""
+def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> tuple[Array, float]:
+    """Q_j^-1 of a group of tasks (J', width, width), zero where padded, and the sum of their log determinants."""
+    rows, mask = cells.rows[tasks, :width], cells.mask[tasks, :width]
+    pair = mask[:, :, None] * mask[:, None, :]
+    blocks = prior.own[rows[:, :, None], rows[:, None, :]] * pair
+    place = np.arange(width)
+    blocks[:, place, place] += np.where(mask > 0.0, prior.noise[tasks, None] + cells.noise[tasks, :width], 1.0)
     factors = np.empty_like(blocks)
     halves = np.empty_like(blocks)
-    for task, block in enumerate(blocks):
-        factors[task], info = lapack.dpotrf(block, lower=1)
+    for number, block in enumerate(blocks):
+        factors[number], info = lapack.dpotrf(block, lower=1)
         if info != 0:
             raise NumericalError(
-                f"the covariance of task number {task} is not positive definite: scores must be finite"
+                f"the covariance of task number {tasks[number]} is not positive definite: scores must be finite"
             )
-        halves[task] = lapack.dpotri(factors[task], lower=1)[0]
-    lower = np.tril(halves)
-    inverse = lower + np.tril(halves, -1).transpose(0, 2, 1)
-    return inverse, 2.0 * float(np.log(np.einsum("jaa->ja", factors)).sum())
+        halves[number] = lapack.dpotri(factors[number], lower=1)[0]
+    inverse = np.tril(halves) + np.tril(halves, -1).transpose(0, 2, 1)
+    return inverse * pair, 2.0 * float(np.log(np.einsum("jaa->ja", factors)).sum())
 
 
 def _scatter(rows: Index, blocks: Array, size: int) -> Array:

@@ -36,7 +36,9 @@ def problem(rank: int, seed: int = 0, fill: float = 0.4):
         root @ root.T / SIZE, own @ own.T / SIZE + 30.0, rng.normal(size=(TASKS, rank)), rng.uniform(0.1, 0.5, TASKS)
     )
     seen = rng.random((SIZE, TASKS)) < fill
-    seen[:, 1] = False  # a task without a cell
+    seen[:, 1] = False  # a task without a cell, one with all and one with a single one
+    seen[:, 2] = True
+    seen[:, 3] = np.arange(SIZE) == 4
     rows, tasks = np.nonzero(seen)
     order = rng.permutation(len(rows))
     rows, tasks = rows[order], tasks[order]
@@ -49,6 +51,22 @@ def solved(rank: int, **kwargs) -> tuple[GridSolution, Dense]:
     prior, rows, tasks, values, noise = problem(rank, **kwargs)
     cells = group_cells(rows, tasks, values, noise, TASKS)
     return solve_grid(prior, cells), Dense(prior, rows, tasks, values, noise)
+
+
+def test_groups_hold_tasks_of_similar_length():
+    counts = np.array([0, 1, 2, 3, 4, 5, 9, 9, 1])
+    tasks = np.repeat(np.arange(9), counts)
+    rows = np.concatenate([np.arange(count) for count in counts])
+    cells = group_cells(rows, tasks, np.zeros(len(rows)), np.zeros(len(rows)), 9)
+    assert [(group.tolist(), width) for group, width in cells.groups] == [
+        ([1, 8], 1),
+        ([2], 2),
+        ([3, 4], 4),
+        ([5], 8),
+        ([6, 7], 9),
+    ]
+    nothing = group_cells(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0), np.zeros(0), 3)
+    assert nothing.groups == []
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
