@@ -199,13 +199,14 @@ def selection_confidence(selection: Selection) -> Any:
     for place in changed:
         picture.add_vline(x=cells[place], line={"color": MUTED, "dash": "dot", "width": 1})
     picture.update_yaxes(range=[0, 1.02], row=1, col=1)
-    picture.update_xaxes(title_text="cells evaluated; dotted where the answer changed", row=2, col=1)
+    picture.update_xaxes(title_text="cells evaluated", row=2, col=1)
     picture.update_layout(height=560, showlegend=False)
     last = moments[-1][1]
     title = (
         f"{plain(selection.name)}: within {last.tolerance:g} of the best with probability {last.probability_best:.2f}"
     )
-    return figure(picture, title, f"{title}; expected loss {last.expected_loss:.2g} after {cells[-1]} cells.")
+    words = f"{title}; expected loss {last.expected_loss:.2g} after {cells[-1]} cells. Dotted: the answer changed."
+    return figure(picture, title, words)
 
 
 def _moments(history: History) -> list[tuple[int, "Recommendation"]]:

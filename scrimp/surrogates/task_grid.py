@@ -58,6 +58,8 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> Units:
 
     unit^2 = [sum (y_ij - c_j)^2 + 2 (0.15 s_b)^2] / [sum_j (n_j - 1) + 2] with task means c_j and their spread s_b: the two
     extra terms define it while every task has one cell. The level's standard deviation is twice s_b, at least six units.
+    Scores that do not vary at all, such as a single one, say nothing of their spread but that they may be that large: s_b is
+    their size then.
     """
     counts = np.bincount(tasks, minlength=task_count)
     opened = counts > 0
@@ -68,9 +70,11 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> Units:
     full = np.zeros(task_count)
     full[opened] = centres
     within = float(np.square(values - full[tasks]).sum())
+    size = float(np.abs(values).max())
+    if np.ptp(values) <= 1e-9 * size:
+        within, between = 0.0, size or 1.0
     square = (within + 2.0 * (0.15 * between) ** 2) / (float((counts[opened] - 1).sum()) + 2.0)
-    smallest = 1e-9 * max(float(np.abs(values).max()), 1.0)  # scores that never vary still need a unit
-    unit = max(float(np.sqrt(square)), smallest)
+    unit = float(np.sqrt(square))
     return Units(float(centres.mean()), unit, 4.0 * max(between / unit, 3.0) ** 2)
 
 

@@ -157,6 +157,14 @@ def test_all_scores_equal():
     assert Selector().decide(table, [], np.random.default_rng(0)).cells
 
 
+@pytest.mark.parametrize("scores", [[(3, "a", 0.6)], [(3, "a", 0.6), (5, "a", 0.6)], [(3, "a", 0.0)]])
+def test_scores_that_do_not_vary_make_nobody_sure(scores):
+    table = ScoreTable.empty(list(range(20)), ["a", "b", "c"])
+    answer = Selector().recommend(table.with_scores([(*score, None) for score in scores]))
+    assert answer.probability_best < 0.5
+    assert answer.expected_loss > 0.01
+
+
 def test_failed_cells_are_not_asked_again(full_table):
     full = full_table(size=15, tasks=4)
     table = play(full, 12)

@@ -34,7 +34,8 @@ def test_units_by_hand():
     assert units.unit == pytest.approx(np.sqrt((0.02 + 2.0 * (0.15 * between) ** 2) / 3.0))
     assert units.level == pytest.approx(36.0)
     assert measure_units(np.zeros(0), np.zeros(0, dtype=int), 3).unit == 1.0
-    assert measure_units(np.array([0.5, 0.5]), np.array([0, 1]), 2).unit > 0.0
+    assert measure_units(np.array([0.5, 0.5]), np.array([0, 1]), 2).unit == pytest.approx(0.15 * 0.5)
+    assert measure_units(np.zeros(1), np.zeros(1, dtype=int), 2).unit == pytest.approx(0.15)
 
 
 def test_the_fit_is_a_maximum_of_the_posterior():
