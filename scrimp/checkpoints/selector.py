@@ -114,10 +114,9 @@ class Selector:
         data, grid = self._data(table), TaskGrid(model)
         state = None if memory is None else memory.get("fit")
         if state is None or not grid.can_restore(data, state):
-            return grid.fit(data)
-        if len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]:
-            return grid.restore(data, state)
-        return grid.fit(data, state)
+            return grid.fit(data, state)
+        recent = len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]
+        return grid.restore(data, state) if recent else grid.fit(data, state)
 
     def _means(self, table: ScoreTable, busy: Sequence[Cell], notes: dict[str, Any]) -> RowMeans:
         """The row means with cells under evaluation; the fit is written to ``notes``."""

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import ScoreTable
+from scrimp.checkpoints.selector import Selector
 from scrimp.surrogates.task_grid import FittedTaskGrid
 
 
@@ -27,6 +29,17 @@ def make_partial_table(full: ScoreTable, count: int, seed: int = 0) -> ScoreTabl
     scores = np.full(full.shape, np.nan)
     scores.flat[kept] = full.scores.flat[kept]
     return replace(full, scores=scores)
+
+
+def without_a_task(table: ScoreTable, *columns: int) -> ScoreTable:
+    """The table before anything of these tasks was measured."""
+    return replace(table, scores=np.where(np.isin(np.arange(table.shape[1]), columns), np.nan, table.scores))
+
+
+def make_row_means(table: ScoreTable) -> RowMeans:
+    """The row means by the default model, fitted to this table."""
+    selector = Selector()
+    return RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
 
 
 class DenseRows:
@@ -68,6 +81,16 @@ def full_table_fixture():
 @pytest.fixture(name="partial_table")
 def partial_table_fixture():
     return make_partial_table
+
+
+@pytest.fixture(name="without_a_task")
+def without_a_task_fixture():
+    return without_a_task
+
+
+@pytest.fixture(name="row_means")
+def row_means_fixture():
+    return make_row_means
 
 
 @pytest.fixture(name="dense_rows")

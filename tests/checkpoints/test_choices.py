@@ -1,7 +1,5 @@
 """Each acquisition against brute force on a small grid."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -13,17 +11,14 @@ from scrimp.checkpoints.choices import (
     choose_top_two,
     log_sum_improvement,
 )
-from scrimp.checkpoints.row_means import RowMeans
-from scrimp.checkpoints.selector import Selector
 
 
 @pytest.fixture
-def case(full_table, partial_table, dense_rows):
+def case(full_table, partial_table, row_means, dense_rows):
     table = partial_table(full_table(costs={"task3": 5.0}), 25)
-    selector = Selector()
-    fitted = selector.fit(table, selector.method.model, None, 1.0)
+    means = row_means(table)
     candidates = ~table.seen & table.seen.any(axis=0)
-    return RowMeans.of(table, fitted), candidates, dense_rows(table, fitted)
+    return means, candidates, dense_rows(table, means.fitted)
 
 
 def test_knowledge_gradient_equals_sampling_of_the_dense_posterior(case):
@@ -42,13 +37,13 @@ def test_knowledge_gradient_equals_sampling_of_the_dense_posterior(case):
     assert np.exp(log_value) == pytest.approx(values.max(), rel=5e-3)
 
 
-def test_a_new_task_is_valued_by_the_best_pair_of_its_cells(full_table, partial_table, dense_rows):
+def test_a_new_task_is_valued_by_the_best_pair_of_its_cells(
+    full_table, partial_table, without_a_task, row_means, dense_rows
+):
     """By sampling of the dense posterior: half of what the difference of two scores is worth, over the six rows ahead."""
-    table = partial_table(full_table(), 25)
-    table = replace(table, scores=np.where(np.arange(6) == 2, np.nan, table.scores))
-    selector = Selector()
-    fitted = selector.fit(table, selector.method.model, None, 1.0)
-    means, dense, size = RowMeans.of(table, fitted), dense_rows(table, fitted), table.shape[0]
+    table = without_a_task(partial_table(full_table(), 25), 2)
+    means = row_means(table)
+    dense, size = dense_rows(table, means.fitted), table.shape[0]
     z = norm.ppf((np.arange(4001) + 0.5) / 4001)
     centre = dense.rows @ dense.mean
     ahead = np.argsort(means.behind, kind="stable")[:6]
@@ -70,33 +65,29 @@ def test_a_new_task_is_valued_by_the_best_pair_of_its_cells(full_table, partial_
     assert (row, column) == ((opening, 2) if opening_value > cell_value else cell)
 
 
-def test_new_tasks_with_most_weight_per_cost_come_first_and_any_of_them(full_table, partial_table):
-    table = partial_table(full_table(costs={"task1": 3.0}), 30)
-    new = np.arange(6) < 4
-    table = replace(table, scores=np.where(new, np.nan, table.scores))
-    selector = Selector()
-    means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+def test_new_tasks_with_most_weight_per_cost_come_first_and_any_of_them(
+    full_table, partial_table, without_a_task, row_means
+):
+    table = without_a_task(partial_table(full_table(costs={"task1": 3.0}), 30), 0, 1, 2, 3)
+    means = row_means(table)
+    new = ~table.seen & ~table.seen.any(axis=0)
     rng = np.random.default_rng(0)
-    columns = {choose_knowledge_gradient(means, ~table.seen & new, rng)[0][1] for _ in range(40)}
+    columns = {choose_knowledge_gradient(means, new, rng)[0][1] for _ in range(40)}
     assert columns == {0, 2, 3}
 
 
-def test_a_new_task_with_one_cell_left_is_opened_by_it(full_table, partial_table):
-    table = partial_table(full_table(), 25)
-    table = replace(table, scores=np.where(np.arange(6) == 2, np.nan, table.scores))
-    selector = Selector()
-    means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+def test_a_new_task_with_one_cell_left_is_opened_by_it(full_table, partial_table, without_a_task, row_means):
+    table = without_a_task(partial_table(full_table(), 25), 2)
+    means = row_means(table)
     left = np.zeros(table.shape, dtype=bool)
     left[5, 2] = True
     assert choose_knowledge_gradient(means, left, np.random.default_rng(0))[0] == (5, 2)
 
 
-def test_a_new_task_whose_cells_failed_does_not_hide_the_others(full_table, partial_table):
+def test_a_new_task_whose_cells_failed_does_not_hide_the_others(full_table, partial_table, without_a_task, row_means):
     """A task with one cell left has no pair, though it has most weight: the pairs of the next task decide."""
-    table = partial_table(full_table(weights={"task2": 5.0}), 25)
-    table = replace(table, scores=np.where(np.isin(np.arange(6), (2, 4)), np.nan, table.scores))
-    selector = Selector()
-    means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+    table = without_a_task(partial_table(full_table(weights={"task2": 5.0}), 25), 2, 4)
+    means = row_means(table)
     whole = ~table.seen & (np.arange(6) == 4)
     left = whole.copy()
     left[5, 2] = True

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from scrimp.checkpoints.row_means import RowMeans, TablePosterior
-from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.checkpoints.selector import Selector, SelectorSettings
 
 
 @pytest.fixture(params=[0, 1])
-def case(request, full_table, partial_table, dense_rows):
+def case(request, full_table, partial_table, row_means, dense_rows):
     table = partial_table(full_table(weights={"task1": 2.0}, seed=request.param), 25, seed=request.param)
-    selector = Selector()
-    fitted = selector.fit(table, selector.method.model, None, 1.0)
-    return RowMeans.of(table, fitted), dense_rows(table, fitted)
+    means = row_means(table)
+    return means, dense_rows(table, means.fitted)
 
 
 def test_measured_means_and_their_covariance(case):
@@ -64,17 +62,13 @@ def test_measuring_a_cell_moves_the_means_along_its_slopes(case):
     np.testing.assert_allclose(moved, dense.slopes(row, column, size), atol=1e-9)
 
 
-def without_a_task(table: ScoreTable, column: int) -> ScoreTable:
-    """The table before anything of one task was measured."""
-    return replace(table, scores=np.where(np.arange(table.shape[1]) == column, np.nan, table.scores))
-
-
-def test_a_pair_of_cells_tells_what_the_dense_difference_tells(full_table, partial_table, dense_rows):
+def test_a_pair_of_cells_tells_what_the_dense_difference_tells(
+    full_table, partial_table, without_a_task, row_means, dense_rows
+):
     """In a task without a cell, whose level has a variance of 36 units at least: with and without a cell under evaluation."""
     table = without_a_task(partial_table(full_table(), 25), 2)
-    selector = Selector()
-    fitted = selector.fit(table, selector.method.model, None, 1.0)
-    dense, means, size = dense_rows(table, fitted), RowMeans.of(table, fitted), table.shape[0]
+    selector, means = Selector(), row_means(table)
+    dense, size = dense_rows(table, means.fitted), table.shape[0]
     rows, everything = np.array([11, 3, 7]), np.arange(size)
     slopes = means.pair_slopes(rows, 2, everything)
     for a, b in ((0, 1), (1, 2), (2, 0)):
@@ -83,12 +77,12 @@ def test_a_pair_of_cells_tells_what_the_dense_difference_tells(full_table, parti
         np.testing.assert_allclose(slopes[b, a], -expected, atol=1e-10)
     cell = tuple(int(number) for number in np.argwhere(~table.seen & table.seen.any(axis=0))[4])
     told = table.with_score(*table.label(cell), float(dense.mean[cell[1] * size + cell[0]]))
-    later = RowMeans.of(told, selector.fit(told, selector.method.model, {"fit": fitted.state}, growth=2.0))
+    later = RowMeans.of(told, selector.fit(told, selector.method.model, {"fit": means.fitted.state}, growth=2.0))
     planned = means.with_cell(cell).pair_slopes(rows, 2, everything)
     np.testing.assert_allclose(planned, later.pair_slopes(rows, 2, everything), atol=1e-10)
 
 
-def test_a_task_without_a_cell_is_as_noisy_as_the_others_are_known_to_be(full_table, partial_table):
+def test_a_task_without_a_cell_is_as_noisy_as_the_others_are_known_to_be(full_table, partial_table, without_a_task):
     table = without_a_task(partial_table(full_table(), 25), 2)
     table = replace(table, errors=np.where(table.seen, 0.02, np.nan))
     selector = Selector(SelectorSettings(stderr=True))
@@ -97,10 +91,8 @@ def test_a_task_without_a_cell_is_as_noisy_as_the_others_are_known_to_be(full_ta
     np.testing.assert_allclose(known, (0.02 / fitted.units.unit) ** 2, rtol=1e-12)
 
 
-def test_a_fresh_task_counts_as_if_its_level_were_known(full_table, partial_table):
-    table = without_a_task(partial_table(full_table(), 20), 2)
-    selector = Selector()
-    means = RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+def test_a_fresh_task_counts_as_if_its_level_were_known(full_table, partial_table, without_a_task, row_means):
+    means = row_means(without_a_task(partial_table(full_table(), 20), 2))
     level, variance = means.fitted.units.level, means.fitted.solution.variance
     assert np.all(variance[:, 2] > 0.9 * level)
     assert np.all(means.cell_variance[:, 2] < 0.5 * level)
