@@ -1,10 +1,14 @@
-"""One private PostgreSQL server for the tests of storage."""
+"""A SQLite file of each test's own, and one private PostgreSQL server, for the tests of storage."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from scrimp.history.events import Event
+from scrimp.storage.sqlite import SqliteStorage
 from scrimp.testing.postgres_server import PrivateServer, available
+from scrimp.testing.storages import first_event, report
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +17,23 @@ def server() -> Iterator[PrivateServer]:
         pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
     with PrivateServer() as server:
         yield server
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "scrimp.db"
+
+
+@pytest.fixture
+def storage(path: Path) -> Iterator[SqliteStorage]:
+    storage = SqliteStorage(path, patience=0.2)
+    yield storage
+    storage.close()
+
+
+def fill(storage: SqliteStorage, count: int = 500) -> list[Event]:
+    """Store a study of so many reports, and close."""
+    events: list[Event] = [first_event("digits"), *(report(number) for number in range(count))]
+    storage.create("digits", events)
+    storage.close()
+    return events
