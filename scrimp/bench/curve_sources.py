@@ -1,4 +1,4 @@
-"""Training runs for comparisons: rows of a table, or a YAHPO surrogate; with what one random full training is worth.
+"""Training runs for comparisons: rows of a table, or a surrogate; with what one random full training is worth.
 
 Cost of a level: its elapsed seconds, or one unit; a level at which a run fails costs the median over the task. A *full*
 training is the mean over configurations of the cost to the end of their run. Regret is measured between the best value there
@@ -10,12 +10,16 @@ is (0) and the median over configurations of the best along their run (1); runs 
 
 import json
 import os
-from dataclasses import asdict, dataclass
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.bench.curve_model import CurveModel
 from scrimp.bench.tables import Table
 from scrimp.bench.yahpo import Network
 from scrimp.errors import TableError
@@ -25,12 +29,27 @@ from scrimp.history.problem import Budget
 from scrimp.space.designs import sobol_design
 from scrimp.space.space import Pool, Space
 
-__all__ = ["CurveTask", "NetworkCurves", "Scale", "TableCurves", "network_curves", "table_curves"]
+__all__ = [
+    "CurveTask",
+    "ModelCurves",
+    "NetworkCurves",
+    "NoisyCurves",
+    "Scale",
+    "SurrogateCurves",
+    "TableCurves",
+    "model_curves",
+    "network_curves",
+    "noisy",
+    "table_curves",
+]
 
 Array = NDArray[np.float64]
 
 DESIGN = 2_048
 """Sobol configurations that stand for all of a continuous space."""
+
+MODEL_DESIGN = 4_096
+"""The same for a `CurveModel`, which is quick to ask."""
 
 CHUNK = 64  # configurations evaluated at once: keeps the network's layers in the cache
 
@@ -49,6 +68,10 @@ class Scale:
     def regret(self, value: float) -> float:
         """0 for the best there is, 1 for the median full training."""
         return (value - self.best) / (self.median - self.best) if self.median > self.best else 0.0
+
+    def value(self, regret: float) -> float:
+        """The value that has this regret."""
+        return self.best + regret * (self.median - self.best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +130,29 @@ def table_curves(table: Table, name: str) -> CurveTask:
     return CurveTask(task.pool, budget, TableCurves(task.pool, levels, value, cost, task.end), scale)
 
 
+class SurrogateCurves(CurveSource):
+    """Runs that can be asked of any configuration of a continuous space."""
+
+    @abstractmethod
+    def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
+        """Values and costs of each level, (n, L) each."""
+
+    def curve(self, config: Config) -> Curve:
+        """The predicted run of ``config``."""
+        value, cost = self.arrays([config])
+        return Curve(tuple(value[0].tolist()), tuple(cost[0].tolist()))
+
+    def measured(self, space: Space, count: int) -> Scale:
+        """Best, median and full training over ``count`` Sobol configurations."""
+        configs = sobol_design(space, count, np.random.default_rng(0))
+        parts = [self.arrays(configs[start : start + CHUNK]) for start in range(0, len(configs), CHUNK)]
+        lowest = np.concatenate([value.min(axis=1) for value, _ in parts])
+        full = np.concatenate([cost.sum(axis=1) for _, cost in parts]).mean()
+        return Scale(float(lowest.min()), float(np.median(lowest)), float(full))
+
+
 @dataclass(frozen=True, eq=False)
-class NetworkCurves(CurveSource):
+class NetworkCurves(SurrogateCurves):
     """Runs as the LCBench network predicts them: 100 - val_accuracy; cost by the running maximum of ``time``, or units."""
 
     network: Network
@@ -120,11 +164,6 @@ class NetworkCurves(CurveSource):
         """1 to 50."""
         return tuple(float(level) for level in range(1, len(EPOCHS) + 1))
 
-    def curve(self, config: Config) -> Curve:
-        """The predicted run of ``config``."""
-        value, cost = self.arrays([config])
-        return Curve(tuple(value[0].tolist()), tuple(cost[0].tolist()))
-
     def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
         """Values and costs of each level, (n, 50) each."""
         found = self.network.outputs(self.task, configs, EPOCHS)
@@ -134,26 +173,74 @@ class NetworkCurves(CurveSource):
         seconds = np.maximum.accumulate(np.maximum(found["time"].astype(float), 0.0), axis=1)
         return value, np.diff(seconds, axis=1, prepend=0.0)
 
-    def scale(self) -> Scale:
-        """Best, median and full training over a Sobol design."""
-        configs = sobol_design(self.network.space, DESIGN, np.random.default_rng(0))
-        parts = [self.arrays(configs[start : start + CHUNK]) for start in range(0, len(configs), CHUNK)]
-        lowest = np.concatenate([value.min(axis=1) for value, _ in parts])
-        full = np.concatenate([cost.sum(axis=1) for _, cost in parts]).mean()
-        return Scale(float(lowest.min()), float(np.median(lowest)), float(full))
-
 
 def network_curves(network: Network, task: str, unit_cost: bool = False, folder: Path | None = None) -> CurveTask:
     """A task of a surrogate as training runs; its scale is kept in ``folder``, where one is given."""
     network.check_task(task)
     source = NetworkCurves(network, task, unit_cost)
     kept = None if folder is None else folder / f"{network.name}-{task}{'-unit-cost' if unit_cost else ''}.scale.json"
-    if kept is not None and kept.exists():
-        scale = Scale(**json.loads(kept.read_text(encoding="utf-8")))
-    else:
-        scale = source.scale()
-        if kept is not None:
-            draft = kept.with_suffix(f".{os.getpid()}")
-            draft.write_text(json.dumps(asdict(scale)), encoding="utf-8")
-            draft.replace(kept)  # several processes may write it, never half of it
+    scale = _kept(kept, lambda: source.measured(network.space, DESIGN))
     return CurveTask(network.space, Budget("epoch", 1, len(EPOCHS)), source, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCurves(SurrogateCurves):
+    """Runs as a `CurveModel` predicts them; a level costs one unit."""
+
+    model: CurveModel
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Those of the file."""
+        return self.model.levels
+
+    def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
+        """Values and costs of each level, (n, L) each."""
+        value = self.model.curves(configs)
+        return value, np.ones_like(value)
+
+
+def model_curves(model: CurveModel, folder: Path | None = None) -> CurveTask:
+    """A surrogate file as training runs without noise; its scale is kept in ``folder``, where one is given."""
+    source = ModelCurves(model)
+    kept = None if folder is None else folder / f"{model.name}.scale.json"
+    scale = _kept(kept, lambda: source.measured(model.space, MODEL_DESIGN))
+    return CurveTask(model.space, Budget(model.unit, model.levels[0], model.levels[-1]), source, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCurves(CurveSource):
+    """Runs whose every report is off by a factor 1 + ``noise`` * a standard normal draw; a seed gives a configuration one run."""
+
+    runs: CurveSource
+    noise: float
+    seed: int
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The budgets of the runs."""
+        return self.runs.levels
+
+    def curve(self, config: Config) -> Curve:
+        """The run of ``config``, with its noise."""
+        run = self.runs.curve(config)
+        text = json.dumps(sorted(config.items()), default=str)
+        draws = np.random.default_rng([self.seed, zlib.crc32(text.encode())]).standard_normal(len(run.values))
+        return Curve(tuple((np.array(run.values) * (1.0 + self.noise * draws)).tolist()), run.costs)
+
+
+def noisy(task: CurveTask, noise: float, seed: int) -> CurveTask:
+    """The same task with noise in every report; its scale remains that of the runs without."""
+    return replace(task, source=NoisyCurves(task.source, noise, seed))
+
+
+def _kept(path: Path | None, measure: Callable[[], Scale]) -> Scale:
+    """What the file holds, or else what is measured now and written there."""
+    if path is not None and path.exists():
+        return Scale(**json.loads(path.read_text(encoding="utf-8")))
+    scale = measure()
+    if path is not None:
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(asdict(scale)), encoding="utf-8")
+        draft.replace(path)  # several processes may write it, never half of it
+    return scale

@@ -10,18 +10,15 @@ of the best value reported so far: 0 is perfect, 1 is one random full training, 
 import time
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scrimp.bench.curve_sources import CurveTask, network_curves, table_curves
+from scrimp.bench.curve_files import UNIT_COST, open_curves
+from scrimp.bench.curve_sources import CurveTask, noisy
 from scrimp.bench.results import Cell
 from scrimp.bench.table_suite import chosen_tasks
-from scrimp.bench.tables import read_table
-from scrimp.bench.yahpo import is_yahpo, read_yahpo
-from scrimp.errors import TableError
 from scrimp.executors.simulated import Delays, Simulated
 from scrimp.history.events import Reported, StudyChanged, StudyCreated
 from scrimp.history.history import History
@@ -48,8 +45,6 @@ __all__ = [
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 """Where regret is read off, as shares of the budget."""
 
-UNIT_COST = ":unit-cost"  # the end of a table's name whose levels cost one unit each
-
 METRIC = "value"
 
 
@@ -68,21 +63,13 @@ def curve_cells(
 ) -> list[Cell]:
     """Every run of a comparison, seeds outermost; `TableError` for a task that the file does not have."""
     chosen = settings or CurveSettings()
-    if is_yahpo(path):
-        network = read_yahpo(path)
-        names, table = chosen_tasks(network.tasks, tasks), network.name + UNIT_COST * chosen.unit_cost
-        for name in names:
-            network.check_task(name)
-    elif chosen.unit_cost:
-        raise TableError(f"{str(path)!r} is a table, which says itself what a level costs; leave out --unit-cost")
-    else:
-        known = read_table(path)
-        names, table = chosen_tasks(known.tasks, tasks), known.name
-        for name in names:
-            known.task(name)
+    runs = open_curves(path, chosen.unit_cost, chosen.folder)
+    names = chosen_tasks(runs.tasks, tasks)
+    for name in names:
+        runs.check(name)
     folder = "" if chosen.folder is None else str(chosen.folder)
     return [
-        Cell("curves", table, name, method, seed, chosen.fulls, chosen.workers, source=str(path), folder=folder)
+        Cell("curves", runs.name, name, method, seed, chosen.fulls, chosen.workers, source=str(path), folder=folder)
         for seed in range(seeds)
         for name in names
         for method in methods
@@ -91,17 +78,22 @@ def curve_cells(
 
 def run_curves(cell: Cell) -> dict[str, Any]:
     """One method on one task."""
-    task = _task(cell.source, cell.task, cell.table.endswith(UNIT_COST), cell.folder)
+    runs = open_curves(cell.source, cell.table.endswith(UNIT_COST), Path(cell.folder) if cell.folder else None)
+    task = runs.task(cell.task)
+    if runs.noise:
+        task = noisy(task, runs.noise, own_seed(cell))
     policy = Timed(cell.method, task, own_seed(cell))
     history = play_curves(task, policy, cell)
     trace = improvements(history, task, cell.size * task.scale.full / cell.workers)
+    regret = [regret_at(trace, share) for share in SHARES]
     return {
         **cell.head(),
         "decision_seconds": policy.seconds,
         "decisions": history.decisions,
         "trials": len(history.trials),
         "spent": list(SHARES),
-        "regret": [regret_at(trace, share) for share in SHARES],
+        "regret": regret,
+        "value": [task.scale.value(number) for number in regret],
         "trace": [list(point) for point in trace],
     }
 
@@ -161,10 +153,3 @@ def improvements(history: History, task: CurveTask, limit: float) -> list[tuple[
 def regret_at(trace: list[tuple[float, float]], share: float) -> float:
     """The regret after that share of the budget; 1 before the first report."""
     return next((regret for spent, regret in reversed(trace) if spent <= share + 1e-9), 1.0)
-
-
-@lru_cache(maxsize=64)  # the tasks of a whole table: seeds are the outer loop of a comparison
-def _task(path: str, name: str, unit_cost: bool, folder: str) -> CurveTask:
-    if is_yahpo(path):
-        return network_curves(read_yahpo(path), name, unit_cost, Path(folder) if folder else None)
-    return table_curves(read_table(path), name)

@@ -72,7 +72,7 @@ def tables_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("curves")
 def curves_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[Path, typer.Argument(help="A benchmark table with budgets, or a YAHPO surrogate (.npz).")],
+    table: Annotated[Path, typer.Argument(help="A benchmark table with budgets, or a surrogate (.npz).")],
     methods: MethodsOption = "asha,bohb,random",
     tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     seeds: SeedsOption = 5,

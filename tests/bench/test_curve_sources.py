@@ -94,7 +94,7 @@ def test_a_surrogate_as_runs(data, tmp_path, monkeypatch):
     np.testing.assert_allclose(np.cumsum(run.costs), np.maximum.accumulate(raw["time"][0]), rtol=1e-5)
     assert len(run.values) == 50 and min(run.costs) >= 0
     assert 0 <= task.scale.best < task.scale.median < 100 and task.scale.full > 0
-    monkeypatch.setattr(NetworkCurves, "scale", lambda self: pytest.fail("it was kept"))
+    monkeypatch.setattr(NetworkCurves, "measured", lambda self, space, count: pytest.fail("it was kept"))
     assert network_curves(network, network.tasks[0], folder=tmp_path).scale == task.scale
 
 

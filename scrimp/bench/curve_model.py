@@ -1,0 +1,161 @@
+"""Surrogates of training runs: a function of the configuration for each principal component of the log curves.
+
+    log loss = mean_curve + z @ components,
+    z_j(x) = offset_j + scale_j amplitude_j sum_i matern52(|(x - inputs_i) / length_scales_j|) weights_ji
+
+with x in the unit cube: logarithmic parameters by their logarithm, whole numbers and choices by index / (n - 1), a parameter that
+does not exist at 0.5. The file is a `.npz` whose ``meta`` holds format ("gp-curves-1"), name, metric, goal, space and budget.
+
+    model = read_curve_model("gpt_python_surrogate.npz")
+    model.curves(configs)                                    # (n, levels), without noise
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.bench.described_space import described_space
+from scrimp.errors import TableError
+from scrimp.history.events import Config
+from scrimp.space.parameter import Int, Parameter
+from scrimp.space.space import Space
+
+__all__ = ["FORMAT", "CurveModel", "GPMean", "curve_units", "is_curve_model", "read_curve_model"]
+
+Array = NDArray[np.float64]
+
+FORMAT = "gp-curves-1"
+
+_SHAPES = {
+    "inputs": "(n, d)",
+    "weights": "(k, n)",
+    "length_scales": "(k, d)",
+    "amplitude": "(k,)",
+    "offset": "(k,)",
+    "scale": "(k,)",
+    "mean_curve": "(L,)",
+    "components": "(k, L)",
+}
+"""The arrays of a file, by their sizes: n rows learned from, d parameters, k components, L levels."""
+
+
+@dataclass(frozen=True, eq=False)
+class GPMean:
+    """The posterior mean of a Gaussian process: inputs (n, d), weights (n,), length_scales (d,)."""
+
+    inputs: Array
+    weights: Array
+    length_scales: Array
+    amplitude: float
+    offset: float
+    scale: float
+
+    def __call__(self, x: Array) -> Array:
+        """Its values (m,) at rows x (m, d)."""
+        left, right = x / self.length_scales, self.inputs / self.length_scales
+        squared = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1) - 2.0 * left @ right.T
+        reach = np.sqrt(5.0 * np.maximum(squared, 0.0))
+        kernel = (1.0 + reach + reach**2 / 3.0) * np.exp(-reach)
+        return np.asarray(self.offset + self.scale * self.amplitude * (kernel @ self.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class CurveModel:
+    """A surrogate: where it may be asked, at which levels it answers, and the functions behind it."""
+
+    name: str
+    metric: str
+    space: Space
+    unit: str
+    levels: tuple[float, ...]
+    mean_curve: Array
+    components: Array
+    scores: tuple[GPMean, ...]
+
+    def curves(self, configs: Sequence[Config]) -> Array:
+        """The run (n, L) of each configuration."""
+        x = curve_units(self.space, configs)
+        scores = np.column_stack([score(x) for score in self.scores])
+        return np.asarray(np.exp(self.mean_curve + scores @ self.components))
+
+
+def curve_units(space: Space, configs: Sequence[Config]) -> Array:
+    """Rows (n, d) in the unit cube of the format, where every parameter reaches from 0 to 1; 0.5 where it does not exist."""
+    x = np.full((len(configs), len(space.searched)), 0.5)
+    for column, name in enumerate(space.searched):
+        rows = [row for row, config in enumerate(configs) if name in config]
+        x[rows, column] = _places(space[name], [configs[row][name] for row in rows])
+    return x
+
+
+def _places(parameter: Parameter, values: Sequence[Any]) -> Array:
+    """Places (n,) of values, the lowest at 0 and the highest at 1 (`Parameter.to_units` leaves half a step at either end)."""
+    ends = (parameter.low, parameter.high) if isinstance(parameter, Int) else parameter.grid or ()
+    if not ends:
+        return parameter.to_units(values)
+    low, high = parameter.to_units([ends[0], ends[-1]])
+    return np.asarray((parameter.to_units(values) - low) / (high - low if high > low else 1.0))
+
+
+def is_curve_model(path: str | Path) -> bool:
+    """Whether the file is such a surrogate rather than a table."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return bool(json.loads(str(file["meta"]))["format"] == FORMAT)
+    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+        return False
+
+
+def read_curve_model(path: str | Path) -> CurveModel:
+    """The surrogate in a file; `TableError` says what does not follow the format."""
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    try:
+        return _checked(json.loads(str(arrays["meta"])), arrays)
+    except TableError as error:
+        raise TableError(f"surrogate {str(path)!r}: {error}") from None
+
+
+def _checked(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> CurveModel:
+    for name in ("name", "metric", "goal", "space", "budget"):
+        if name not in meta:
+            raise TableError(f"meta has no {name!r}; it must give name, metric, goal, space and budget")
+    if meta["goal"] != "min":
+        raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")
+    space, levels = described_space(meta["space"]), tuple(float(level) for level in meta["budget"]["levels"])
+    sizes: dict[str, int] = {"d": len(space.searched), "L": len(levels)}
+    numbers = {name: _sized(name, arrays, sizes) for name in _SHAPES}
+    scores = tuple(
+        GPMean(
+            numbers["inputs"],
+            numbers["weights"][j],
+            numbers["length_scales"][j],
+            float(numbers["amplitude"][j]),
+            float(numbers["offset"][j]),
+            float(numbers["scale"][j]),
+        )
+        for j in range(sizes["k"])
+    )
+    unit = str(meta["budget"]["name"])
+    fixed = str(meta["name"]), str(meta["metric"]), space, unit, levels
+    return CurveModel(*fixed, numbers["mean_curve"], numbers["components"], scores)
+
+
+def _sized(name: str, arrays: Mapping[str, NDArray[Any]], sizes: dict[str, int]) -> Array:
+    """The array of that name; its sizes must agree with those of the arrays before it."""
+    if name not in arrays:
+        raise TableError(f"it has no array {name!r}; it must have {', '.join(_SHAPES)}")
+    array = np.asarray(arrays[name], dtype=float)
+    letters = [letter.strip() for letter in _SHAPES[name].strip("()").split(",") if letter.strip()]
+    if array.ndim != len(letters) or any(
+        sizes.setdefault(letter, size) != size for letter, size in zip(letters, array.shape, strict=True)
+    ):
+        known = ", ".join(f"{letter} = {sizes[letter]}" for letter in sizes)
+        raise TableError(f"{name} has shape {array.shape}; it must be {_SHAPES[name]}, where {known}")
+    return array
