@@ -21,6 +21,7 @@ from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
+from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
 
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
@@ -134,7 +135,10 @@ def method_names() -> list[str]:
 
 
 def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
-    """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`; refuses unknown names."""
+    """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`; refuses unknown names.
+
+    Names of papers and reference systems are understood: ``MOBSTER-JOINT:reduction_factor=4`` is ``mobster-joint:reduction=4``.
+    """
     match given:
         case Method():
             method = given
@@ -145,11 +149,31 @@ def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
             method = Method(given["name"], **{key: value for key, value in given.items() if key != "name"})
         case _:
             raise MethodError(f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name")
+    method = Method(canonical_name(method.name, method_names()), **method.settings)
     if method.name not in method_names():
         near = difflib.get_close_matches(method.name, method_names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise MethodError(f"there is no method {method.name!r}{hint} Known: {', '.join(method_names())}")
-    return method
+    return _translated(method)
+
+
+def _translated(method: Method) -> Method:
+    """The method with settings of reference systems under the names they have here."""
+    if not any(key in SETTINGS for key in method.settings):
+        return method
+    own = {item.name for part in _parts(_METHODS.get(method.name, Entry())) for item in dataclasses.fields(part)}
+    names = {key: SETTINGS.get(key, key) if key not in own else key for key in method.settings}
+    for key, name in names.items():
+        if key != name and name in method.settings:
+            raise MethodError(
+                f"settings {key!r} and {name!r} of method {method.name!r} are the same; give {name!r} only"
+            )
+    return Method(method.name, **{names[key]: value for key, value in method.settings.items()})
+
+
+def _parts(entry: Entry) -> list[type[Any]]:
+    """The classes whose fields are the settings."""
+    return [_load(path) for path in ([entry.policy] if entry.policy else [entry.scheduler, entry.suggester]) if path]
 
 
 def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Method, str]:
@@ -174,8 +198,7 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
             f"method {chosen.name!r} spends training budgets, and this study has none; "
             "give create_study a budget such as scrimp.Budget('epoch', 1, 81), or use 'gp'"
         )
-    paths = [entry.policy] if entry.policy else [entry.scheduler, entry.suggester]
-    classes = [_load(path) for path in paths]
+    classes = _parts(entry)
     settings = {**entry.presets, **chosen.settings}
     _refuse_unknown(chosen.name, settings, classes)
     parts = [_construct(chosen.name, part, settings) for part in classes]
@@ -234,6 +257,8 @@ def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[A
     valid = sorted({item.name for item in fields if not item.metadata.get("handed_in")})
     for key in settings:
         if key not in valid:
+            if (answer := elsewhere(key)) is not None:
+                raise MethodError(f"method {name!r} has no setting {key!r}: {answer}")
             near = difflib.get_close_matches(key, valid, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             listed = ", ".join(valid) or "none"

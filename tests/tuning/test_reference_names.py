@@ -1,0 +1,69 @@
+"""Methods and settings written as in the documents: understood, or answered with what to write here."""
+
+import pytest
+
+import scrimp
+from scrimp.history.problem import Budget, Problem
+from scrimp.tuning.catalog import Method, build_policy, method_names, parse_method
+from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
+
+PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 9))
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("MOBSTER-JOINT", "mobster-joint"),
+        ("HYPERTUNE4-INDEP", "hypertune4-indep"),
+        ("HYPERTUNE1-INDEP", "hypertune-indep"),
+        ("SYNCMOBSTER", "sync-mobster"),
+        ("SyncBOHB", "sync-bohb"),
+        ("SYNCHB", "sync-hyperband"),
+        ("ASHA-STOP", "asha-stopping"),
+        ("BOHB", "bohb"),
+        ("DyHPO", "dyhpo"),
+        ("Hyper-Tune", "hypertune-indep"),
+        ("TAF (RGPE)", "taf-rgpe"),
+        ("RMoGP", "rmogp"),
+        ("nonsense", "nonsense"),
+        ("", ""),
+    ],
+)
+def test_names_of_the_documents(written: str, name: str) -> None:
+    assert canonical_name(written, method_names()) == name
+
+
+def test_a_registered_name_keeps_its_own_spelling() -> None:
+    assert canonical_name("MOBSTER", ["MOBSTER", "mobster-joint"]) == "MOBSTER"
+
+
+def test_a_study_takes_both_and_records_ours() -> None:
+    study = scrimp.create_study(
+        "s",
+        PROBLEM.space,
+        budget=PROBLEM.budget,
+        method="MOBSTER-JOINT:reduction_factor=2,max_size_data_for_model=50,opt_skip_period=3,searcher_data=all",
+        storage="memory://",
+    )
+    settings = {"reduction": 2, "max_data": 50, "refit_every": 3, "data": "all"}
+    assert (study.method, study.history.method["settings"]) == ("mobster-joint", settings)
+
+
+def test_every_translation_is_a_setting_of_some_method() -> None:
+    """Otherwise the error would name a setting that nobody has."""
+    for reference, ours in SETTINGS.items():
+        assert elsewhere(reference) is None
+        takers = []
+        for name in method_names():
+            try:
+                build_policy(PROBLEM, Method(name, **{ours: None}))
+            except ValueError as error:
+                takers += [name] if "has no setting" not in str(error) else []
+            else:
+                takers.append(name)
+        assert takers, f"{reference} is translated to {ours}, which is no setting of any method"
+
+
+def test_a_field_of_the_methods_own_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETTINGS, "share", "reduction")
+    assert parse_method("tpe:share=0.3").settings == {"share": 0.3}
