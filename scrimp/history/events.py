@@ -42,13 +42,17 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
 
 
 class StudyCreated(_Event, frozen=True, tag="study_created"):
-    """The first event of every log. ``problem`` and ``method`` are their JSON forms; ``kind`` is study or selection."""
+    """The first event of every log. ``problem`` and ``method`` are their JSON forms; ``kind`` is study or selection.
+
+    ``identity`` is drawn at random: it tells this study from every other, also from a later one of the same name.
+    """
 
     name: str
     problem: dict[str, Any]
     method: dict[str, Any]
     kind: str = "study"
     versions: dict[str, str] = {}
+    identity: str = ""
 
 
 class StudyChanged(_Event, frozen=True, tag="study_changed"):

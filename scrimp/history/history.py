@@ -10,10 +10,12 @@ purpose. So a decision is a function of the history, and can be replayed.
     longer = history.with_events(news)
 """
 
+import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from scrimp.errors import StudyError
@@ -96,6 +98,14 @@ class History:
         created = self._current().created
         assert created is not None
         return created
+
+    @property
+    def identity(self) -> str:
+        """What tells this study from every other: drawn when it was created, for older studies a digest of the first event."""
+        created = self.created
+        if created.identity:
+            return created.identity
+        return hashlib.sha256(msgspec.json.encode(created, order="deterministic")).hexdigest()[:32]
 
     @property
     def problem(self) -> Problem:

@@ -30,7 +30,7 @@ from scrimp.history.events import Event
 from scrimp.storage.event_json import decode
 from scrimp.storage.journal_log import JournalLog, explained
 from scrimp.storage.refusals import check_name, deleted_study, existing_study, lines_of, unknown_study
-from scrimp.storage.store import EventStore, Lease, Storage
+from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
 
 __all__ = ["JournalStorage"]
 
@@ -89,6 +89,14 @@ class JournalStorage(Storage):
             gone = self._folder / f"deleted-{study}"
             os.replace(self._folder / study, gone)  # at once, so that nobody sees half of it
             shutil.rmtree(gone, ignore_errors=True)
+
+    def identity(self) -> str:
+        with explained(self._folder):
+            self._check()
+            with suppress(FileExistsError):
+                if not (self._folder / IDENTITY).exists():
+                    _publish(self._folder / IDENTITY, uuid.uuid4().hex)
+            return str(msgspec.json.decode((self._folder / IDENTITY).read_bytes()))
 
     def close(self) -> None:
         for log in list(self._logs):

@@ -1,5 +1,6 @@
 """Studies in the memory of this process: for tests, simulations and one-off calls. Gone when the process ends."""
 
+import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ class MemoryStorage(Storage):
     def __init__(self) -> None:
         self._studies: dict[str, _MemoryStore] = {}
         self._kept: dict[str, str] = {}
+        self._identity = secrets.token_hex(16)
         self._lock = threading.Lock()
 
     @property
@@ -65,6 +67,9 @@ class MemoryStorage(Storage):
 
     def kept(self, key: str) -> str | None:
         return self._kept.get(key)
+
+    def identity(self) -> str:
+        return self._identity
 
     def close(self) -> None:
         """Nothing to release: the studies live as long as this object."""

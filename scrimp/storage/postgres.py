@@ -8,6 +8,7 @@ and the database refuses the second copy if the first one had arrived. The serve
     storage = PostgresStorage("postgresql://ann@db.example/hpo", "postgresql://ann@db.example/hpo")
 """
 
+import secrets
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ from scrimp.storage.refusals import (
     lines_of,
     unknown_study,
 )
-from scrimp.storage.store import EventStore, Lease, Storage
+from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
 
 __all__ = ["PostgresStorage"]
 
@@ -139,6 +140,15 @@ class PostgresStorage(Storage):
     def kept(self, key: str) -> str | None:
         found = _rows(self._server, "SELECT value FROM scrimp_kept WHERE key = %s", key)
         return str(found[0][0]) if found else None
+
+    def identity(self) -> str:
+        known = self.kept(IDENTITY)
+        if known is None:
+            query = "INSERT INTO scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
+            self._server.run(lambda connection: connection.execute(query, (IDENTITY, secrets.token_hex(16))))
+            known = self.kept(IDENTITY)
+        assert known is not None
+        return known
 
     def close(self) -> None:
         self._server.close()

@@ -7,6 +7,7 @@ torn, whoever is killed. Decision numbers are unique by index. SQLite's own cloc
     store = storage.open("digits")
 """
 
+import secrets
 import sqlite3
 from collections.abc import Sequence
 from os import PathLike
@@ -23,7 +24,7 @@ from scrimp.storage.refusals import (
     unknown_study,
 )
 from scrimp.storage.sqlite_file import SqliteFile
-from scrimp.storage.store import EventStore, Lease, Storage
+from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
 
 __all__ = ["SqliteStorage"]
 
@@ -74,6 +75,15 @@ class SqliteStorage(Storage):
     def kept(self, key: str) -> str | None:
         found = self._file.rows("SELECT value FROM kept WHERE key = ?", key)
         return found[0][0].decode() if found else None
+
+    def identity(self) -> str:
+        known = self.kept(IDENTITY)
+        if known is None:
+            with self._file.transaction() as connection:
+                connection.execute("INSERT OR IGNORE INTO kept VALUES (?, ?)", (IDENTITY, secrets.token_hex(16)))
+            known = self.kept(IDENTITY)
+        assert known is not None
+        return known
 
     def close(self) -> None:
         self._file.close()

@@ -12,6 +12,7 @@ in the log. The store's own clock decides whether a lease has run out; clocks of
     news = store.read(start=history.length)
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,10 @@ from pathlib import Path
 
 from scrimp.history.events import Event
 
-__all__ = ["EventStore", "Lease", "Storage"]
+__all__ = ["IDENTITY", "EventStore", "Lease", "Storage"]
+
+IDENTITY = "identity"
+"""Under this name a storage keeps what tells it from others."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,13 @@ class Storage(ABC):
     def kept(self, key: str) -> str | None:
         """What is remembered under ``key``; None for nothing."""
         return None
+
+    def identity(self) -> str:
+        """What tells this storage from every other, the same for all who open it: drawn at random when first asked for.
+
+        A copy of a storage has the identity of the original.
+        """
+        return hashlib.sha256(self.url.encode()).hexdigest()[:32]
 
     @abstractmethod
     def close(self) -> None:

@@ -314,6 +314,11 @@ class StorageContract:
         assert storage.kept("fit:b") in (None, "")
         assert store.read(), "what is kept has nothing to do with studies"
 
+    def test_every_storage_has_an_identity(self, storage: Storage, store: EventStore) -> None:
+        known = storage.identity()
+        assert len(known) == 32 and storage.identity() == known
+        assert store.read(), "it is no study"
+
     def test_close_twice(self, storage: Storage) -> None:
         storage.close()
         storage.close()
@@ -325,8 +330,10 @@ class DurableStorageContract(StorageContract):
     def test_reopened_storage_has_everything(self, storage: Storage, store: EventStore) -> None:
         store.append(EVERY_KIND, decision=0)
         store.lease(Lease(0, 1, "w", "h", 1, 60.0))
+        known = storage.identity()
         again = pickle.loads(pickle.dumps(storage))
         storage.close()
+        assert again.identity() == known
         reopened = again.open("digits")
         assert again.names() == ["digits"] and reopened.read(1) == EVERY_KIND
         assert len(reopened.leases()) == 1

@@ -11,6 +11,7 @@ they span two orders of magnitude), choices; what never varies is a constant. A 
 import csv
 import json
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,7 +197,10 @@ def store_results(storage: Storage, name: str, found: Imported, time: float) -> 
     """Make a study of them; it can be learned from, shown, and gone on with."""
     problem = found.problem
     method = {"name": "gp", "settings": {}, "reason": "imported results"}
-    events: list[Event] = [StudyCreated(name=name, problem=problem.to_json(), method=method, time=time)]
+    identity = secrets.token_hex(16)
+    events: list[Event] = [
+        StudyCreated(name=name, problem=problem.to_json(), method=method, identity=identity, time=time)
+    ]
     ended = {"completed": "completed", "stopped": "stopped", "paused": "stopped", "failed": "failed"}
     kept = [trial for trial in found.trials if trial.status in ended]
     for number, trial in enumerate(kept):

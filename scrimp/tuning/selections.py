@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from scrimp.checkpoints.score_table import Checkpoint, ScoreTable
 from scrimp.errors import StudyError
-from scrimp.executors.clock import wall_clock
-from scrimp.history.events import StudyCreated
 from scrimp.history.problem import Problem
 from scrimp.storage.store import Storage
 from scrimp.tuning.cell_policy import cell_space
 from scrimp.tuning.selection import METRIC, Selection, plain_checkpoint
-from scrimp.tuning.studies import checkpoint_root, present_versions, storage_at
+from scrimp.tuning.studies import beginning, checkpoint_root, storage_at
 
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.checkpoints.recommendation import Recommendation
@@ -68,14 +66,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
         direction="maximize",
         seed=secrets.randbelow(2**31) if seed is None else seed,
     )
-    created = StudyCreated(
-        name=name,
-        problem=problem.to_json(),
-        method=record,
-        kind="selection",
-        versions=present_versions(),
-        time=wall_clock(),
-    )
+    created = beginning(name, problem, record, kind="selection")
     try:
         if not (load_if_exists and name in place.names()):
             return Selection(place.create(name, [created]), checkpoint_root(place, name))

@@ -30,6 +30,7 @@ from scrimp.tuning.learning import attachments, past_reader
 from scrimp.tuning.study import Study
 
 __all__ = [
+    "beginning",
     "checkpoint_root",
     "create_study",
     "delete_study",
@@ -94,9 +95,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     if load_if_exists and name in place.names():
         return _adopted(name, place, problem, seed)
     record = {**chosen.to_json(), "reason": reason}
-    created = StudyCreated(
-        name=name, problem=problem.to_json(), method=record, versions=present_versions(), time=wall_clock()
-    )
+    created = beginning(name, problem, record)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
     try:
         store = place.create(name, [created, *sources])
@@ -186,6 +185,19 @@ def checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:
         return temporary / folder
 
     return root
+
+
+def beginning(name: str, problem: Problem, method: dict[str, Any], kind: str = "study") -> StudyCreated:
+    """The first event of a new study or selection."""
+    return StudyCreated(
+        name=name,
+        problem=problem.to_json(),
+        method=method,
+        kind=kind,
+        versions=present_versions(),
+        identity=secrets.token_hex(16),
+        time=wall_clock(),
+    )
 
 
 def present_versions() -> dict[str, str]:

@@ -293,3 +293,13 @@ def test_a_fold_of_some_kinds_gets_those_alone_whenever_it_begins() -> None:
         longer = history.with_events(log[begin:])
         assert longer.derive(Configs()) == [log[0], log[2], log[4]]
         assert history.derive(Configs()) == [event for event in log[:begin] if isinstance(event, Configs.kinds)]
+
+
+def test_every_study_has_an_identity_of_its_own() -> None:
+    def created(**more: object) -> StudyCreated:
+        return StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "random"}, **more)  # type: ignore[arg-type]
+
+    assert History.of([created(identity="drawn")]).identity == "drawn"
+    first, later = History.of([created(time=1.0)]).identity, History.of([created(time=2.0)]).identity
+    assert len(first) == 32 and first != later, "logs of before: the first event tells them apart"
+    assert History.of([created(time=1.0)]).identity == first
