@@ -1,18 +1,19 @@
-"""Surrogates of training runs: a function of the configuration for each principal component of the log curves.
+"""Surrogates of training runs: a function of the configuration for each principal component of the (log) curves.
 
     log loss = mean_curve + z @ components,
     z_j(x) = offset_j + scale_j amplitude_j sum_i matern52(|(x - inputs_i) / length_scales_j|) weights_ji
 
 with x in the unit cube: logarithmic parameters by their logarithm, whole numbers and choices by index / (n - 1), a parameter that
 does not exist at 0.5. The file is a `.npz` whose ``meta`` holds format ("gp-curves-1"), name, metric, goal, space and budget.
+A model that was fitted to a table (`curve_fit`) may also know how long runs are, where they fail and what a level costs.
 
     model = read_curve_model("gpt_python_surrogate.npz")
-    model.curves(configs)                                    # (n, levels), without noise
+    model.runs(configs).value                                # (n, levels), without noise
 """
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,20 @@ from scrimp.history.events import Config
 from scrimp.space.parameter import Int, Parameter
 from scrimp.space.space import Space
 
-__all__ = ["FORMAT", "CurveModel", "GPMean", "curve_units", "is_curve_model", "read_curve_model"]
+__all__ = [
+    "FORMAT",
+    "CurveModel",
+    "Function",
+    "GPMean",
+    "PredictedRuns",
+    "curve_units",
+    "is_curve_model",
+    "read_curve_model",
+]
 
 Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
+"""From rows (m, d) of the unit cube to numbers (m,)."""
 
 FORMAT = "gp-curves-1"
 
@@ -66,8 +78,22 @@ class GPMean:
 
 
 @dataclass(frozen=True, eq=False)
+class PredictedRuns:
+    """What n runs would give: values (n, L), NaN from where a run fails; cost of a level (n,); how many levels each has (n,)."""
+
+    value: Array
+    cost: Array
+    end: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class CurveModel:
-    """A surrogate: where it may be asked, at which levels it answers, and the functions behind it."""
+    """A surrogate: where it may be asked, at which levels it answers, and the functions behind it.
+
+    ``log``: whether the curves are those of the logarithm. ``cost``: the logarithm of the seconds of a level; None: one unit.
+    ``end``: the logarithm of the number of levels of a run, whose curve is then over the share of the run and not over levels;
+    None: all. ``survived``: the share of its levels before a run fails, which it does below ``failing``; None: no run fails.
+    """
 
     name: str
     metric: str
@@ -76,13 +102,36 @@ class CurveModel:
     levels: tuple[float, ...]
     mean_curve: Array
     components: Array
-    scores: tuple[GPMean, ...]
+    scores: tuple[Function, ...]
+    log: bool = True
+    cost: Function | None = None
+    end: Function | None = None
+    survived: Function | None = None
+    failing: float = 0.0
 
-    def curves(self, configs: Sequence[Config]) -> Array:
-        """The run (n, L) of each configuration."""
+    def runs(self, configs: Sequence[Config]) -> PredictedRuns:
+        """The run of each configuration."""
         x = curve_units(self.space, configs)
-        scores = np.column_stack([score(x) for score in self.scores])
-        return np.asarray(np.exp(self.mean_curve + scores @ self.components))
+        curve = self.mean_curve + np.column_stack([score(x) for score in self.scores]) @ self.components
+        value = np.exp(curve) if self.log else curve
+        last = len(self.levels)
+        end = np.full(len(x), last)
+        if self.end is not None:
+            end = np.clip(np.rint(np.exp(self.end(x))), 1, last).astype(np.int64)
+            value = np.array([_stretched(row, length) for row, length in zip(value, end, strict=True)])
+        if self.survived is not None:
+            share = self.survived(x)
+            before = np.where(share < self.failing, np.floor(np.clip(share, 0.0, 0.999) * end), last)
+            value[np.arange(last) >= before[:, None]] = np.nan
+        cost = np.ones(len(x)) if self.cost is None else np.exp(self.cost(x))
+        return PredictedRuns(value, cost, end)
+
+
+def _stretched(curve: Array, length: int) -> Array:
+    """A curve over shares 1/L, 2/L, ..., 1 of a run, read off at the levels of a run of that length; NaN after its end."""
+    total = len(curve)
+    at = np.arange(1, length + 1) / length
+    return np.concatenate([np.interp(at, np.arange(1, total + 1) / total, curve), np.full(total - length, np.nan)])
 
 
 def curve_units(space: Space, configs: Sequence[Config]) -> Array:

@@ -146,9 +146,9 @@ class SurrogateCurves(CurveSource):
         """Best, median and full training over ``count`` Sobol configurations."""
         configs = sobol_design(space, count, np.random.default_rng(0))
         parts = [self.arrays(configs[start : start + CHUNK]) for start in range(0, len(configs), CHUNK)]
-        lowest = np.concatenate([value.min(axis=1) for value, _ in parts])
+        lowest = np.concatenate([np.where(np.isnan(value), np.inf, value).min(axis=1) for value, _ in parts])
         full = np.concatenate([cost.sum(axis=1) for _, cost in parts]).mean()
-        return Scale(float(lowest.min()), float(np.median(lowest)), float(full))
+        return Scale(float(lowest.min()), float(np.median(lowest[np.isfinite(lowest)])), float(full))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ def network_curves(network: Network, task: str, unit_cost: bool = False, folder:
 
 @dataclass(frozen=True, eq=False)
 class ModelCurves(SurrogateCurves):
-    """Runs as a `CurveModel` predicts them; a level costs one unit."""
+    """Runs as a `CurveModel` predicts them."""
 
     model: CurveModel
 
@@ -195,16 +195,24 @@ class ModelCurves(SurrogateCurves):
         return self.model.levels
 
     def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
-        """Values and costs of each level, (n, L) each."""
-        value = self.model.curves(configs)
-        return value, np.ones_like(value)
+        """Values and costs of each level, (n, L) each; a level after the end of its run costs nothing."""
+        runs = self.model.runs(configs)
+        inside = np.arange(runs.value.shape[1]) < runs.end[:, None]
+        return runs.value, np.where(inside, runs.cost[:, None], 0.0)
+
+    def curve(self, config: Config) -> Curve:
+        """The predicted run of ``config``, to its end."""
+        value, cost = self.arrays([config])
+        end = int(np.count_nonzero(cost[0]))
+        return Curve(tuple(value[0, :end].tolist()), tuple(cost[0, :end].tolist()))
 
 
-def model_curves(model: CurveModel, folder: Path | None = None) -> CurveTask:
-    """A surrogate file as training runs without noise; its scale is kept in ``folder``, where one is given."""
+def model_curves(model: CurveModel, folder: Path | None = None, scale: Scale | None = None) -> CurveTask:
+    """A surrogate as training runs without noise; its scale, where it is not given, is kept in ``folder``, if there is one."""
     source = ModelCurves(model)
-    kept = None if folder is None else folder / f"{model.name}.scale.json"
-    scale = _kept(kept, lambda: source.measured(model.space, MODEL_DESIGN))
+    if scale is None:
+        kept = None if folder is None else folder / f"{model.name}.scale.json"
+        scale = _kept(kept, lambda: source.measured(model.space, MODEL_DESIGN))
     return CurveTask(model.space, Budget(model.unit, model.levels[0], model.levels[-1]), source, scale)
 
 

@@ -9,13 +9,14 @@ of the best value reported so far: 0 is perfect, 1 is one random full training, 
 
 import time
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scrimp.bench.curve_files import UNIT_COST, open_curves
+from scrimp.bench.curve_files import UNIT_COST, is_modelled, open_curves
 from scrimp.bench.curve_sources import CurveTask, noisy
 from scrimp.bench.results import Cell
 from scrimp.bench.table_suite import chosen_tasks
@@ -35,6 +36,7 @@ __all__ = [
     "CurveSettings",
     "Timed",
     "curve_cells",
+    "fit_notes",
     "improvements",
     "own_seed",
     "play_curves",
@@ -74,6 +76,14 @@ def curve_cells(
         for name in names
         for method in methods
     ]
+
+
+def fit_notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """Fits the surrogates that these runs need, where they need some, and says of each how good it is."""
+    for source, folder, task in dict.fromkeys((cell.source, cell.folder, cell.task) for cell in cells):
+        note = open_curves(source, folder=Path(folder)).note(task) if is_modelled(source) else ""
+        if note:
+            yield note
 
 
 def run_curves(cell: Cell) -> dict[str, Any]:

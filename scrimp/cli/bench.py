@@ -78,7 +78,10 @@ def curves_command(  # noqa: PLR0913 - the options of a command
     seeds: SeedsOption = 5,
     fulls: Annotated[int, typer.Option(min=1, help="Full trainings that all workers together may pay for.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Trials that run at once on the virtual clock.")] = 4,
-    unit_cost: Annotated[bool, typer.Option("--unit-cost", help="Surrogates: a level costs one unit.")] = False,
+    unit_cost: Annotated[bool, typer.Option("--unit-cost", help="YAHPO surrogates: a level costs one unit.")] = False,
+    surrogate: Annotated[
+        str, typer.Option(help="'gp' or 'forest': any configuration may be asked, of a surrogate fitted to each task.")
+    ] = "",
     out: OutOption = None,
     processes: ProcessesOption = 2,
     as_json: JsonOption = False,
@@ -87,13 +90,21 @@ def curves_command(  # noqa: PLR0913 - the options of a command
 
     Example: scrimp bench curves lcbench.npz --methods asha,hyperband --seeds 5 --fulls 20 --workers 4 --out results.jsonl
     """
-    from scrimp.bench.curve_report import curve_summary
-    from scrimp.bench.curve_suite import CurveSettings, curve_cells
+    import tempfile
 
-    folder = None if out is None else out.absolute().parent
-    settings = CurveSettings(fulls, workers, unit_cost, folder)
-    cells = curve_cells(table, method_list(methods), _names(tasks), seeds, settings)
-    _run(cells, out, processes, as_json, curve_summary)
+    from scrimp.bench.curve_files import modelled_curves
+    from scrimp.bench.curve_report import curve_summary
+    from scrimp.bench.curve_suite import CurveSettings, curve_cells, fit_notes
+
+    table = modelled_curves(table, surrogate)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) if out is None else out.absolute().parent
+        cells = curve_cells(
+            table, method_list(methods), _names(tasks), seeds, CurveSettings(fulls, workers, unit_cost, folder)
+        )
+        for note in fit_notes(cells):
+            typer.echo(note, err=True)
+        _run(cells, out, processes, as_json, curve_summary)
 
 
 @bench_app.command("transfer")

@@ -95,3 +95,27 @@ def test_checkpoints(tmp_path: Path) -> None:
     unknown = RUNNER.invoke(bench_app, ["checkpoints", str(path), "--methods", "gp"])
     assert isinstance(unknown.exception, MethodError) and "kg, ei" in str(unknown.exception)
     assert RUNNER.invoke(bench_app, ["checkpoints", str(path), "--shares", "few"]).exit_code == 2
+
+
+def test_curves_on_surrogates_of_a_table(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(40)
+    value = (x[:, None] - 0.3) ** 2 + 1.0 / np.arange(1, 5)
+    meta = {
+        "format": 1,
+        "name": "bowl",
+        "metric": "loss",
+        "goal": "min",
+        "budget": {"name": "epoch", "levels": [1, 2, 3, 4]},
+    }
+    space = [{"name": "x", "type": "float", "low": 0.0, "high": 1.0}]
+    path, out = tmp_path / "bowl.npz", tmp_path / "results.jsonl"
+    arrays = {"configs": x[:, None], "value": value[None]}
+    np.savez(path, meta=json.dumps({**meta, "space": space}), tasks=np.array(["t"]), **arrays)
+    options = ["--methods", "random", "--seeds", "1", "--fulls", "3", "--workers", "1", "--processes", "1"]
+    done = RUNNER.invoke(bench_app, ["curves", str(path), "--surrogate", "gp", *options, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "t: held-out final values R2 " in done.stderr
+    record = json.loads(out.read_text())
+    assert record["table"] == "bowl-gp" and record["trials"] == 3
+    assert [kept.name for kept in tmp_path.glob("*.surrogate.npz")] == ["bowl-t-gp.surrogate.npz"]
