@@ -15,6 +15,7 @@ import typing
 from scrimp import errors
 
 if typing.TYPE_CHECKING:
+    from scrimp.bench.simulation import simulate
     from scrimp.executors.command_line import Command
     from scrimp.executors.run_context import RunContext
     from scrimp.history.problem import AtLeast, AtMost, Budget
@@ -60,10 +61,12 @@ __all__ = [
     "maximize",
     "minimize",
     "select_checkpoint",
+    "simulate",
     "studies",
 ]
 
 _HOMES = {
+    "simulate": "scrimp.bench.simulation",
     "Command": "scrimp.executors.command_line",
     "RunContext": "scrimp.executors.run_context",
     "AtLeast": "scrimp.history.problem",

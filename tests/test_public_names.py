@@ -38,6 +38,7 @@ PUBLIC = [
     "maximize",
     "minimize",
     "select_checkpoint",
+    "simulate",
     "studies",
 ]
 

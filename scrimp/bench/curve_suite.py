@@ -18,6 +18,7 @@ import numpy as np
 
 from scrimp.bench.curve_files import UNIT_COST, is_modelled, open_curves
 from scrimp.bench.curve_sources import CurveTask, noisy
+from scrimp.bench.keeping import kept_at
 from scrimp.bench.results import Cell
 from scrimp.bench.table_suite import chosen_tasks
 from scrimp.executors.simulated import Delays, Simulated
@@ -26,9 +27,11 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Decision, Policy, Verdict
 from scrimp.storage.memory import MemoryStorage
-from scrimp.tuning.catalog import build_policy, choose, parse_method
+from scrimp.storage.store import Storage
+from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.stopping import Seconds
+from scrimp.tuning.studies import present_versions, storage_at
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
 __all__ = [
@@ -42,6 +45,7 @@ __all__ = [
     "play_curves",
     "regret_at",
     "run_curves",
+    "training_runs",
 ]
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
@@ -88,12 +92,10 @@ def fit_notes(cells: Sequence[Cell]) -> Iterator[str]:
 
 def run_curves(cell: Cell) -> dict[str, Any]:
     """One method on one task."""
-    runs = open_curves(cell.source, cell.table.endswith(UNIT_COST), Path(cell.folder) if cell.folder else None)
-    task = runs.task(cell.task)
-    if runs.noise:
-        task = noisy(task, runs.noise, own_seed(cell))
+    task = training_runs(cell)
     policy = Timed(cell.method, task, own_seed(cell))
-    history = play_curves(task, policy, cell)
+    name, url = kept_at(cell, task.space)
+    history = play_curves(task, policy, cell, name, storage_at(url))
     trace = improvements(history, task, cell.size * task.scale.full / cell.workers)
     regret = [regret_at(trace, share) for share in SHARES]
     return {
@@ -108,6 +110,13 @@ def run_curves(cell: Cell) -> dict[str, Any]:
     }
 
 
+def training_runs(cell: Cell) -> CurveTask:
+    """The task of a cell, with the noise of its file drawn for this cell."""
+    runs = open_curves(cell.source, cell.table.endswith(UNIT_COST), Path(cell.folder) if cell.folder else None)
+    task = runs.task(cell.task)
+    return noisy(task, runs.noise, own_seed(cell)) if runs.noise else task
+
+
 def own_seed(cell: Cell) -> int:
     """A seed for this task alone: the same draws on every task would make ten seeds on many tasks ten draws, not many."""
     return zlib.crc32(f"{cell.task}/{cell.seed}".encode())
@@ -116,9 +125,9 @@ def own_seed(cell: Cell) -> int:
 class Timed(Policy):
     """A method on a task, with the CPU seconds of its decisions and reviews summed."""
 
-    def __init__(self, method: str, task: CurveTask, seed: int) -> None:
+    def __init__(self, method: str | Method, task: CurveTask, seed: int) -> None:
         self.problem = Problem(task.space, metric=METRIC, budget=task.budget, seed=seed)
-        self.method, _ = choose(self.problem, parse_method(method))
+        self.method, self.reason = choose(self.problem, parse_method(method))
         self.seconds = 0.0
         self._policy = build_policy(self.problem, self.method)
 
@@ -137,13 +146,17 @@ class Timed(Policy):
         return verdict
 
 
-def play_curves(task: CurveTask, policy: Timed, cell: Cell) -> History:
-    """The whole study, played through on the virtual clock."""
-    created = StudyCreated(name="bench", problem=policy.problem.to_json(), method=policy.method.to_json())
+def play_curves(
+    task: CurveTask, policy: Timed, cell: Cell, name: str = "bench", storage: Storage | None = None
+) -> History:
+    """The whole study, played through on the virtual clock; in a storage of its own unless one is given."""
+    record = {**policy.method.to_json(), "reason": policy.reason}
+    problem = policy.problem.to_json()
+    created = StudyCreated(name=name, problem=problem, method=record, versions=present_versions(), time=0.0)
     limit = cell.size * task.scale.full / cell.workers
     executor = Simulated(task.source, METRIC, cell.workers, Delays(limit=limit))
     told = StudyChanged(totals={"timeout": limit})  # methods may plan for the end
-    ledger = Ledger(MemoryStorage().create("bench", [created, told]), executor.clock)
+    ledger = Ledger((storage or MemoryStorage()).create(name, [created, told]), executor.clock)
     Tuner(ledger, policy, executor, TunerSettings(until=Seconds(limit), leases=False)).run()
     return ledger.history
 

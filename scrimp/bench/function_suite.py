@@ -7,6 +7,7 @@ from typing import Any
 
 from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, Recorder
+from scrimp.bench.keeping import kept_at
 from scrimp.bench.playing import Question, play
 from scrimp.bench.results import Cell
 from scrimp.errors import TableError
@@ -32,7 +33,8 @@ def run_function(cell: Cell) -> dict[str, Any]:
     formula = FORMULAS[cell.task]
     recorder = Recorder(formula, cell.seed)
     question = Question(described_space(formula.space), recorder.measure, noisy=formula.noise > 0)
-    seconds, asks = play(question, cell.method, cell.seed, cell.size, cell.workers)
+    place = kept_at(cell, question.space)
+    seconds, asks = play(question, cell.method, cell.seed, cell.size, cell.workers, place)
     return {**cell.head(), "decision_seconds": seconds, "decisions": asks, **stretched(recorder.regret, cell.size)}
 
 

@@ -24,12 +24,21 @@ class Question:
     noisy: bool = False
 
 
-def play(question: Question, method: str, seed: int, trials: int, workers: int = 1) -> tuple[float, int]:
+def play(
+    question: Question,
+    method: str,
+    seed: int,
+    trials: int,
+    workers: int = 1,
+    place: tuple[str, str] = ("bench", "memory://"),
+) -> tuple[float, int]:
     """Ask and tell until ``trials`` were measured or nothing is left to try: CPU seconds spent asking, and how many asks.
 
     With several ``workers`` as many trials are open at once; the oldest is measured first.
+    ``place``: the study's name and storage.
     """
-    study = create_study("bench", question.space, method=method, storage="memory://", seed=seed, noisy=question.noisy)
+    name, storage = place
+    study = create_study(name, question.space, method=method, storage=storage, seed=seed, noisy=question.noisy)
     return play_study(study, question.measure, trials, workers)
 
 

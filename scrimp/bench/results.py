@@ -18,8 +18,9 @@ __all__ = ["Cell", "append_result", "cell_of", "read_results"]
 class Cell:
     """One run of a comparison.
 
-    ``size`` is its length: trials, full trainings for curves, observations for speed. ``source`` is the file of its table, and
-    ``folder`` where things worked out once are kept; neither is part of a result. ``sources`` says what past studies are.
+    ``size`` is its length: trials, full trainings for curves, observations for speed. ``source`` is the file of its table,
+    ``folder`` where things worked out once are kept, ``keep`` the storage that keeps the run as a study; none is part of a
+    result. ``sources`` says what past studies are.
     """
 
     suite: str
@@ -32,11 +33,12 @@ class Cell:
     sources: str = ""
     source: str = ""
     folder: str = ""
+    keep: str = ""
 
     def head(self) -> dict[str, Any]:
         """What every result begins with."""
         record = asdict(self)
-        del record["source"], record["folder"]
+        del record["source"], record["folder"], record["keep"]
         if not self.sources:
             del record["sources"]
         return record

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.bench.function_suite import stretched
+from scrimp.bench.keeping import kept_at
 from scrimp.bench.playing import Question, play
 from scrimp.bench.results import Cell
 from scrimp.bench.tables import TaskTable, read_table
@@ -52,7 +53,7 @@ def run_table(cell: Cell) -> dict[str, Any]:
         return value
 
     trials = min(cell.size, len(task.pool.configs))
-    seconds, asks = play(Question(task.pool, measure), cell.method, cell.seed, trials)
+    seconds, asks = play(Question(task.pool, measure), cell.method, cell.seed, trials, place=kept_at(cell, task.pool))
     return {**cell.head(), "decision_seconds": seconds, "decisions": asks, **stretched(regret, cell.size)}
 
 

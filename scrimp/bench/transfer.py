@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from scrimp.bench.keeping import kept_at
 from scrimp.bench.playing import Question, play, play_study
 from scrimp.bench.results import Cell, read_results
 from scrimp.bench.table_suite import chosen_tasks
@@ -25,10 +26,10 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import TableError
 from scrimp.history.events import Config, StudyCreated
 from scrimp.history.problem import Problem
-from scrimp.storage.memory import MemoryStorage
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import PastStudy, Unusable, past_study
 from scrimp.tuning.catalog import choose, learns, parse_method
+from scrimp.tuning.studies import present_versions, storage_at
 from scrimp.tuning.study import Study
 
 __all__ = [
@@ -85,9 +86,10 @@ def run_transfer(cell: Cell) -> dict[str, Any]:
     past = _past(cell.source, cell.sources, cell.seed, cell.folder).without(cell.task)
     problem = Problem(task.space, features=task.features, seed=zlib.crc32(f"{cell.task}/{cell.seed}".encode()))
     method, _ = choose(problem, parse_method(cell.method), True)
-    created = StudyCreated(name="bench", problem=problem.to_json(), method=method.to_json())
+    name, url = kept_at(cell, task.space)
+    created = StudyCreated(name=name, problem=problem.to_json(), method=method.to_json(), versions=present_versions())
     known = past if learns(method) else None  # others stay cold, to compare with
-    study = Study(MemoryStorage().create("bench", [created]), Path, lambda history: known)
+    study = Study(storage_at(url).create(name, [created]), Path, lambda history: known)
     values: list[float] = []
 
     def measure(config: Config) -> float | None:

@@ -4,9 +4,12 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:  # loading it takes SciPy
+    from scrimp.bench.results import Cell
 
 __all__ = ["bench_app", "method_list"]
 
@@ -21,6 +24,9 @@ SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted f
 OutOption = Annotated[Path | None, typer.Option(help="Append one JSON object per run; runs it holds are not repeated.")]
 ProcessesOption = Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as JSON lines instead of a summary.")]
+KeepOption = Annotated[
+    str | None, typer.Option(help="URL of a storage that keeps every run as a study, for pictures and pages.")
+]
 TrialsOption = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
 
 
@@ -33,6 +39,7 @@ def functions_command(  # noqa: PLR0913 - the options of a command
     workers: Annotated[int, typer.Option(min=1, help="Trials that are open at once.")] = 1,
     out: OutOption = None,
     processes: ProcessesOption = 2,
+    keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare methods on test functions with known minima.
@@ -45,7 +52,7 @@ def functions_command(  # noqa: PLR0913 - the options of a command
 
     names = list(FORMULAS) if functions == "all" else _names(functions)
     cells = function_cells(method_list(methods), names, seeds, trials, workers)
-    _run(cells, out, processes, as_json, regret_summary)
+    _run(_keeping(cells, keep), out, processes, as_json, regret_summary)
 
 
 @bench_app.command("tables")
@@ -57,6 +64,7 @@ def tables_command(  # noqa: PLR0913 - the options of a command
     trials: TrialsOption = 100,
     out: OutOption = None,
     processes: ProcessesOption = 2,
+    keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare methods on the final values of a table, each task a pool searched without replacement.
@@ -67,7 +75,7 @@ def tables_command(  # noqa: PLR0913 - the options of a command
     from scrimp.bench.table_suite import table_cells
 
     cells = table_cells(table, method_list(methods), _names(tasks), seeds, trials)
-    _run(cells, out, processes, as_json, regret_summary)
+    _run(_keeping(cells, keep), out, processes, as_json, regret_summary)
 
 
 @bench_app.command("curves")
@@ -84,6 +92,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
     ] = "",
     out: OutOption = None,
     processes: ProcessesOption = 2,
+    keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare methods on training runs, replayed by several workers on a virtual clock.
@@ -104,7 +113,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
         )
         for note in fit_notes(cells):
             typer.echo(note, err=True)
-        _run(cells, out, processes, as_json, curve_summary)
+        _run(_keeping(cells, keep), out, processes, as_json, curve_summary)
 
 
 @bench_app.command("transfer")
@@ -120,6 +129,7 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
     ] = "",
     out: OutOption = None,
     processes: ProcessesOption = 2,
+    keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare methods on each task of a table, with all its other tasks as past studies.
@@ -141,7 +151,7 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
         )
         if sources == "traces":
             run_cells(trace_cells(table, seeds), trace_file(table, folder), processes)
-        _run(cells, out, processes, as_json, transfer_summary)
+        _run(_keeping(cells, keep), out, processes, as_json, transfer_summary)
 
 
 @bench_app.command("checkpoints")
@@ -219,6 +229,15 @@ def _real(text: str) -> float:
         return float(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number; give shares such as 0.05,0.1") from None
+
+
+def _keeping(cells: "list[Cell]", keep: str | None) -> "list[Cell]":
+    """The cells, each to be kept at that URL."""
+    from dataclasses import replace
+
+    from scrimp.bench.keeping import check_keep
+
+    return cells if keep is None else [replace(cell, keep=check_keep(keep)) for cell in cells]
 
 
 def _run(

@@ -10,7 +10,7 @@ Workers are truly asynchronous: each run reports when its own levels are over, a
 - Starting takes ``start_delay`` seconds before the first level begins; stopping keeps the slot for ``stop_delay`` seconds.
 - With ``decision_clock`` (say `time.process_time`) what passes on it between two calls is charged to the virtual clock: a
   slow method starts its trials later. What happened meanwhile keeps its own time.
-- Nothing happens after ``limit``: runs that would report later are dropped.
+- Nothing happens after ``limit``: runs that would report later are stopped there.
 
     executor = Simulated(source, metric="val_error", slots=4)
 """
@@ -138,8 +138,9 @@ class Simulated(Executor):
         if self._agenda:
             until = max(self._now, self._agenda[0][0])
             if until > self._delays.limit:
-                self.close()
                 until = self._delays.limit
+                deliver([_cut(run.assignment, until) for run in self._runs.values()])
+                self.close()
             self._now = max(self._now, until)
             while self._agenda and self._agenda[0][0] <= self._now:
                 time, _, run = heapq.heappop(self._agenda)
@@ -195,3 +196,8 @@ class Simulated(Executor):
 
     def _decision_time(self) -> float:
         return 0.0 if self._delays.decision_clock is None else self._delays.decision_clock()
+
+
+def _cut(assignment: Assignment, time: float) -> Event:
+    message = "the virtual clock ended"
+    return Ended(trial=assignment.trial, status="stopped", message=message, attempt=assignment.attempt, time=time)

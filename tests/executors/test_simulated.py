@@ -138,7 +138,7 @@ def test_deciding_may_be_charged_to_the_clock():
 def test_nothing_happens_after_the_limit():
     executor = Simulated(Script({"a": unit(0.4, 0.3, 0.2, 0.1)}), "loss", 1, Delays(limit=2.5))
     executor.start(assignment(0, "a"))
-    assert drain(executor) == [(1.0, 0, 0.4), (2.0, 0, 0.3)]
+    assert drain(executor) == [(1.0, 0, 0.4), (2.0, 0, 0.3), (2.5, 0, "stopped")]
     assert executor.clock() == 2.5
     assert executor.busy == 0
 

@@ -1,0 +1,99 @@
+"""A simulated study: the run of `bench curves`, finished, with virtual times, and every picture and command works on it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.bench.curve_suite import CurveSettings, curve_cells, run_curves
+from scrimp.bench.keeping import check_keep, kept_name
+from scrimp.bench.runner import run_cells
+from scrimp.bench.table_suite import table_cells
+from scrimp.errors import MethodError, StudyError, TableError
+from scrimp.tuning.replay import replay
+
+
+def curves(write_table: Callable[..., Path]) -> Path:
+    """The small table with four levels: runs of 1 to 4 epochs are compared at 1 and 3."""
+    value = np.random.default_rng(1).random((2, 12, 2))
+    return write_table(value=value)
+
+
+def test_it_is_the_run_of_the_comparison_and_finished(write_table: Callable[..., Path]) -> None:
+    path = curves(write_table)
+    study = scrimp.simulate(path, "ASHA", task="two", workers=2, fulls=3, seed=1)
+    assert (study.name, study.method) == ("small/two/asha/1", "asha")
+    cells = curve_cells(path, ["asha"], ["two"], 2, CurveSettings(fulls=3, workers=2))
+    record = run_curves(cells[1])
+    assert record["trials"] == len(study.trials) and record["decisions"] == study.history.decisions
+    task_best = min(point.loss for trial in study.trials for point in trial.curve if point.loss is not None)
+    assert record["value"][-1] == pytest.approx(task_best)
+    counts = study.history.counts
+    assert counts["running"] == counts["stale"] == 0 and len(study.trials) > 3
+    assert study.history.created.time == 0.0 and 0.0 < study.history.time <= 3 * 2.0 / 2
+    assert all(outcome.same for outcome in replay(study.history.events))
+    for name in ("curves", "rungs", "timeline", "history", "parallel", "slice", "importance"):
+        assert getattr(scrimp.plots, name)(study).data
+
+
+def test_cut_trials_are_stopped_at_the_end_of_the_clock(write_table: Callable[..., Path]) -> None:
+    study = scrimp.simulate(curves(write_table), "random", task="one", workers=3, fulls=1)
+    cut = [trial for trial in study.trials if trial.status == "stopped"]
+    assert cut and all(trial.message == "the virtual clock ended" and trial.ended == 2 / 3 for trial in cut)
+
+
+def test_it_can_be_kept_and_looked_at_by_name(write_table: Callable[..., Path], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/kept.db"
+    path = curves(write_table)
+    made = scrimp.simulate(path, scrimp.Method("asha", type="stopping"), task="one", fulls=2, name="mine", storage=url)
+    assert scrimp.studies(url) == ["mine"]
+    assert scrimp.load_study("mine", storage=url).history.events == made.history.events
+    with pytest.raises(StudyError, match="exists already"):
+        scrimp.simulate(path, "asha", task="one", fulls=2, name="mine", storage=url)
+
+
+def test_what_cannot_be_simulated_is_said(write_table: Callable[..., Path]) -> None:
+    path = curves(write_table)
+    with pytest.raises(TableError, match="2 tasks; choose one, such as task='one'"):
+        scrimp.simulate(path, "asha")
+    with pytest.raises(TableError, match="three"):
+        scrimp.simulate(path, "asha", task="three")
+    with pytest.raises(MethodError, match="did you mean 'asha'"):
+        scrimp.simulate(path, "ahsa", task="one")
+    for wrong in ({"workers": 0}, {"fulls": 0}, {"workers": 1.5}):
+        with pytest.raises(StudyError, match="at least 1"):
+            scrimp.simulate(path, "asha", task="one", **wrong)  # type: ignore[arg-type]
+
+
+def test_runs_of_a_comparison_are_kept_as_studies(write_table: Callable[..., Path], tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    path, url = curves(write_table), f"sqlite:///{tmp_path}/kept.db"
+    cells = curve_cells(path, ["asha"], ["one"], 1, CurveSettings(fulls=2, workers=2))
+    cells += table_cells(path, ["random"], ["two"], 1, trials=4)
+    kept = [replace(cell, keep=url) for cell in cells]
+    records = run_cells(kept, processes=1)
+    assert [record.get("keep") for record in records] == [None, None]
+    names = ["curves/small/one/asha/0", "tables/small/two/random/0"]
+    assert [kept_name(cell) for cell in kept] == scrimp.studies(url) == names
+    study = scrimp.load_study(names[0], storage=url)
+    assert len(study.trials) == records[0]["trials"]
+    run_cells(kept[:1], processes=1)  # made again, it replaces what was there
+    assert sorted(scrimp.studies(url)) == names
+    assert len(kept_name(replace(kept[0], method="gp:" + "x" * 300))) == 200
+
+
+def test_a_study_of_somebody_elses_is_not_replaced(write_table: Callable[..., Path], tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from scrimp.bench.keeping import kept_at
+
+    url = f"sqlite:///{tmp_path}/kept.db"
+    cell = replace(table_cells(curves(write_table), ["random"], ["two"], 1, trials=4)[0], keep=url)
+    scrimp.create_study(kept_name(cell), scrimp.Space(x=scrimp.Float(0, 1)), storage=url)
+    with pytest.raises(StudyError, match="holds another study"):
+        kept_at(cell, scrimp.Space(y=scrimp.Float(0, 1)))
+    with pytest.raises(StudyError, match="nothing can be kept"):
+        check_keep("memory://")
