@@ -25,7 +25,7 @@ UNTESTED = {
 MAX_FILE_LINES = 400
 MAX_BODY_LINES = 40
 MAX_PARAMETERS = 6
-WIDE = {"tuning", "cli"}  # where what users call by keyword may take more, if marked
+WIDE = {"tuning", "cli", "bench"}  # where what users call by keyword may take more, if marked
 FORBIDDEN_FILES = {"utils", "util", "common", "base", "core", "misc", "helpers", "helper", "types"}
 FORBIDDEN_CLASS = re.compile(r"(?:^|[a-z0-9_])(Base|Abstract|Mixin|Manager|Helper|Impl)(?=[A-Z_0-9]|$)")
 GENERATORS = {"BitGenerator", "Generator", "PCG64", "Philox", "SeedSequence", "default_rng"}
