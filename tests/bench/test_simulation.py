@@ -8,9 +8,6 @@ import pytest
 
 import scrimp
 from scrimp.bench.curve_suite import CurveSettings, curve_cells, run_curves
-from scrimp.bench.keeping import check_keep, kept_name
-from scrimp.bench.runner import run_cells
-from scrimp.bench.table_suite import table_cells
 from scrimp.errors import MethodError, StudyError, TableError
 from scrimp.tuning.replay import replay
 
@@ -65,35 +62,3 @@ def test_what_cannot_be_simulated_is_said(write_table: Callable[..., Path]) -> N
     for wrong in ({"workers": 0}, {"fulls": 0}, {"workers": 1.5}):
         with pytest.raises(StudyError, match="at least 1"):
             scrimp.simulate(path, "asha", task="one", **wrong)  # type: ignore[arg-type]
-
-
-def test_runs_of_a_comparison_are_kept_as_studies(write_table: Callable[..., Path], tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    path, url = curves(write_table), f"sqlite:///{tmp_path}/kept.db"
-    cells = curve_cells(path, ["asha"], ["one"], 1, CurveSettings(fulls=2, workers=2))
-    cells += table_cells(path, ["random"], ["two"], 1, trials=4)
-    kept = [replace(cell, keep=url) for cell in cells]
-    records = run_cells(kept, processes=1)
-    assert [record.get("keep") for record in records] == [None, None]
-    names = ["curves/small/one/asha/0", "tables/small/two/random/0"]
-    assert [kept_name(cell) for cell in kept] == scrimp.studies(url) == names
-    study = scrimp.load_study(names[0], storage=url)
-    assert len(study.trials) == records[0]["trials"]
-    run_cells(kept[:1], processes=1)  # made again, it replaces what was there
-    assert sorted(scrimp.studies(url)) == names
-    assert len(kept_name(replace(kept[0], method="gp:" + "x" * 300))) == 200
-
-
-def test_a_study_of_somebody_elses_is_not_replaced(write_table: Callable[..., Path], tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from scrimp.bench.keeping import kept_at
-
-    url = f"sqlite:///{tmp_path}/kept.db"
-    cell = replace(table_cells(curves(write_table), ["random"], ["two"], 1, trials=4)[0], keep=url)
-    scrimp.create_study(kept_name(cell), scrimp.Space(x=scrimp.Float(0, 1)), storage=url)
-    with pytest.raises(StudyError, match="holds another study"):
-        kept_at(cell, scrimp.Space(y=scrimp.Float(0, 1)))
-    with pytest.raises(StudyError, match="nothing can be kept"):
-        check_keep("memory://")
