@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from scrimp.bench.curve_files import UNIT_COST, is_modelled, open_curves
@@ -22,7 +23,7 @@ from scrimp.bench.keeping import kept_at
 from scrimp.bench.results import Cell
 from scrimp.bench.table_suite import chosen_tasks
 from scrimp.executors.simulated import Delays, Simulated
-from scrimp.history.events import Reported, StudyChanged, StudyCreated
+from scrimp.history.events import Reported, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Decision, Policy, Verdict
@@ -31,7 +32,7 @@ from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.stopping import Seconds
-from scrimp.tuning.studies import present_versions, storage_at
+from scrimp.tuning.studies import beginning, storage_at
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
 __all__ = [
@@ -151,8 +152,7 @@ def play_curves(
 ) -> History:
     """The whole study, played through on the virtual clock; in a storage of its own unless one is given."""
     record = {**policy.method.to_json(), "reason": policy.reason}
-    problem = policy.problem.to_json()
-    created = StudyCreated(name=name, problem=problem, method=record, versions=present_versions(), time=0.0)
+    created = msgspec.structs.replace(beginning(name, policy.problem, record), time=0.0)
     limit = cell.size * task.scale.full / cell.workers
     executor = Simulated(task.source, METRIC, cell.workers, Delays(limit=limit))
     told = StudyChanged(totals={"timeout": limit})  # methods may plan for the end

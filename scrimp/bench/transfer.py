@@ -24,12 +24,12 @@ from scrimp.bench.table_suite import chosen_tasks
 from scrimp.bench.transfer_tasks import TransferTask, read_tasks
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import TableError
-from scrimp.history.events import Config, StudyCreated
+from scrimp.history.events import Config
 from scrimp.history.problem import Problem
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import PastStudy, Unusable, past_study
 from scrimp.tuning.catalog import choose, learns, parse_method
-from scrimp.tuning.studies import present_versions, storage_at
+from scrimp.tuning.studies import beginning, storage_at
 from scrimp.tuning.study import Study
 
 __all__ = [
@@ -87,7 +87,7 @@ def run_transfer(cell: Cell) -> dict[str, Any]:
     problem = Problem(task.space, features=task.features, seed=zlib.crc32(f"{cell.task}/{cell.seed}".encode()))
     method, _ = choose(problem, parse_method(cell.method), True)
     name, url = kept_at(cell, task.space)
-    created = StudyCreated(name=name, problem=problem.to_json(), method=method.to_json(), versions=present_versions())
+    created = beginning(name, problem, method.to_json())
     known = past if learns(method) else None  # others stay cold, to compare with
     study = Study(storage_at(url).create(name, [created]), Path, lambda history: known)
     values: list[float] = []

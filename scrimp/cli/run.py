@@ -1,52 +1,125 @@
-"""``scrimp run``: tune what a study file describes, and go on where an earlier run ended."""
+"""``scrimp run``: tune what a study file or the command line describes, and go on where an earlier run ended."""
 
 import json
 import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from scrimp.cli.show import JsonOption, best_record, printable, show_best
+from scrimp.errors import StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged
+from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
+from scrimp.tuning.catalog import Method, choose
 from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.objectives import TOKEN, described, resolved, signed
 from scrimp.tuning.progress import failure_line, summary_line
+from scrimp.tuning.run_options import default_name, read_budget_text
 from scrimp.tuning.running import Run
 from scrimp.tuning.studies import create_study, storage_at
 from scrimp.tuning.study import Study
-from scrimp.tuning.study_file import StudyPlan, read_study_file
+from scrimp.tuning.study_file import StudyPlan, plan_of_options, read_study_file
 from scrimp.tuning.working import work
 
 __all__ = ["run_command"]
 
 
-def run_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study as TOML.")],
-    check: Annotated[bool, typer.Option("--check", help="Say what is wrong with the file, and run nothing.")] = False,
-    storage: Annotated[str | None, typer.Option(help="URL of the storage, instead of the file's.")] = None,
+def run_command(  # noqa: PLR0913 - the options of a command
+    what: Annotated[
+        list[str], typer.Argument(metavar="FILE | -- COMMAND...", help="The study as TOML; or a command, with --space.")
+    ],
+    check: Annotated[bool, typer.Option("--check", help="Say what is wrong, and run nothing.")] = False,
+    method: Annotated[str | None, typer.Option(help="As in asha:brackets=4.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of a new study.")] = None,
+    n_trials: Annotated[int | None, typer.Option(help="Configurations in all.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Trials at the same time.")] = None,
+    total_budget: Annotated[float | None, typer.Option(help="Units of the budget, over all trials.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    storage: Annotated[str | None, typer.Option(help="URL of the storage.")] = None,
+    space: Annotated[list[str] | None, typer.Option(help='What may be tried: "lr=float(1e-5,1e-1,log)".')] = None,
+    metric: Annotated[str | None, typer.Option(help="The reported number to improve; 'value' if not given.")] = None,
+    direction: Annotated[str | None, typer.Option(help="minimize or maximize.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help='Of a trial: unit, first grant, full training: "epoch(1,27)".')
+    ] = None,
+    learn_from: Annotated[list[str] | None, typer.Option(help="Past studies in the same storage, or all.")] = None,
+    name: Annotated[str | None, typer.Option(help="Of the study.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tune what a file describes: space, objective or command, method, budget, workers. Running it again goes on.
 
+    Options replace what the file says. Without a file, give a command after two dashes and say what may be tried.
     Ctrl-C ends the trials and hands them back; SIGTERM lets them finish their step first.
 
-    Example: scrimp run study.toml
+    Example: scrimp run study.toml --n-trials 60 --workers 2
+
+    Example: scrimp run --space "lr=float(1e-5,1e-1,log)" --n-trials 20 -- python train.py --lr {lr}
     """
-    plan = read_study_file(file)
+    options = {
+        "name": name,
+        "method": method,
+        "seed": seed,
+        "run.n_trials": n_trials,
+        "run.workers": workers,
+        "run.budget": total_budget,
+        "run.timeout": timeout,
+        "storage": storage,
+        "space": read_space_text(space) if space else None,
+        "metric": metric,
+        "direction": direction,
+        "budget": None if budget is None else read_budget_text(budget),
+        "learn_from": _past(learn_from),
+    }
+    plan, file = _plan(what, {key: value for key, value in options.items() if value is not None})
     if check:
         typer.echo(f"{file} is right: study {plan.name!r} with {len(plan.question['space'])} parameters")
         return
-    place = storage_at(storage if storage is not None else plan.storage)
+    place = storage_at(plan.storage)
     study = create_study(plan.name, storage=place, load_if_exists=True, **plan.question)
-    began = wall_clock()
+    if method is not None:
+        _refuse_other_method(study, plan)
     known = len(study.trials)
     note = f"goes on with {known} trials" if known else "is new"
     typer.echo(f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}", err=True)
+    _run(study, plan, file, as_json)
+
+
+def _past(names: list[str] | None) -> list[str] | str | None:
+    return "all" if names == ["all"] else names or None
+
+
+def _plan(words: list[str], options: dict[str, Any]) -> tuple[StudyPlan, str]:
+    """The plan, and what to call its source: a file that options change, or a command with options only."""
+    if len(words) == 1 and ("space" not in options or words[0].endswith(".toml")):
+        return read_study_file(Path(words[0]), options), words[0]
+    if "space" not in options:
+        raise StudyError(
+            f"{shlex.join(words)!r} is no study file; to tune a command say what may be tried, such as "
+            f'--space "lr=float(1e-5,1e-1,log)", and put the command last, after --'
+        )
+    named = {"name": default_name(words), **options, "command": words}
+    return plan_of_options(named, Path.cwd()), "the command line"
+
+
+def _refuse_other_method(study: Study, plan: StudyPlan) -> None:
+    """A study keeps the method it began with; to say another one and be ignored would mislead."""
+    history = study.history
+    wanted, _ = choose(history.problem, plan.question["method"], bool(plan.question["learn_from"]))
+    if wanted != Method.from_json(history.method):
+        raise StudyError(
+            f"study {plan.name!r} began with method {study.method!r}, with its own settings; "
+            "to try another one, begin another study with --name, or in another --storage"
+        )
+
+
+def _run(study: Study, plan: StudyPlan, file: str, as_json: bool) -> None:
+    """Carry the plan out, and say how it went."""
+    began = wall_clock()
     complete = _carried_out(study, plan)
     typer.echo(printable(summary_line(study.history, wall_clock() - began)), err=True)
     best = best_record(study.history)
@@ -67,7 +140,8 @@ def run_command(
             f"nothing came out of it. Mend it, then begin anew:  scrimp delete {shlex.quote(plan.name)}", err=True
         )
         raise typer.Exit(1)
-    typer.echo(f"finished. For more, raise the totals in {file} and run again:  {again}", err=True)
+    where = "" if file == "the command line" else f" in {file}"
+    typer.echo(f"finished. For more, raise the totals{where} and run again:  {again}", err=True)
 
 
 def _carried_out(study: Study, plan: StudyPlan) -> bool:

@@ -21,6 +21,7 @@ from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
+from scrimp.space.space_text import read_scalar
 from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
 
 if TYPE_CHECKING:  # loading it takes SciPy
@@ -285,19 +286,5 @@ def _parse_settings(text: str, whole: str) -> dict[str, Any]:
         key, equals, value = item.partition("=")
         if not equals or not key.strip() or not value.strip():
             raise MethodError(f"cannot read {item!r} in method {whole!r}; write settings as name:key=value,key=value")
-        settings[key.strip()] = _scalar(value.strip())
+        settings[key.strip()] = read_scalar(value.strip())
     return settings
-
-
-def _scalar(text: str) -> Any:
-    lowered = text.lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    if lowered in ("none", "null"):
-        return None
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text

@@ -46,9 +46,10 @@ from scrimp.storage.open import open_storage
 from scrimp.storage.refusals import check_name
 from scrimp.tuning.catalog import Method, build_policy, parse_method
 from scrimp.tuning.objectives import imported
+from scrimp.tuning.run_options import option_of, replaced
 from scrimp.tuning.toml_lines import TomlLines
 
-__all__ = ["Mistake", "StudyPlan", "read_study_file"]
+__all__ = ["Mistake", "StudyPlan", "plan_of_options", "read_study_file"]
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -122,8 +123,11 @@ class StudyPlan:
     folder: Path
 
 
-def read_study_file(path: Path) -> StudyPlan:
-    """The study that a file describes; `StudyError` lists every mistake in it."""
+def read_study_file(path: Path, options: Mapping[str, Any] | None = None) -> StudyPlan:
+    """The study that a file describes; `StudyError` lists every mistake in it.
+
+    ``options`` replace what the file says, by key: {"method": "asha", "run.n_trials": 60}; tables are merged.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -132,28 +136,39 @@ def read_study_file(path: Path) -> StudyPlan:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"{path} is no TOML: {error}") from None
-    reading = _Reading(record, path.resolve().parent, TomlLines(text))
+    given = options or {}
+    return _planned(_Reading(replaced(record, given), path.resolve().parent, TomlLines(text), given), str(path))
+
+
+def plan_of_options(options: Mapping[str, Any], folder: Path) -> StudyPlan:
+    """The study that options alone describe, without a file; its command runs in ``folder``."""
+    return _planned(_Reading(replaced({}, options), folder.resolve(), TomlLines(""), options), "the command line")
+
+
+def _planned(reading: "_Reading", source: str) -> StudyPlan:
     plan = reading.plan()
     if reading.mistakes or plan is None:
         count = len(reading.mistakes)
         listed = "\n".join(
             f"  {mistake}" for mistake in sorted(reading.mistakes, key=lambda mistake: mistake.line or 0)
         )
-        raise StudyError(f"{path} has {count} mistake{'s' if count > 1 else ''}:\n{listed}")
+        raise StudyError(f"{source} has {count} mistake{'s' if count > 1 else ''}:\n{listed}")
     return plan
 
 
 @dataclass
 class _Reading:
-    """One pass over a file, which gathers mistakes instead of ending at the first."""
+    """One pass over a file, which gathers mistakes instead of ending at the first; ``options`` came from elsewhere."""
 
     record: dict[str, Any]
     folder: Path
     lines: TomlLines
+    options: Mapping[str, Any]
     mistakes: list[Mistake] = field(default_factory=list)
 
     def wrong(self, key: tuple[str, ...], message: str) -> None:
-        self.mistakes.append(Mistake(".".join(key), message, self.lines.of(key)))
+        option = option_of(key, self.options)
+        self.mistakes.append(Mistake(option or ".".join(key), message, None if option else self.lines.of(key)))
 
     @contextmanager
     def blamed_on(self, *key: str) -> typing.Iterator[None]:

@@ -178,6 +178,32 @@ def test_another_storage_may_be_named(folder: Path) -> None:
     assert missing.returncode == 2 and "no URL" in missing.stderr
 
 
+def test_options_replace_the_file(folder: Path) -> None:
+    done = run(folder, "--method", "random", "--seed", "7", "--n-trials", "2", "--workers", "1", "--name", "other")
+    assert done.returncode == 0, done.stderr
+    other = scrimp.load_study("other", storage=f"sqlite:///{folder}/s.db")
+    assert (other.method, other.history.problem.seed, len(other.trials)) == ("random", 7, 2)
+    wrong = run(folder, "--method", "tpe", "--name", "other", "--seed", "7")
+    assert wrong.returncode == 2 and "'other' began with method 'random'" in wrong.stderr
+    wrong = run(folder, "--n-trials", "0", "--method", "ahsa")
+    assert wrong.returncode == 2 and "--n-trials: is 0" in wrong.stderr and "--method: there is no" in wrong.stderr
+
+
+def test_a_command_runs_without_a_file(folder: Path) -> None:
+    (folder / "fit.py").write_text("import sys\nprint('scrimp: {\"loss\": ' + sys.argv[2] + '}')\n")
+    line = [SCRIMP, "run", "--space", "x=float(0,1)", "--metric", "loss", "--n-trials", "3", "--method", "random"]
+    line += ["--seed", "0", "--storage", f"sqlite:///{folder}/s.db", "--", sys.executable, "fit.py", "--lr", "{x}"]
+    for note in ("is new; method random", "goes on with 3 trials"):
+        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0 and note in done.stderr, done.stderr
+    study = scrimp.load_study("fit", storage=f"sqlite:///{folder}/s.db")
+    assert len(study.trials) == 3 and study.best_value == min(trial.params["x"] for trial in study.trials)
+    without = subprocess.run([SCRIMP, "run", "--", "python", "fit.py"], cwd=folder, capture_output=True, text=True)
+    assert without.returncode == 2 and "say what may be tried" in without.stderr
+    unread = subprocess.run([*line[:3], "x=flot(0,1)", *line[4:]], cwd=folder, capture_output=True, text=True)
+    assert unread.returncode == 2 and "'flot'; it must be one of" in unread.stderr
+
+
 def test_functions_run_too(folder: Path) -> None:
     (folder / "objective_of_run_test.py").write_text("def objective(trial):\n    return trial.params['x']\n")
     text = (folder / "study.toml").read_text()

@@ -1,0 +1,113 @@
+"""Parameters written in a line, as on a command line, and what a study file would say instead.
+
+    lr=float(1e-5,1e-1,log)                       {"type": "float", "low": 1e-5, "high": 0.1, "log": True}
+    layers=int(1,8)                               steps and defaults follow: int(8,256,step=8,default=64)
+    width=ordinal(64,128,256)                     numbers in order
+    optimizer=categorical(adamw,sgd)              or choice(...)
+    momentum=float(0,0.99,when=optimizer:sgd)     exists only there; when=optimizer:sgd|rmsprop for several
+    batch=32                                      a constant
+
+Several stand side by side, with blanks or semicolons between them. Texts that look like numbers are put in quotes.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from scrimp.errors import SpaceError
+
+__all__ = ["read_scalar", "read_space_text"]
+
+_NAME = r"[A-Za-z_][\w.-]*"
+_PARAMETER = re.compile(
+    rf"""\s*(?P<name>{_NAME})\s*=\s*(?:(?P<kind>[A-Za-z]\w*)\((?P<inside>[^()]*)\)|(?P<constant>[^\s;()]+))\s*(?:;|$|(?=\s))"""
+)
+_KINDS = {
+    "float": "float",
+    "int": "int",
+    "ordinal": "ordinal",
+    "categorical": "categorical",
+    "choice": "categorical",
+    "constant": "constant",
+}
+_LISTS = {"ordinal": "values", "categorical": "choices"}
+_EXAMPLE = 'write "lr=float(1e-5,1e-1,log)" or "optimizer=categorical(adamw,sgd)"'
+
+
+def read_space_text(texts: Sequence[str]) -> dict[str, Any]:
+    """The parameters as a study file has them, by name; `SpaceError` names what cannot be read.
+
+    >>> read_space_text(["lr=float(1e-5,1e-1,log)", "batch=32"])
+    {'lr': {'type': 'float', 'low': 1e-05, 'high': 0.1, 'log': True}, 'batch': 32}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        place = 0
+        while text[place:].strip(" ;\t\n"):
+            match = _PARAMETER.match(text, place)
+            if match is None:
+                raise SpaceError(f"cannot read {text[place:].strip()!r} as a parameter; {_EXAMPLE}")
+            name = match["name"]
+            if name in found:
+                raise SpaceError(f"parameter {name!r} is there twice; give it once")
+            found[name] = read_scalar(match["constant"]) if match["kind"] is None else _record(match)
+            place = match.end()
+    return found
+
+
+def _record(match: re.Match[str]) -> dict[str, Any]:
+    """One parameter with its kind and what stands in the brackets."""
+    name, kind = match["name"], _KINDS.get(match["kind"].lower())
+    if kind is None:
+        raise SpaceError(f"parameter {name!r} is a {match['kind']!r}; it must be one of {', '.join(_KINDS)}")
+    record: dict[str, Any] = {"type": kind}
+    values = []
+    for part in filter(None, (part.strip() for part in _split(match["inside"]))):
+        key, equals, value = part.partition("=")
+        if part == "log":
+            record["log"] = True
+        elif equals and key.strip() == "when":
+            record["when"] = _condition(name, value)
+        elif equals and key.strip().isidentifier():
+            record[key.strip()] = read_scalar(value.strip())
+        else:
+            values.append(read_scalar(part))
+    if kind in _LISTS:
+        return {**record, _LISTS[kind]: values}
+    places = ("value",) if kind == "constant" else ("low", "high")
+    if len(values) > len(places):
+        raise SpaceError(f"parameter {name!r} has {len(values)} values; {kind} takes {' and '.join(places)}")
+    return {**record, **dict(zip(places, values, strict=False))}
+
+
+def _condition(name: str, text: str) -> dict[str, Any]:
+    parent, colon, values = text.partition(":")
+    if not colon or not parent.strip() or not values.strip():
+        raise SpaceError(
+            f"parameter {name!r} has when={text!r}; write when=optimizer:sgd, or when=optimizer:sgd|rmsprop"
+        )
+    several = [read_scalar(value.strip()) for value in values.split("|")]
+    return {parent.strip(): several if len(several) > 1 else several[0]}
+
+
+def _split(text: str) -> list[str]:
+    """At commas that are not inside quotes."""
+    return re.findall(r"""(?:[^,"']|"[^"]*"|'[^']*')+""", text)
+
+
+def read_scalar(text: str) -> Any:
+    """A truth value, nothing, a number or a text, whichever it looks like; what stands in quotes is a text.
+
+    >>> [read_scalar(text) for text in ("3", "1e-5", "true", "none", "'3'", "sgd")]
+    [3, 1e-05, True, None, '3', 'sgd']
+    """
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    if text.lower() in ("true", "false", "none", "null"):
+        return {"true": True, "false": False}.get(text.lower())
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
