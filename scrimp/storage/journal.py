@@ -2,6 +2,7 @@
 
 Where SQLite gets damaged, on NFS, Lustre and their like, this is safe: it needs no locks, only atomic hard links (`journal_log`
 tells how). The file server's clock dates the leases. It costs two flushes per batch and a name in the folder for each.
+A copy of the folder can be opened too, whether or not the copying kept hard links; `scrimp backup` makes a smaller one.
 
     storage = JournalStorage("/shared/ann/studies")
 
@@ -17,7 +18,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,17 @@ import msgspec
 from scrimp.errors import StorageError
 from scrimp.history.events import Event
 from scrimp.storage.event_json import decode
+from scrimp.storage.flushing import write_flushed
 from scrimp.storage.journal_log import JournalLog, explained
+from scrimp.storage.journal_names import JournalNames, publish
 from scrimp.storage.refusals import check_name, deleted_study, existing_study, lines_of, unknown_study
 from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
 
 __all__ = ["JournalStorage"]
 
-VERSION = 1
+VERSION = 2
+"""1 had no checksums in its logs; it is read as it is, and what is appended has them."""
+
 MARK = "scrimp-journal"
 
 
@@ -43,6 +47,7 @@ class JournalStorage(Storage):
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         self._folder = Path(folder).expanduser().absolute()
+        self._names = JournalNames(self._folder)
         self._logs: WeakSet[JournalLog] = WeakSet()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -65,9 +70,8 @@ class JournalStorage(Storage):
             (self._folder / study / "leases").mkdir(parents=True)
             log = self._log(name, study)
             log.append(lines, None)
-            number = 1 + max((record["number"] for record in self._records()), default=-1)
             try:
-                _publish(self._name_file(name), {"number": number, "name": name, "study": study})
+                self._names.add(name, study)
             except FileExistsError:
                 log.close()
                 shutil.rmtree(self._folder / study, ignore_errors=True)
@@ -80,12 +84,12 @@ class JournalStorage(Storage):
     def names(self) -> list[str]:
         with explained(self._folder):
             self._check()
-            return [record["name"] for record in sorted(self._records(), key=lambda record: record["number"])]
+            return [record.name for record in self._names.all()]
 
     def delete(self, name: str) -> None:
         study = self._study(name)
         with explained(self._folder):
-            self._name_file(name).unlink(missing_ok=True)
+            self._names.path(name).unlink(missing_ok=True)
             gone = self._folder / f"deleted-{study}"
             os.replace(self._folder / study, gone)  # at once, so that nobody sees half of it
             shutil.rmtree(gone, ignore_errors=True)
@@ -110,20 +114,10 @@ class JournalStorage(Storage):
     def _study(self, name: str) -> str:
         with explained(self._folder):
             self._check()
-            try:
-                record = msgspec.json.decode(self._name_file(name).read_bytes())
-            except FileNotFoundError:
-                raise unknown_study(name, self.names(), self.url) from None
-        return str(record["study"])
-
-    def _name_file(self, name: str) -> Path:
-        return self._folder / "names" / sha256(name.encode(errors="replace")).hexdigest()
-
-    def _records(self) -> Iterator[dict[str, Any]]:
-        with suppress(FileNotFoundError):
-            for path in (self._folder / "names").iterdir():
-                if not path.name.startswith("new-"):
-                    yield msgspec.json.decode(path.read_bytes())
+            record = self._names.find(name)
+        if record is None:
+            raise unknown_study(name, self.names(), self.url)
+        return record.study
 
     def _prepare(self) -> None:
         """Recognise the folder, or make it ours."""
@@ -133,12 +127,12 @@ class JournalStorage(Storage):
         self._check()
         (self._folder / "names").mkdir(exist_ok=True)
         with suppress(FileExistsError):
-            _publish(self._folder / MARK, VERSION)
+            publish(self._folder / MARK, VERSION)
 
     def _check(self) -> None:
         """`StorageError` when the folder is something else; one that is empty or missing may become ours."""
         try:
-            version = int((self._folder / MARK).read_text())
+            version = int((self._folder / MARK).read_text() or VERSION)  # empty: cut short by a power cut
         except FileNotFoundError:
             others = [path.name for path in self._folder.iterdir()] if self._folder.exists() else []
             if not {MARK, "names"} & set(others) and others:
@@ -175,7 +169,7 @@ class _JournalStore(EventStore):
             if held > lease.attempt:
                 return
             fresh = folder / f"new-{uuid.uuid4().hex}"
-            fresh.write_bytes(msgspec.json.encode(asdict(lease)))
+            write_flushed(fresh, msgspec.json.encode(asdict(lease)))
             os.replace(fresh, folder / f"{lease.trial}-{lease.attempt}")
             if held < lease.attempt:
                 (folder / f"{lease.trial}-{held}").unlink(missing_ok=True)
@@ -189,7 +183,7 @@ class _JournalStore(EventStore):
             clock = folder / "clock"
             clock.touch()
             now = clock.stat().st_mtime  # the server's time
-            found = (_read_lease(folder / f"{trial}-{attempt}", now) for trial, attempt in self._newest(folder).items())
+            found = (_read_lease(folder, trial, attempt, now) for trial, attempt in self._newest(folder).items())
             return sorted((lease for lease in found if lease is not None), key=lambda lease: lease.trial)
 
     @contextmanager
@@ -209,7 +203,7 @@ class _JournalStore(EventStore):
         newest: dict[int, int] = {}
         for entry in os.listdir(folder):
             trial, dash, attempt = entry.partition("-")
-            if dash and trial.isdigit():
+            if dash and trial.isdecimal() and attempt.isdecimal():
                 newest[int(trial)] = max(int(attempt), newest.get(int(trial), 0))
         return newest
 
@@ -218,21 +212,16 @@ def _reopened(folder: Path, name: str, url: str) -> EventStore:
     return _JournalStore(JournalLog(folder, name, url))
 
 
-def _read_lease(path: Path, now: float) -> Lease | None:
-    """The lease in a file; its date is asked of the open file, since dates by name may be remembered ones."""
+def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | None:
+    """The lease in a file; its date is asked of the open file, since dates by name may be remembered ones.
+
+    A file that a power cut left torn is a lease that ran out: its worker lost power too.
+    """
     try:
-        with path.open("rb") as file:
+        with (folder / f"{trial}-{attempt}").open("rb") as file:
             lease = msgspec.json.decode(file.read(), type=Lease)
             return replace(lease, remaining=lease.remaining + os.fstat(file.fileno()).st_mtime - now)
     except FileNotFoundError:
         return None  # released just now
-
-
-def _publish(path: Path, record: Any) -> None:
-    """Create a file with its content in one step; FileExistsError when it is there."""
-    fresh = path.with_name(f"new-{uuid.uuid4().hex}")
-    fresh.write_bytes(msgspec.json.encode(record))
-    try:
-        os.link(fresh, path)
-    finally:
-        fresh.unlink()
+    except ValueError:
+        return Lease(trial, attempt, "unknown", "unknown", 0, -1.0)

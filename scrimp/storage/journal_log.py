@@ -6,7 +6,10 @@ network file system, and only one writer can; whoever is second reads on and tri
 order the batches stand, and which file holds each. A batch without a claim was never acknowledged and is skipped, so a writer
 may be killed at any moment. No file is ever changed, locked or removed, and a stale view only means that a claim fails.
 
-    writer-5f0c….log      42 7 2            place 42, decision 7, 2 events
+Batches are read under the name of their place, so a copy whose hard links became files of their own is read the same way. A
+place that is missing while later ones are there is a gap: such a folder is damaged, and nothing is appended to it.
+
+    writer-5f0c….log      42 7 2 9ae1…      place 42, decision 7, 2 events, checksum (`chain`)
                           {"event":"noted",...}
                           {"event":"trial_added",...}
     00000042              the same file under its second name
@@ -14,15 +17,19 @@ may be killed at any moment. No file is ever changed, locked or removed, and a s
 
 import errno
 import os
+import stat
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from scrimp.errors import ScrimpError, StorageError
+from scrimp.storage.chain import link, next_link
+from scrimp.storage.flushing import flush_folder
 from scrimp.storage.forking import Connected
 from scrimp.storage.refusals import decision_taken, deleted_study
 
@@ -32,13 +39,21 @@ PATIENCE = 5.0
 """Seconds to wait for bytes that are on the server but not yet seen here."""
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """``lines`` that ``decision`` appended; ``checksum`` is missing in what older versions wrote."""
+
+    decision: int | None
+    lines: list[bytes]
+    checksum: bytes | None
+
+
 @dataclass
 class _Writer:
-    """What was read of one file: up to ``offset``; batches whose place was not reached yet."""
+    """What was read of one writer's file: up to ``offset``; batches whose place was not reached yet."""
 
-    path: Path
     offset: int = 0
-    batches: dict[int, tuple[int | None, list[bytes]]] = field(default_factory=dict)
+    batches: dict[int, _Batch] = field(default_factory=dict)
 
 
 class JournalLog(Connected):
@@ -52,7 +67,8 @@ class JournalLog(Connected):
         self.lines: list[bytes] = []
         self._decisions: set[int] = set()
         self._place = 0
-        self._writers: dict[int, _Writer] = {}
+        self._checksum: bytes | None = None
+        self._writers: dict[int | bytes, _Writer] = {}  # by inode; files of a copy, which share none, by content
         self._own: BinaryIO | None = None
 
     def close(self) -> None:
@@ -69,8 +85,15 @@ class JournalLog(Connected):
             with suppress(OSError):
                 os.utime(self.folder)  # makes a network file system look at the folder afresh
             places = self._all_places() if self._place == 0 else {}
-            while (inode := places.get(self._place) or _inode(self._named(self._place))) is not None:
-                self._take(*self._batch(inode))
+            last, deadline = max(places, default=-1), time.monotonic() + PATIENCE
+            while True:
+                while self._place in places or self._named(self._place).exists():
+                    self._take(self._batch(places.get(self._place)))
+                if last < self._place:
+                    break
+                if time.monotonic() > deadline:
+                    raise self._gap()
+                time.sleep(0.05)  # a view of the folder that is behind
             if not self.folder.is_dir():
                 raise deleted_study(self.name, self.url)
             return len(self.lines)
@@ -86,23 +109,25 @@ class JournalLog(Connected):
                 if decision is not None and decision in self._decisions:
                     raise decision_taken(self.name, decision)
                 with self._explained():
-                    if self._claimed(batch, decision):
-                        self._take(decision, batch)
+                    whole = _Batch(decision, batch, link(self._checksum, b"\n".join(batch)))
+                    if self._claimed(whole):
+                        self._take(whole)
                         return len(self.lines)
 
-    def _take(self, decision: int | None, batch: list[bytes]) -> None:
+    def _take(self, batch: _Batch) -> None:
         """The next place of the log."""
-        self.lines.extend(batch)
-        if decision is not None:
-            self._decisions.add(decision)
+        what = f"batch {self._place} of study {self.name!r}"
+        self._checksum = next_link(self._checksum, b"\n".join(batch.lines), batch.checksum, what)
+        self.lines.extend(batch.lines)
+        if batch.decision is not None:
+            self._decisions.add(batch.decision)
         self._place += 1
 
-    def _claimed(self, batch: list[bytes], decision: int | None) -> bool:
+    def _claimed(self, batch: _Batch) -> bool:
         """Whether the batch got the next place; False when somebody else has it."""
         try:
             own = self._opened()
-            header = b"%d %s %d" % (self._place, b"-" if decision is None else b"%d" % decision, len(batch))
-            own.write(b"\n".join((header, *batch, b"")))
+            own.write(b"\n".join((_header(self._place, batch), *batch.lines, b"")))
             own.flush()
             os.fsync(own.fileno())
             place = self._named(self._place)
@@ -112,7 +137,10 @@ class JournalLog(Connected):
                 # Ours after all when the answer to a first try was lost on the way.
                 if _inode(place) != os.fstat(own.fileno()).st_ino:
                     return False
-            _flush_folder(self.folder)
+            if self._named(self._place + 1).exists():
+                place.unlink()  # the place was not free, it was lost
+                raise self._gap()
+            flush_folder(self.folder)
         except OSError as error:
             self.close()  # whatever is half written stays behind, in a file that is never used again
             if error.errno == errno.EMLINK:
@@ -133,48 +161,53 @@ class JournalLog(Connected):
         with os.scandir(self.folder) as entries:
             return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
 
-    def _batch(self, inode: int) -> tuple[int | None, list[bytes]]:
-        """Decision and lines of the next place, which the file with this inode holds."""
+    def _batch(self, inode: int | None) -> _Batch:
+        """The batch at the next place, whose file may be known to have this inode."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            writer = self._writers.get(inode)
-            if writer is None:
-                self._find_writers()
-            else:
-                self._read_on(writer)
-                if self._place in writer.batches:
-                    return writer.batches.pop(self._place)
+            writer = self._writers.get(inode) if inode is not None else None
+            if writer is None or self._place not in writer.batches:
+                writer = self._read_on(self._named(self._place))
+            if self._place in writer.batches:
+                return writer.batches.pop(self._place)
             if time.monotonic() > deadline:
                 raise StorageError(
                     f"batch {self._place} of study {self.name!r} is missing from its file in {self.folder}; it is damaged: "
                     "restore a backup"
                 )
-            if writer is not None:
-                time.sleep(0.05)  # claimed, so on the server; soon seen here too
+            time.sleep(0.05)  # claimed, so on the server; soon seen here too
 
-    def _find_writers(self) -> None:
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                if entry.name.startswith("writer-"):
-                    self._writers.setdefault(entry.inode(), _Writer(Path(entry.path)))
-
-    def _read_on(self, writer: _Writer) -> None:
+    def _read_on(self, path: Path) -> _Writer:
         """Read the whole batches that are new in a file; opening it again shows what others flushed."""
-        with writer.path.open("rb") as file:
-            file.seek(writer.offset)
-            data = file.read()
+        with _plain_file(path) as file:
+            status = os.fstat(file.fileno())
+            if status.st_nlink == 1:  # a copy, which knows its batch and nothing of its writer's other names
+                content = file.read()
+                writer = self._writers.setdefault(sha256(content).digest(), _Writer())
+                data = content[writer.offset :]
+            else:
+                writer = self._writers.setdefault(status.st_ino, _Writer())
+                file.seek(writer.offset)
+                data = file.read()
         rows = data.split(b"\n")
         rows.pop()  # what follows the last line's end: nothing, or a line that is not whole yet
         row = 0
         while row < len(rows):
-            place, decision, count = rows[row].split()
-            end = row + 1 + int(count)
+            place, decision, count, checksum = _parsed(rows[row])
+            end = row + 1 + count
             if end > len(rows):
                 break
-            if int(place) >= self._place:  # earlier ones lost their claim
-                writer.batches[int(place)] = (None if decision == b"-" else int(decision), rows[row + 1 : end])
+            if place >= self._place:  # earlier ones lost their claim
+                writer.batches[place] = _Batch(decision, rows[row + 1 : end], checksum)
             writer.offset += sum(map(len, rows[row:end])) + end - row
             row = end
+        return writer
+
+    def _gap(self) -> StorageError:
+        return StorageError(
+            f"batch {self._place} of study {self.name!r} is missing from {self.folder} while later ones are there; the folder is "
+            "damaged, or a copy made while it was in use: restore a backup"
+        )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -217,10 +250,26 @@ def _inode(path: Path) -> int | None:
         return None
 
 
-def _flush_folder(folder: Path) -> None:
-    """Make a new name durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
+def _header(place: int, batch: _Batch) -> bytes:
+    decision = b"-" if batch.decision is None else b"%d" % batch.decision
+    return b"%d %s %d %s" % (place, decision, len(batch.lines), (batch.checksum or b"").hex().encode())
+
+
+def _parsed(header: bytes) -> tuple[int, int | None, int, bytes | None]:
+    """Place, decision, number of lines and checksum."""
+    place, decision, count, *checksum = header.split()
+    return (
+        int(place),
+        None if decision == b"-" else int(decision),
+        int(count),
+        bytes.fromhex(checksum[0].decode()) if checksum else None,
+    )
+
+
+def _plain_file(path: Path) -> BinaryIO:
+    """A file opened for reading; links are not followed, and pipes not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise StorageError(f"{path} is not a plain file, so scrimp did not write it: remove it, or restore a backup")
+    return open(descriptor, "rb")

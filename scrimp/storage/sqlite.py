@@ -1,7 +1,8 @@
 """Studies in one SQLite file: the default. Any number of threads and processes of one machine may share it.
 
 Each batch is one transaction with one flush to disk (write-ahead log, synchronous=FULL): durable when `append` returns, never
-torn, whoever is killed. Decision numbers are unique by index. SQLite's own clock dates the leases.
+torn, whoever is killed. Decision numbers are unique by index. SQLite's own clock dates the leases. Every event carries a checksum
+of itself and all before it (`chain`), which is checked whenever a log is read from its beginning.
 
     storage = SqliteStorage("scrimp.db")
     store = storage.open("digits")
@@ -14,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 
 from scrimp.history.events import Event
+from scrimp.storage.chain import check_chain, link
 from scrimp.storage.event_json import decode
 from scrimp.storage.refusals import (
     check_name,
@@ -54,7 +56,7 @@ class SqliteStorage(Storage):
             except sqlite3.IntegrityError:
                 raise existing_study(name, self.url) from None
             assert study is not None
-            _insert(connection, study, 0, lines, None)
+            _insert(connection, study, (0, None), lines, None)
         return _SqliteStore(self._file, name, study)
 
     def open(self, name: str) -> EventStore:
@@ -108,9 +110,9 @@ class _SqliteStore(EventStore):
     def append(self, events: Sequence[Event], decision: int | None = None) -> int:
         lines = lines_of(events, decision)
         with self._file.transaction() as connection:
-            length = self._length(connection)
+            length, checksum = self._end(connection)
             try:
-                _insert(connection, self._study, length, lines, decision)
+                _insert(connection, self._study, (length, checksum), lines, decision)
             except sqlite3.IntegrityError:
                 if decision is None:
                     raise
@@ -118,15 +120,18 @@ class _SqliteStore(EventStore):
         return length + len(lines)
 
     def read(self, start: int = 0) -> list[Event]:
-        query = "SELECT event FROM events WHERE study = ? AND position >= ? ORDER BY position"
+        # All columns: a file of an older schema in a folder that may only be read has no checksums.
+        query = "SELECT * FROM events WHERE study = ? AND position >= ? ORDER BY position"
         found = self._file.rows(query, self._study, start)
         if not found:
             self._check_exists()
-        return decode((line for (line,) in found), self._name, start)
+        if start == 0:
+            check_chain(((row[3], row[4] if len(row) > 4 else None) for row in found), self._name)
+        return decode((row[3] for row in found), self._name, start)
 
     def lease(self, lease: Lease) -> None:
         with self._file.transaction() as connection:
-            self._length(connection)
+            self._end(connection)
             connection.execute(
                 f"INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?, ?, ? + {NOW}) ON CONFLICT (study, trial) DO UPDATE SET "
                 "attempt = excluded.attempt, worker = excluded.worker, host = excluded.host, pid = excluded.pid, "
@@ -159,20 +164,32 @@ class _SqliteStore(EventStore):
             for trial, attempt, worker, host, pid, remaining, started in found
         ]
 
-    def _length(self, connection: sqlite3.Connection) -> int:
-        (last,) = connection.execute("SELECT max(position) FROM events WHERE study = ?", (self._study,)).fetchone()
+    def _end(self, connection: sqlite3.Connection) -> tuple[int, bytes | None]:
+        """The length of the log, and the checksum of its last event."""
+        query = "SELECT position, checksum FROM events WHERE study = ? ORDER BY position DESC LIMIT 1"
+        last = connection.execute(query, (self._study,)).fetchone()
         if last is None:  # every study begins with an event
             raise deleted_study(self._name, f"sqlite:///{self._file.path}")
-        return int(last) + 1
+        return last[0] + 1, last[1]
 
     def _check_exists(self) -> None:
         if not self._file.rows("SELECT 1 FROM studies WHERE id = ?", self._study):
             raise deleted_study(self._name, f"sqlite:///{self._file.path}")
 
 
-def _insert(connection: sqlite3.Connection, study: int, length: int, lines: list[str], decision: int | None) -> None:
-    """The batch's first event carries the number of its decision."""
+def _insert(
+    connection: sqlite3.Connection,
+    study: int,
+    end: tuple[int, bytes | None],
+    lines: list[str],
+    decision: int | None,
+) -> None:
+    """Put ``lines`` at the ``end`` of the log; the batch's first event carries the number of its decision."""
+    length, checksum = end
+    rows = []
+    for index, line in enumerate(lines):
+        checksum = link(checksum, line.encode())
+        rows.append((study, length + index, None if index else decision, line, checksum))
     connection.executemany(
-        "INSERT INTO events (study, position, decision, event) VALUES (?, ?, ?, ?)",
-        ((study, length + index, None if index else decision, line) for index, line in enumerate(lines)),
+        "INSERT INTO events (study, position, decision, event, checksum) VALUES (?, ?, ?, ?, ?)", rows
     )

@@ -49,6 +49,7 @@ STEPS = (
     ) WITHOUT ROWID;
     """,
     "CREATE TABLE kept (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "ALTER TABLE events ADD COLUMN checksum BLOB",  # see `chain`; events of before have none
 )
 """The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
 

@@ -13,6 +13,7 @@ import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.storage import journal_log
+from scrimp.storage.chain import link
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.journal_log import JournalLog
 from scrimp.testing.storages import first_event, report
@@ -46,7 +47,9 @@ def test_what_the_files_look_like(folder: Path) -> None:
     one = log(folder)
     one.append(["a", "b"], 7)
     one.append(["c"], None)
-    assert (folder / "00000001").read_bytes() == b"0 7 2\na\nb\n1 - 1\nc\n"
+    first, second = link(None, b"a\nb"), link(link(None, b"a\nb"), b"c")
+    header = b"0 7 2 %s\na\nb\n1 - 1 %s\nc\n" % (first.hex().encode(), second.hex().encode())
+    assert (folder / "00000001").read_bytes() == header
     assert os.stat(folder / "00000000").st_ino == os.stat(folder / "00000001").st_ino
 
 
@@ -184,6 +187,61 @@ def test_a_corrupted_file_is_named(folder: Path) -> None:
         whole(folder)
 
 
+def test_an_altered_batch_is_named(folder: Path) -> None:
+    one = log(folder)
+    for line in ("aa", "bb", "cc"):
+        one.append([line], None)
+    path = folder / "00000001"
+    path.write_bytes(path.read_bytes().replace(b"bb", b"bx"))
+    with pytest.raises(StorageError, match="batch 1 of study 'digits' is not what was stored"):
+        whole(folder)
+
+
+def test_batches_of_older_versions_have_no_checksum(folder: Path) -> None:
+    (folder / "writer-old.log").write_bytes(b"0 7 2\na\nb\n1 - 1\nc\n")
+    for place in range(2):
+        os.link(folder / "writer-old.log", folder / f"{place:08d}")
+    assert log(folder).append(["d"], 8) == 4
+    assert whole(folder) == [b"a", b"b", b"c", b"d"]
+    with pytest.raises(Conflict):
+        log(folder).append(["e"], 7)
+
+
+def test_a_gap_is_named_and_never_appended_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_log, "PATIENCE", 0.1)
+    one = log(folder)
+    for line in "abc":
+        one.append([line], None)
+    late = log(folder)
+    (folder / "00000001").rename(folder / "lost")
+    for use in (whole, lambda place: log(place).append(["d"], None)):
+        with pytest.raises(StorageError, match="batch 1 of study 'digits' is missing"):
+            use(folder)
+    (folder / "lost").rename(folder / "00000001")
+    late.refresh()
+    assert late.append(["d"], None) == 4
+
+
+def test_a_place_lost_after_it_was_read_is_not_filled_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that knows one place finds the second free, because its name was lost; the third is there."""
+    early = log(folder)
+    early.append(["a"], None)
+    other = log(folder)
+    other.append(["b"], None)
+    other.append(["c"], None)
+    (folder / "00000001").rename(folder / "lost")
+    with pytest.raises(StorageError, match="batch 1 of study 'digits' is missing"):
+        early.append(["d"], None)
+    assert not (folder / "00000001").exists()
+
+
+def test_a_link_in_place_of_a_batch_is_not_followed(folder: Path) -> None:
+    log(folder).append(["a"], None)
+    os.symlink("/etc/passwd", folder / "00000001")
+    with pytest.raises(StorageError, match="cannot be used"):
+        whole(folder)
+
+
 def test_a_deleted_folder(folder: Path) -> None:
     inner = folder / "study"
     inner.mkdir()
@@ -197,6 +255,7 @@ def test_a_deleted_folder(folder: Path) -> None:
 
 WRITER = """
 import sys
+from scrimp.storage.chain import link
 from scrimp.storage.journal import JournalStorage
 from scrimp.history.events import Reported
 store = JournalStorage(sys.argv[1]).open("digits")

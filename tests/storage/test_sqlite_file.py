@@ -14,6 +14,7 @@ import pytest
 
 from scrimp.errors import StorageError, StudyError
 from scrimp.history.events import Reported
+from scrimp.storage.event_json import encode
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.sqlite_file import STEPS, SqliteFile
 from scrimp.testing.storages import first_event, report
@@ -223,6 +224,7 @@ def test_a_file_removed_before_use(storage: SqliteStorage, path: Path) -> None:
 
 WRITER = """
 import sys
+from scrimp.storage.event_json import encode
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.history.events import Reported
 store = SqliteStorage(sys.argv[1]).open("digits")
@@ -276,3 +278,47 @@ def test_no_connection_crosses_a_fork(storage: SqliteStorage) -> None:
 def test_pickling_keeps_path_and_patience(storage: SqliteStorage, path: Path) -> None:
     copy = pickle.loads(pickle.dumps(storage))
     assert copy.url == storage.url == f"sqlite:///{path}" and copy._file._patience == 0.2
+
+
+def test_an_altered_event_is_named(storage: SqliteStorage, path: Path) -> None:
+    fill(storage, 20)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE events SET event = replace(event, '7.0', '8.0') WHERE position = 8")
+        assert connection.total_changes == 1
+    connection.close()
+    store = storage.open("digits")
+    with pytest.raises(StorageError, match="event 8 of study 'digits' is not what was stored"):
+        store.read()
+    assert len(store.read(9)) == 12  # what follows a history that was read before is not checked again
+
+
+def test_events_written_past_scrimp_are_named(storage: SqliteStorage, path: Path) -> None:
+    fill(storage, 3)
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "INSERT INTO events (study, position, event) SELECT study, 4, event FROM events WHERE position = 3"
+        )
+    connection.close()
+    with pytest.raises(StorageError, match="event 4 of study 'digits'"):
+        storage.open("digits").read()
+
+
+def test_a_file_of_an_older_schema_is_read_where_nothing_may_be_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = SqliteFile(path, steps=STEPS[:2])
+    with old.transaction(create=True) as connection:
+        connection.execute("INSERT INTO studies (name) VALUES ('digits')")
+        connection.execute("INSERT INTO events VALUES (1, 0, NULL, ?)", (encode([first_event("digits")])[0],))
+    old.close()
+
+    def refuse(self: SqliteFile, connection: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("attempt to write a readonly database")
+        error.sqlite_errorcode = sqlite3.SQLITE_READONLY  # type: ignore[misc]
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteFile, "_prepare", refuse)
+        assert SqliteStorage(path).open("digits").read() == [first_event("digits")]
+    store = SqliteStorage(path).open("digits")
+    assert store.append([report(1)]) == 2 and len(store.read()) == 2
