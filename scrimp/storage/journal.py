@@ -99,7 +99,7 @@ class JournalStorage(Storage):
             self._check()
             with suppress(FileExistsError):
                 if not (self._folder / IDENTITY).exists():
-                    _publish(self._folder / IDENTITY, uuid.uuid4().hex)
+                    publish(self._folder / IDENTITY, uuid.uuid4().hex)
             return str(msgspec.json.decode((self._folder / IDENTITY).read_bytes()))
 
     def close(self) -> None:
