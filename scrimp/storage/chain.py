@@ -17,7 +17,7 @@ from hashlib import sha256
 
 from scrimp.errors import StorageError
 
-__all__ = ["SIZE", "check_chain", "link", "next_link"]
+__all__ = ["SIZE", "check_chain", "damaged", "link", "next_link"]
 
 SIZE = 16
 """Bytes of a checksum."""
@@ -33,11 +33,16 @@ def next_link(before: bytes | None, text: bytes, stored: bytes | None, what: str
     if stored is None and before is None:
         return None  # written before there was a chain
     if stored != link(before, text):
-        raise StorageError(
-            f"{what} is not what was stored: its checksum differs, so the log is damaged. Restore a backup "
-            "(`scrimp backup` makes one); `scrimp verify` checks all studies of a storage"
-        )
+        raise damaged(what)
     return stored
+
+
+def damaged(what: str) -> StorageError:
+    """The error for a row, named by ``what``, whose checksum does not fit."""
+    return StorageError(
+        f"{what} is not what was stored: its checksum differs, so the log is damaged. Restore a backup "
+        "(`scrimp backup` makes one); `scrimp verify` checks all studies of a storage"
+    )
 
 
 def check_chain(rows: Iterable[tuple[bytes, bytes | None]], study: str) -> None:

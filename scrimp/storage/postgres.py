@@ -11,7 +11,7 @@ and the database refuses the second copy if the first one had arrived. The serve
 import secrets
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,9 @@ from psycopg import errors
 
 from scrimp.errors import Conflict, StorageError, TurnLost
 from scrimp.history.events import Event
+from scrimp.storage.chain import damaged, link
 from scrimp.storage.event_json import decode_text
-from scrimp.storage.postgres_schema import LOCKS
+from scrimp.storage.postgres_schema import FLUSH, LOCKS, page
 from scrimp.storage.postgres_server import Connection, PostgresServer
 from scrimp.storage.refusals import (
     check_name,
@@ -37,18 +38,29 @@ from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
 __all__ = ["PostgresStorage"]
 
 CREATE = """
-WITH made AS (INSERT INTO scrimp_studies (name, length) VALUES (%(name)s, %(count)s) RETURNING id)
-INSERT INTO scrimp_events (study, position, batch, event) SELECT id, 0, %(batch)s::uuid, %(lines)s FROM made RETURNING study
+WITH made AS (INSERT INTO scrimp_studies (name, length, checksum) VALUES (%(name)s, %(count)s, %(checksum)s) RETURNING id)
+INSERT INTO scrimp_events (study, position, batch, event, checksum)
+SELECT id, 0, %(batch)s::uuid, %(lines)s, %(checksum)s FROM made RETURNING study
 """
 
-APPEND = "CALL scrimp_append(%s, %s, %s, %s, %s, %s, %s, NULL, NULL, NULL)"
-READ = """
-SELECT length, place, lines, CASE WHEN place IS NOT NULL THEN scrimp_flush() END FROM scrimp_studies, LATERAL (
-    SELECT min(position) AS place, string_agg(event, E'\\n') AS lines FROM (
-        SELECT position, event FROM scrimp_events WHERE study = id AND position >= %s ORDER BY position LIMIT 5000
-    ) AS page
-) AS found WHERE id = %s
+APPEND = "CALL scrimp_append(%s, %s, %s, %s, %s, %s, %s, NULL, NULL, NULL, NULL)"
+READ = f"""
+SELECT length, place, lines, CASE WHEN place IS NOT NULL THEN {FLUSH} END
+FROM scrimp_studies, LATERAL ({page("id", "%s")}) AS found WHERE id = %s
 """
+DAMAGED = """
+SELECT position FROM (
+    SELECT position, checksum, lag(checksum) OVER log AS before,
+        substr(sha256(coalesce(lag(checksum) OVER log, ''::bytea) || convert_to(event, 'UTF8')), 1, 16) AS due
+    FROM scrimp_events WHERE study = %(study)s WINDOW log AS (ORDER BY position)
+) AS rows WHERE checksum <> due OR (checksum IS NULL AND before IS NOT NULL)
+UNION ALL
+SELECT length FROM scrimp_studies WHERE id = %(study)s AND checksum IS DISTINCT FROM
+    (SELECT checksum FROM scrimp_events WHERE study = %(study)s ORDER BY position DESC LIMIT 1)
+ORDER BY 1 LIMIT 1
+"""
+"""Where the first batch is whose checksum does not fit (`chain`); the end of the log when its last batches are gone."""
+
 TURN = "SELECT * FROM scrimp_turn(%s, %s, %s, %s)"
 END_OF_TURN = f"SELECT pg_advisory_unlock({LOCKS}, %s), scrimp_flush()"
 LONGEST_TURN = "5s"
@@ -96,7 +108,9 @@ class PostgresStorage(Storage):
     def create(self, name: str, events: Sequence[Event]) -> EventStore:
         check_name(name)
         lines = lines_of(events, first=True)
-        batch = {"name": name, "lines": "\n".join(lines), "count": len(lines), "batch": str(uuid.uuid4())}
+        text = "\n".join(lines)
+        checksum = link(None, text.encode())
+        batch = {"name": name, "lines": text, "count": len(lines), "batch": str(uuid.uuid4()), "checksum": checksum}
 
         def insert(connection: Connection) -> int:
             try:
@@ -116,7 +130,11 @@ class PostgresStorage(Storage):
         return _PostgresStore(self._server, name, study)
 
     def open(self, name: str) -> EventStore:
-        return _PostgresStore(self._server, name, self._study(name))
+        study = self._study(name)
+        found = self._server.run(lambda connection: connection.execute(DAMAGED, {"study": study}).fetchone())
+        if found is not None:
+            raise damaged(f"what begins with event {found[0]} of study {name!r}")
+        return _PostgresStore(self._server, name, study)
 
     def names(self) -> list[str]:
         return [name for (name,) in _rows(self._server, "SELECT name FROM scrimp_studies ORDER BY id")]
@@ -247,7 +265,7 @@ class _PostgresStore(EventStore):
             try:
                 found = self._row(connection, TURN, self._study, self._lock, LONGEST_TURN, start)
                 return _Turn(connection, start, found[2] or ""), found
-            except errors.LockNotAvailable:
+            except (errors.LockNotAvailable, errors.QueryCanceled):
                 return None, self._row(connection, READ, start, self._study)
 
         with self._thread_turn:
@@ -302,6 +320,9 @@ class _PostgresStore(EventStore):
         if not found:
             raise self._deleted()
         return [Lease(*row) for row in found if row[0] is not None]
+
+    def hurry_once(self, asked: Callable[[], bool]) -> None:
+        self._server.hurry_once(asked)
 
     def _asked(self, query: str, *parameters: Any) -> News:
         """The news that a query answers; those of a deleted study when there are no tables any more."""

@@ -1,12 +1,14 @@
 """One PostgreSQL database: the connection of this process, schema steps, what to do when it is lost, and errors in words.
 
 A lost connection is opened again with growing pauses, and what was being done is done again: so everything done here must be
-harmless to repeat. Only a database that was reached before is waited for; a wrong URL is told at once.
+harmless to repeat. A server that stays connected and answers nothing counts as lost too (`postgres_watch`). Only a database that
+was reached before is waited for; a wrong URL is told at once.
 
 The schema's version is the number of steps applied so far (table ``scrimp_schema``); no table is version 0, so creating the
 tables and upgrading them are the same thing. Nothing is created by looking.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -18,10 +20,15 @@ from psycopg.conninfo import conninfo_to_dict
 from scrimp.errors import StorageError, Unreachable
 from scrimp.storage.forking import Connected
 from scrimp.storage.postgres_schema import LOCKS, STEPS
+from scrimp.storage.postgres_trust import check_routines, check_tables
+from scrimp.storage.postgres_watch import Watch
 
 __all__ = ["Connection", "PostgresServer"]
 
+logger = logging.getLogger("scrimp")
+
 T = TypeVar("T")
+Step = str | Callable[[str], str]
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 DEFAULTS = {
@@ -42,14 +49,14 @@ SET default_transaction_isolation = 'read committed';
 """
 """Planning takes longer than our queries, and each has an index that is best whatever the statistics say."""
 
-LOST = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01")
-"""States after which trying again helps: connection trouble, shutdown, start, too many connections, deadlock."""
+LOST = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "57014")
+"""States after which trying again helps: connection trouble, shutdown, start, too many connections, deadlock, a time limit."""
 
 
 class PostgresServer(Connected):
     """The database at ``url``, shown as ``shown``; ``patience`` is how long a lost connection is tried again, in seconds."""
 
-    def __init__(self, url: str, shown: str, patience: float = 60.0, steps: Sequence[str] = STEPS) -> None:
+    def __init__(self, url: str, shown: str, patience: float = 60.0, steps: Sequence[Step] = STEPS) -> None:
         super().__init__()
         self.shown = shown
         self._url = url
@@ -59,6 +66,7 @@ class PostgresServer(Connected):
         self._reached = False
         self._version = 0
         self._options = self._parsed()
+        self._watch = Watch()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PostgresServer, (self._url, self.shown, self._patience)
@@ -85,16 +93,25 @@ class PostgresServer(Connected):
             while True:
                 try:
                     connection = self._connected(create)
-                    return action(connection) if self._version else None
+                    with self._watch.over(connection):
+                        return action(connection) if self._version else None
                 except psycopg.Error as error:
-                    if not self._may_retry(error) or time.monotonic() > deadline:
-                        raise self._in_words(error) from None
-                    self.close()
+                    words, again = self._in_words(error), self._may_retry(error) and not self._watch.hurried()
+                    if self._connection is not None and (again or self._connection.closed):
+                        self.close()
+                    if not again or time.monotonic() > deadline:
+                        raise words from None
+                    if pause == 0.02:
+                        logger.warning("%s. Asking again for %g s", words, self._patience)
                 except (KeyboardInterrupt, SystemExit):
                     self.close()  # in the middle of an answer
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, 1.0)
+
+    def hurry_once(self, asked: Callable[[], bool]) -> None:
+        """Stop waiting for a server that does not answer once ``asked`` says yes."""
+        self._watch.hurried = asked
 
     def close(self) -> None:
         """Close the connection; the next use opens another."""
@@ -110,11 +127,14 @@ class PostgresServer(Connected):
 
     def _connected(self, create: bool) -> Connection:
         if self._connection is None:
-            self._connection = psycopg.connect(**self._options, autocommit=True)
-            self._connection.execute(SESSION)
+            soon = {"connect_timeout": "2"} if self._watch.hurried() else {}
+            self._connection = psycopg.connect(**{**self._options, **soon}, autocommit=True)
+            with self._watch.over(self._connection):
+                self._connection.execute(SESSION)
             self._reached, self._version = True, 0
         if not self._version:
-            self._version = self._found_version(self._connection)
+            with self._watch.over(self._connection):
+                self._version = self._recognised(self._connection)
         if self._version > len(self._steps):
             raise StorageError(
                 f"{self.shown} has schema version {self._version}, this scrimp knows {len(self._steps)}; upgrade scrimp"
@@ -122,6 +142,14 @@ class PostgresServer(Connected):
         if self._version < len(self._steps) and (create or self._version):
             self._upgrade(self._connection)
         return self._connection
+
+    def _recognised(self, connection: Connection) -> int:
+        """The version of tables that are ours and nothing else; 0 when there are none yet."""
+        check_tables(connection, self.shown)  # first: asking a view for the version would run what hangs on it
+        version = self._found_version(connection)
+        if version == len(STEPS):
+            check_routines(connection, self.shown)
+        return version
 
     def _found_version(self, connection: Connection) -> int:
         (table,) = connection.execute("SELECT to_regclass('scrimp_schema')").fetchone() or (None,)
@@ -137,9 +165,15 @@ class PostgresServer(Connected):
             if version == 0:
                 connection.execute("CREATE TABLE scrimp_schema (version integer NOT NULL)")
             for number, step in enumerate(self._steps[version:], start=version + 1):
-                connection.execute(step)
+                connection.execute((step if isinstance(step, str) else step(self._schema(connection))).encode())
                 connection.execute("INSERT INTO scrimp_schema VALUES (%s)", (number,))
         self._version = len(self._steps)
+
+    @staticmethod
+    def _schema(connection: Connection) -> str:
+        """The schema of the tables, quoted and with its dot."""
+        (schema,) = connection.execute("SELECT quote_ident(current_schema()) || '.'").fetchone() or ("",)
+        return str(schema)
 
     def _in_words(self, error: psycopg.Error) -> StorageError:
         said = " ".join(str(error).split())

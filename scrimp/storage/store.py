@@ -14,7 +14,7 @@ in the log. The store's own clock decides whether a lease has run out; clocks of
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +85,9 @@ class EventStore(ABC):
     @abstractmethod
     def leases(self) -> list[Lease]:
         """All leases, by trial; ``remaining`` is negative for those that ran out."""
+
+    def hurry_once(self, asked: Callable[[], bool]) -> None:  # noqa: B027 - a store that never waits need not care
+        """Stop waiting for a server that does not answer once ``asked`` says yes; the call that waits raises `Unreachable`."""
 
 
 class Storage(ABC):

@@ -65,6 +65,7 @@ class Tuner:
         """Until the study finishes, enough was done, or somebody interrupts; nothing is left behind."""
         if self._settings.leases:
             self._heartbeat = Heartbeat(self._ledger, self._settings.lease)
+        self._ledger.store.hurry_once(self._settings.ending)
         try:
             while self._fill():
                 if self._executor.busy:

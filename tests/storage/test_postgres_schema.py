@@ -7,13 +7,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+import msgspec
 import psycopg
 import pytest
 
-from scrimp.errors import TurnLost
+from scrimp.errors import StorageError, TurnLost
 from scrimp.storage.event_json import encode
 from scrimp.storage.open import open_storage
-from scrimp.storage.postgres_schema import STEPS
+from scrimp.storage.postgres import READ
+from scrimp.storage.postgres_schema import PAGE_BYTES, STEPS
 from scrimp.storage.postgres_server import PostgresServer
 from scrimp.storage.store import Storage
 from scrimp.testing.postgres_server import PrivateServer, available
@@ -168,3 +170,39 @@ def test_a_reader_without_rights_to_write(storage: Storage, url: str) -> None:
     viewer.close()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP OWNED BY viewer; DROP ROLE viewer")
+
+
+def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
+    """12 batches of 4 MB are more than a page holds; a single batch that is larger than a page still comes."""
+    store = storage.create("digits", [first_event("digits")])
+    (line,) = encode([msgspec.structs.replace(report(1), metrics={"name": 1.0})])
+    with psycopg.connect(url) as connection:
+        insert = "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, replace(%s, 'name', repeat('x', %s)) FROM {}"
+        connection.execute(insert.format("generate_series(1, 12) AS place").encode(), (line, 2**22))
+        connection.execute(insert.format("generate_series(13, 13) AS place").encode(), (line, PAGE_BYTES + 1))
+        connection.execute("UPDATE scrimp_studies SET length = 14")
+    page = store._asked(READ, 1, 1)[2]  # type: ignore[attr-defined]
+    assert page is not None and 2**24 < len(page) <= PAGE_BYTES
+    assert len(store.read()) == 14 and len(store.read(13)) == 1
+    assert len(store.extend([report(2)], 5)) == 10
+
+
+@pytest.mark.parametrize(
+    ("damage", "where"),
+    [
+        ("UPDATE scrimp_events SET event = replace(event, '5.0', '6.0') WHERE position = 5", 5),
+        ("UPDATE scrimp_events SET checksum = NULL WHERE position = 5", 5),
+        ("DELETE FROM scrimp_events WHERE position = 3", 4),
+        ("DELETE FROM scrimp_events WHERE position > 7", 11),
+        ("INSERT INTO scrimp_events SELECT 1, 11, NULL, NULL, event FROM scrimp_events WHERE position = 10", 11),
+    ],
+)
+def test_a_damaged_log_says_so(storage: Storage, url: str, damage: str, where: int) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    for number in range(1, 11):
+        store.append([report(number)])
+    assert len(storage.open("digits").read()) == 11
+    with psycopg.connect(url) as connection:
+        assert connection.execute(damage.encode()).rowcount
+    with pytest.raises(StorageError, match=f"what begins with event {where} of study 'digits' is not what was stored"):
+        storage.open("digits")
