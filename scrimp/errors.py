@@ -9,6 +9,7 @@
     ├── ObjectiveError       an objective that cannot be called or sent to workers
     ├── StorageError         a store that cannot be reached, read or written
     │   ├── Unreachable      a server that does not answer: later it may
+    │   ├── CheckpointError  a disk that does not take checkpoints: the run ends, no trial fails
     │   └── Conflict         somebody else took this numbered decision first: read on and decide again
     │       └── TurnLost     what was read for the decision may be void as well: forget it before reading on
     ├── NumericalError       a matrix that no amount of jitter makes positive definite
@@ -20,6 +21,7 @@ code which knows nothing of scrimp still catches them.
 
 __all__ = [
     "AddressError",
+    "CheckpointError",
     "ConfigError",
     "Conflict",
     "MethodError",
@@ -74,6 +76,10 @@ class AddressError(StorageError, ValueError):
 
 class Unreachable(StorageError):
     """A server that does not answer; later it may."""
+
+
+class CheckpointError(StorageError):
+    """A full, read-only or broken disk, or a bucket that refuses, where checkpoints belong: not the fault of any trial."""
 
 
 class Conflict(StorageError):

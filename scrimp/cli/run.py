@@ -150,7 +150,9 @@ def _carried_out(study: Study, plan: StudyPlan) -> bool:
     if study.history.objective != record:  # so that `scrimp worker` knows what to evaluate
         study._ledger.append([StudyChanged(objective=record, time=wall_clock())])
     settings = dict(plan.run)
-    study._set_totals({name: settings.pop(name, None) for name in ("n_trials", "budget")})
+    totals = {name: settings.pop(name, None) for name in ("n_trials", "budget")}
+    durable = settings.get("durable")
+    study._set_totals(totals if durable is None else {**totals, "durable": durable})  # workers elsewhere follow it
     with ends_on_request() as ending:
         try:
             work(study, Run(resolved(record), ending=ending, **settings), progress=True)

@@ -94,6 +94,8 @@ class CommandExecutor(Executor):
             return
         if news.ended:
             self._slots[self._slots.index(news.supervisor)] = None
+        if news.trouble is not None:
+            raise news.trouble
         if news.events:
             deliver(news.events)
         news.supervisor.delivered()

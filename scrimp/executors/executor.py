@@ -4,7 +4,7 @@ The loop hands over an `Assignment`, and ``wait(deliver)`` hands back what happe
 completed by the objective's own choice) and `Lost`. While ``deliver`` runs, the loop may call ``stop`` for a trial that just
 reported; the objective learns of it as the answer to its report. An executor has a clock, because time is a collaborator: a
 simulated one advances by itself. It never touches the store and never decides; a trial whose grant is used up frees its slot
-without being told.
+without being told. A disk that takes no checkpoints is nobody's failure: ``wait`` raises `CheckpointError`.
 """
 
 from abc import ABC, abstractmethod
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scrimp.executors.checkpoint_folder import Vouched
 from scrimp.executors.clock import Clock
 from scrimp.history.events import Config, Event
 
@@ -26,7 +27,9 @@ Deliver = Callable[[Sequence[Event]], None]
 class Assignment:
     """Run this configuration from ``begin`` (budget already used) until ``end`` (the grant), as this attempt.
 
-    ``checkpoint_dir`` belongs to the trial and survives pauses; ``continue_from`` is the folder of the trial it starts from.
+    ``checkpoint_dir`` is the trial's place, beside which its attempts keep their checkpoints (`checkpoint_folder`), and
+    ``vouched`` says which of them count. ``continue_from`` is the place of the trial it starts from, ``parent_vouched`` what
+    counts there. With ``flush`` checkpoints are on disk before the report that goes with them is delivered.
     """
 
     trial: int
@@ -36,6 +39,9 @@ class Assignment:
     end: float
     checkpoint_dir: Path | None = None
     continue_from: Path | None = None
+    vouched: Vouched | None = None
+    parent_vouched: Vouched | None = None
+    flush: bool = True
 
 
 class Executor(ABC):

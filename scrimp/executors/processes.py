@@ -18,7 +18,7 @@ from typing import Any
 
 import cloudpickle
 
-from scrimp.errors import ObjectiveError
+from scrimp.errors import CheckpointError, ObjectiveError
 from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective
@@ -112,6 +112,8 @@ class Processes(Executor):
             worker = self._workers[slot]
             assert worker is not None
             kind, news = self._receive(worker)
+            if kind == "trouble":
+                raise CheckpointError(news[0])
             events += news
             if kind == "report":
                 reporting.append(worker)
@@ -134,7 +136,7 @@ class Processes(Executor):
                 _end(worker)
                 self._workers[slot] = None
 
-    def _receive(self, worker: _Worker) -> tuple[str, list[Event]]:
+    def _receive(self, worker: _Worker) -> tuple[str, list[Any]]:
         try:
             kind, news = worker.connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError):

@@ -11,12 +11,13 @@ import contextlib
 import queue
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from scrimp.errors import ObjectiveError, StudyError
+from scrimp.errors import CheckpointError, ObjectiveError, StudyError
+from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
@@ -145,6 +146,8 @@ class RayExecutor(Executor):
             if slot.news not in ready:
                 continue
             kind, news = self._received(slot)
+            if kind == "trouble":
+                raise CheckpointError(news[0])
             events += news
             if kind == "report":
                 reporting.append(slot)
@@ -157,7 +160,7 @@ class RayExecutor(Executor):
             slot.actor.answer.remote(not slot.stopped)
             slot.news = slot.actor.news.remote()
 
-    def _received(self, slot: _Slot) -> tuple[str, list[Event]]:
+    def _received(self, slot: _Slot) -> tuple[str, list[Any]]:
         assert slot.assignment is not None
         try:
             kind, news = self._ray.get(slot.news)
@@ -201,14 +204,14 @@ class _Actor:
 
     def __init__(self, arguments: tuple[Objective, str, str | None]) -> None:
         self._objective, self._metric, self._cost = arguments
-        self._news: queue.SimpleQueue[tuple[str, list[Event]]] = queue.SimpleQueue()
+        self._news: queue.SimpleQueue[tuple[str, list[Any]]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     def start(self, assignment: Assignment, url: str | None) -> None:
         """Begin; what happens is told by ``news``."""
         threading.Thread(target=self._run, args=(assignment, url), daemon=True).start()
 
-    def news(self) -> tuple[str, list[Event]]:
+    def news(self) -> tuple[str, list[Any]]:
         """Wait for a report, which wants an answer, or for the end."""
         return self._news.get()
 
@@ -220,6 +223,9 @@ class _Actor:
         try:
             with tempfile.TemporaryDirectory(prefix="scrimp-ray-") as scratch:
                 last = self._carried_out(assignment, url, Path(scratch))
+        except CheckpointError as error:
+            self._news.put(("trouble", [str(error)]))
+            return
         except Exception as error:
             message = f"the trial could not be run: {error!r}"
             trial, attempt = assignment.trial, assignment.attempt
@@ -235,11 +241,12 @@ class _Actor:
         def emit(events: list[Event]) -> bool:
             if shared is not None:
                 assert assignment.checkpoint_dir is not None
-                shared.push(assignment.checkpoint_dir)
+                with _uploading(url):
+                    shared.push(CheckpointFolder(assignment.checkpoint_dir, assignment.attempt))
             self._news.put(("report", events))
             goes_on = self._answers.get()
             if shared is not None and goes_on:
-                shared.prune()
+                shared.prune(assignment.attempt)
             return goes_on
 
         context = RunContext(assignment, self._metric, self._cost, emit, wall_clock)
@@ -249,8 +256,18 @@ class _Actor:
 def _brought_here(assignment: Assignment, url: str, shared: SharedCheckpoints, scratch: Path) -> Assignment:
     """The assignment with folders of this machine that hold what was committed elsewhere."""
     own, parent = scratch / "trial", assignment.continue_from
-    shared.fetch(own, assignment.begin)
+    shared.fetch(own, assignment.vouched or {}, assignment.begin)
     if parent is not None:
-        SharedCheckpoints.of(url, parent).fetch(scratch / "parent")
+        SharedCheckpoints.of(url, parent).fetch(scratch / "parent", assignment.parent_vouched or {})
         parent = scratch / "parent"
-    return replace(assignment, checkpoint_dir=own, continue_from=parent)
+    return replace(assignment, checkpoint_dir=own, continue_from=parent, flush=False)  # what counts is at the URL
+
+
+@contextlib.contextmanager
+def _uploading(url: str | None) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # of any library that a file system is made of
+        raise CheckpointError(
+            f"checkpoints cannot be written to {url}: {error!r}; no trial has failed: mend it and run again"
+        ) from error

@@ -13,10 +13,11 @@
 import math
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scrimp.errors import ReportError
+from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock
 from scrimp.executors.executor import Assignment
@@ -44,11 +45,14 @@ class RunContext:
         self._folder = (
             None
             if assignment.checkpoint_dir is None
-            else CheckpointFolder(assignment.checkpoint_dir, assignment.attempt)
+            else CheckpointFolder(assignment.checkpoint_dir, assignment.attempt, assignment.flush)
         )
+        self._trouble: CheckpointError | None = None
         self._resumed_at = 0.0
         if self._folder is not None:
-            self._resumed_at = self._folder.prepare(assignment.begin, assignment.continue_from)
+            self._resumed_at = self._folder.prepare(
+                assignment.begin, assignment.vouched, assignment.continue_from, assignment.parent_vouched
+            )
         self._step = self._resumed_at
         self._current: float | None = None
         self._goes_on = True
@@ -89,8 +93,8 @@ class RunContext:
         """A folder of this trial's own that survives pauses; what is saved before a report is committed by it."""
         if self._folder is None:
             raise ReportError("this study keeps no checkpoints; give optimize a storage on disk")
-        self._folder.work.mkdir(parents=True, exist_ok=True)
-        return self._folder.work
+        with self._watched():
+            return self._folder.open_work()
 
     @property
     def goes_on(self) -> bool:
@@ -116,7 +120,8 @@ class RunContext:
         if not self._goes_on:
             return False
         if self._folder is not None:
-            self._folder.commit(at)
+            with self._watched():
+                self._folder.commit(at)
         now = self._clock()
         cost = numbers.get(self._cost) if self._cost is not None else None
         report = Reported(
@@ -136,6 +141,23 @@ class RunContext:
             # took the trial over meanwhile keeps its states here too.
             self._folder.prune(at)
         return self.goes_on
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Remember that the disk refused, whatever the objective does with the error."""
+        if self._trouble is not None:
+            raise self._trouble
+        try:
+            yield
+        except CheckpointError as error:
+            self._trouble = error
+            raise
+
+    def trouble(self, error: BaseException | None = None) -> CheckpointError | None:
+        """Why this attempt could not keep its checkpoints; ``error`` is what its objective failed with, if it did."""
+        if self._trouble is None and error is not None and self._folder is not None:
+            self._trouble = self._folder.trouble(error)
+        return self._trouble
 
     def _place(self, step: float | None) -> float:
         """The step a report is about: the one given, the loop's, or the next one."""
@@ -160,7 +182,10 @@ def _failure(error: BaseException) -> str:
 
 
 def run_objective(objective: Objective, context: RunContext, clock: Clock) -> list[Event]:
-    """Call the objective; return the events that end the attempt, none when it merely used up its grant."""
+    """Call the objective; return the events that end the attempt, none when it merely used up its grant.
+
+    Raises `CheckpointError` when it was the disk that failed.
+    """
     assignment = context._assignment
 
     def ended(status: str, message: str) -> list[Event]:
@@ -171,7 +196,13 @@ def run_objective(objective: Objective, context: RunContext, clock: Clock) -> li
         if result is not None and context.goes_on:
             context.report(result, step=assignment.end)
     except (Exception, SystemExit) as error:
+        trouble = context.trouble(error)
+        if trouble is not None:
+            raise trouble from error
         return ended("failed", _failure(error))
+    swallowed = context.trouble()
+    if swallowed is not None:
+        raise swallowed
     if not context.goes_on:
         return []
     if context.reported:

@@ -3,8 +3,8 @@
 Objectives work in a folder of their own machine. A report uploads what it commits before it is delivered; whoever takes the trial
 up downloads it. A state counts once its mark is there, which is written last: a half-uploaded one is never read.
 
-    s3://bucket/checkpoints/digits-1c2d/trial-000007/step-9/…          the files
-    s3://bucket/checkpoints/digits-1c2d/trial-000007/step-9.complete   the mark
+    s3://bucket/checkpoints/digits-5f0c…/trial-000007-2/step-9/…          the files, as the second attempt left them
+    s3://bucket/checkpoints/digits-5f0c…/trial-000007-2/step-9.complete   the mark
 """
 
 import contextlib
@@ -14,7 +14,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from scrimp.errors import StorageError, StudyError
-from scrimp.executors.checkpoint_folder import CheckpointFolder
+from scrimp.executors.checkpoint_folder import PLACE, CheckpointFolder, Vouched, attempt_folder
+from scrimp.storage.file_system import flush_folder, flush_tree, make_folders
 
 __all__ = ["SharedCheckpoints", "check_url", "shared_trials"]
 
@@ -22,7 +23,7 @@ MARK = ".complete"
 
 
 class SharedCheckpoints:
-    """The committed states of one trial under ``url``."""
+    """The committed states of one trial under ``url``, of all its attempts."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -36,51 +37,78 @@ class SharedCheckpoints:
         """The states of the trial that has ``folder`` on this machine: study and trial keep their names under ``url``."""
         return SharedCheckpoints(f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}")
 
-    def steps(self) -> list[str]:
-        """Names of the complete states, oldest first."""
-        if not self._files.exists(self._root):
-            return []
+    def _home(self, attempt: int) -> str:
+        """Where an attempt keeps its states; 0 stands for what was written before attempts had folders of their own."""
+        return f"{self._root}-{attempt}" if attempt else self._root
+
+    def steps(self, attempt: int) -> list[str]:
+        """Names of the complete states of an attempt, oldest first."""
         self._files.invalidate_cache()
-        names = [str(path).rpartition("/")[2] for path in self._files.ls(self._root, detail=False)]
+        home = self._home(attempt)
+        if not self._files.exists(home):
+            return []
+        names = [str(path).rpartition("/")[2] for path in self._files.ls(home, detail=False)]
         found = [name.removesuffix(MARK) for name in names if name.endswith(MARK)]
         return sorted(found, key=_step)
 
-    def fetch(self, folder: Path, begin: float = float("inf")) -> None:
-        """Put the newest state committed at or before ``begin`` into ``folder``, as `CheckpointFolder` keeps it."""
-        usable = [name for name in self.steps() if _step(name) <= begin]
-        if not usable or (folder / usable[-1]).is_dir():
+    def fetch(self, folder: Path, vouched: Vouched, begin: float = float("inf")) -> None:
+        """Bring the newest state that counts at or before ``begin`` here, to where `newest_state` finds it for ``folder``."""
+        limits = {0: max(vouched.values(), default=0.0), **vouched}
+        usable = [
+            (_step(name), attempt, name)
+            for attempt, limit in limits.items()
+            for name in self.steps(attempt)
+            if _step(name) <= min(limit, begin)
+        ]
+        if usable:
+            _, attempt, name = max(usable)
+            self._bring(f"{self._home(attempt)}/{name}", attempt_folder(folder, attempt) / name)
+
+    def _bring(self, place: str, target: Path) -> None:
+        if target.is_dir():
             return
-        unfinished = folder / f"unfinished-{usable[-1]}"
+        unfinished = target.with_name(f"unfinished-{target.name}")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        self._files.get(f"{self._root}/{usable[-1]}/", f"{unfinished}/", recursive=True)
-        os.replace(unfinished, folder / usable[-1])
+        self._files.get(f"{place}/", f"{unfinished}/", recursive=True)
+        os.replace(unfinished, target)
 
-    def push(self, folder: Path) -> None:
-        """Upload the newest state of ``folder``, unless it is there."""
-        newest = CheckpointFolder(folder).committed
-        if newest is None or newest[1].name in self.steps():
+    def push(self, folder: CheckpointFolder) -> None:
+        """Upload the newest state an attempt committed, unless it is there; durable when it returns."""
+        newest = folder.committed
+        if newest is None or newest[1].name in self.steps(folder.attempt):
             return
-        place = f"{self._root}/{newest[1].name}"
+        place = f"{self._home(folder.attempt)}/{newest[1].name}"
+        here = isinstance(self._files.protocol, str | tuple) and "file" in self._files.protocol
+        if here:  # a file system of this machine keeps what is flushed; the others keep what they acknowledge
+            make_folders(Path(place))
         self._files.makedirs(place, exist_ok=True)
         self._files.put(f"{newest[1]}/", f"{place}/", recursive=True)
+        if here:
+            flush_tree(Path(place))
         self._files.pipe_file(f"{place}{MARK}", b"")
+        if here:
+            flush_folder(Path(place).parent)
 
-    def prune(self) -> None:
-        """Remove all but the newest state."""
-        for name in self.steps()[:-1]:
+    def prune(self, attempt: int) -> None:
+        """Remove all but the newest state of an attempt, now that it counts."""
+        stale = [(attempt, name) for name in self.steps(attempt)[:-1]]
+        stale += [(other, name) for other in range(attempt) for name in self.steps(other)]
+        for other, name in stale:
             with contextlib.suppress(OSError):
-                self._files.rm(f"{self._root}/{name}{MARK}")  # first: what has no mark is not read
-                self._files.rm(f"{self._root}/{name}", recursive=True)
+                self._files.rm(f"{self._home(other)}/{name}{MARK}")  # first: what has no mark is not read
+                self._files.rm(f"{self._home(other)}/{name}", recursive=True)
 
-    def remove(self) -> int:
-        """Delete everything; return the bytes that were freed."""
+    def remove(self, attempts: int) -> int:
+        """Delete the states of all ``attempts``; return the bytes that were freed."""
         freed = 0
-        with contextlib.suppress(FileNotFoundError):
-            for name in self.steps():
-                self._files.rm(f"{self._root}/{name}{MARK}")
-            freed = int(self._files.du(self._root))
-            self._files.rm(self._root, recursive=True)
+        for attempt in range(attempts + 1):
+            with contextlib.suppress(FileNotFoundError):
+                for name in self.steps(attempt):
+                    self._files.rm(f"{self._home(attempt)}/{name}{MARK}")
+                size = int(self._files.du(self._home(attempt)))
+                self._files.rm(self._home(attempt), recursive=True)
+                freed += size
         return freed
 
 
@@ -90,8 +118,8 @@ def shared_trials(url: str, root: Path) -> set[int]:
     if not study._files.exists(study._root):
         return set()
     names = [str(path).rstrip("/").rpartition("/")[2] for path in study._files.ls(study._root, detail=False)]
-    numbers = [name.removeprefix("trial-") for name in names if name.startswith("trial-")]
-    return {int(number) for number in numbers if number.isdigit()}
+    found = (PLACE.fullmatch(name) for name in names)
+    return {int(match[1]) for match in found if match is not None}
 
 
 def check_url(url: str) -> None:

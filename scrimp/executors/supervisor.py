@@ -21,14 +21,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scrimp.errors import ReportError
+from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors import guard
-from scrimp.executors.checkpoint_folder import step_text
+from scrimp.executors.checkpoint_folder import FULL, step_text
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
 from scrimp.executors.report_lines import Lines, ScriptReport, parse_report
 from scrimp.executors.run_context import RunContext
+from scrimp.executors.script_log import ScriptLog
 from scrimp.history.events import Ended, Event
 
 __all__ = ["News", "Rules", "Supervisor"]
@@ -52,11 +53,12 @@ class Rules:
 
 @dataclass(frozen=True)
 class News:
-    """Events of one script; the supervisor waits until they are delivered, unless it ``ended``."""
+    """Events of one script; the supervisor waits until they are delivered, unless it ``ended``. ``trouble`` is the disk's."""
 
     supervisor: "Supervisor"
     events: list[Event]
     ended: bool
+    trouble: CheckpointError | None = None
 
 
 class Supervisor:
@@ -109,7 +111,10 @@ class Supervisor:
             context = RunContext(self.assignment, self._rules.metric, self._rules.cost, self._emit, wall_clock)
             with _Script(self, context, tell_guard) as script:
                 events = script.watch()
-        except Exception as error:  # a full disk, a folder that may not be written: this trial fails, the study goes on
+        except CheckpointError as error:
+            self._news.put(News(self, [], ended=True, trouble=error))
+            return
+        except Exception as error:  # a folder to run in that is gone, no process to be had: this trial fails
             events = [self.ended("failed", f"the script could not be run: {error!r}")]
         self._news.put(News(self, events, ended=True))
 
@@ -142,16 +147,19 @@ class _Script:
 
     def __enter__(self) -> "_Script":
         folder, assignment = self._supervisor._folder, self._supervisor.assignment
-        folder.mkdir(parents=True)
-        (folder / "params.json").write_text(json.dumps(assignment.config), encoding="utf-8")
-        os.mkfifo(folder / "answers")
+        try:
+            folder.mkdir(parents=True)
+            (folder / "params.json").write_text(json.dumps(assignment.config), encoding="utf-8")
+            os.mkfifo(folder / "answers")
+        except OSError as error:
+            raise CheckpointError(f"{folder} cannot be written ({error}); make room there and run again") from error
         kept = assignment.checkpoint_dir
         path = folder / "log" if kept is None else kept.with_name(f"{kept.name}.log")
-        path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             self._answers = os.open(folder / "answers", os.O_RDWR | os.O_NONBLOCK)
             stack.callback(os.close, self._answers)
-            self._log = stack.enter_context(open(path, "ab", buffering=0))
+            self._log = ScriptLog(path)
+            stack.callback(self._log.close)
             self._process = self._launch()
             stack.callback(self._end)
             self._opened = stack.pop_all()
@@ -289,6 +297,9 @@ class _Script:
 
     def _outcome(self, code: int) -> list[Event]:
         ended = self._supervisor.ended
+        trouble = self._context.trouble(self._error_of_disk()) if code or self._failure else None
+        if trouble is not None:
+            raise trouble
         if self._failure:
             return [ended("failed", self._with_tail(self._failure))]
         if not self._context.goes_on or self._supervisor._stopped.is_set():
@@ -302,6 +313,14 @@ class _Script:
             return [ended("completed", "the script ended by itself before its grant")]
         example = f'scrimp: {{"{self._rules.metric}": 0.3}}'
         return [ended("failed", self._with_tail(f"the script reported nothing; print a line such as {example}"))]
+
+    def _error_of_disk(self) -> OSError:
+        """What the script's last words say of a disk, as the error they were; one of no kind when they say nothing."""
+        words = "\n".join(self._tail)
+        for number in FULL:
+            if os.strerror(number) in words:
+                return OSError(number, os.strerror(number))
+        return OSError()
 
     def _with_tail(self, message: str) -> str:
         last = [f"last remark: {self._remark}"] if self._remark else []

@@ -14,6 +14,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from scrimp.errors import CheckpointError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.run_context import RunContext, run_objective
 from scrimp.history.events import Ended, Event
@@ -46,8 +47,12 @@ def main() -> None:
         if broken:
             last = [Ended(trial=assignment.trial, status="failed", message=broken, attempt=assignment.attempt)]
         else:
-            context = RunContext(assignment, metric, cost, emit, wall_clock)
-            last = run_objective(objective, context, wall_clock)
+            try:
+                context = RunContext(assignment, metric, cost, emit, wall_clock)
+                last = run_objective(objective, context, wall_clock)
+            except CheckpointError as error:
+                connection.send(("trouble", [str(error)]))
+                continue
         connection.send(("done", last))
 
 

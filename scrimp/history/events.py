@@ -124,11 +124,15 @@ class Ended(_Event, frozen=True, tag="ended"):
 
 
 class Lost(_Event, frozen=True, tag="lost"):
-    """The attempt vanished without ending: the trial is stale until somebody takes it over."""
+    """The attempt vanished without ending: the trial is stale until somebody takes it over.
+
+    One that its worker ``handed_back``, asked to end or out of disk space, says nothing against the trial.
+    """
 
     trial: int
     attempt: int = 1
     message: str = ""
+    handed_back: bool = False
 
 
 class CheckpointsRemoved(_Event, frozen=True, tag="checkpoints_removed"):

@@ -73,6 +73,7 @@ class State:
         self.sources: list[SourceAttached] = []
         self.trials: list[Trial] = []
         self.by_status: dict[str, dict[int, None]] = {status: {} for status in STATUSES}
+        self.vouched: dict[int, dict[int, float]] = {}
         self.queue: deque[Config] = deque()
         self.decisions = 0
         self.notes: dict[str, Any] = {}
@@ -196,9 +197,8 @@ class State:
             case Lost():
                 trial = before
                 if before.status == "running" and event.attempt == before.attempt:
-                    trial = replace(
-                        before, status="stale", lost=event.attempt, losses=before.losses + 1, message=event.message
-                    )
+                    losses = before.losses if event.handed_back else before.losses + 1
+                    trial = replace(before, status="stale", lost=event.attempt, losses=losses, message=event.message)
         if trial is not before:
             self.trials[trial.id] = trial
             if trial.status != before.status:
@@ -210,6 +210,8 @@ class State:
         assert self.problem is not None
         if _given_up(event, before):
             return before  # in the log, but not counted
+        vouched = self.vouched.setdefault(before.id, {})
+        vouched[event.attempt] = max(event.step, vouched.get(event.attempt, 0.0))
         loss = self.problem.loss(event.metrics)
         violation = self.problem.violation(event.metrics)
         point = Observation(event.step, event.metrics, loss, event.stderr, event.cost, event.time, violation)

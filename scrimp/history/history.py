@@ -139,6 +139,10 @@ class History:
         """All trials, by id. Read it, do not change it."""
         return self._current().trials
 
+    def vouched(self, trial: int) -> dict[int, float]:
+        """For each attempt of a trial the highest step reported while it was listened to: up to there its checkpoints count."""
+        return dict(self._current().vouched.get(trial, {}))
+
     def with_status(self, *statuses: str) -> list[Trial]:
         """The trials in any of these states, in the order in which they came into them."""
         state = self._current()

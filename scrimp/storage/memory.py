@@ -89,6 +89,10 @@ class _MemoryStore(EventStore):
     def name(self) -> str:
         return self._name
 
+    @property
+    def durable(self) -> bool:
+        return False
+
     def append(self, events: Sequence[Event], decision: int | None = None) -> int:
         stored = decode(lines_of(events, decision), self._name)
         with self._lock:

@@ -51,6 +51,11 @@ class EventStore(ABC):
     def name(self) -> str:
         """The study's name."""
 
+    @property
+    def durable(self) -> bool:
+        """Whether the log outlives this process; only then is it worth flushing what belongs to it."""
+        return True
+
     @abstractmethod
     def append(self, events: Sequence[Event], decision: int | None = None) -> int:
         """Add a batch, all or nothing and durable; return the new length. `Conflict` if that decision was taken already."""

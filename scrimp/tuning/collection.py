@@ -11,7 +11,7 @@ removed could never be needed later: the best value of a study only improves, an
 from pathlib import Path
 
 from scrimp.errors import StudyError
-from scrimp.executors.checkpoint_folder import CheckpointFolder
+from scrimp.executors.checkpoint_folder import PLACE, remove_trial
 from scrimp.executors.clock import Clock
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
 from scrimp.history.events import CheckpointsRemoved
@@ -70,7 +70,8 @@ class Collector:
         self._keep = keep
         self._clock = clock
         self._shared: str | None = ledger.history.totals.get("checkpoints")
-        self._trials = {int(path.name.removeprefix("trial-")) for path in root.glob("trial-" + "[0-9]" * 6)}
+        found = (PLACE.fullmatch(path.name) for path in root.glob("trial-*"))
+        self._trials = {int(match[1]) for match in found if match is not None}
         if self._shared is not None:
             self._trials |= shared_trials(self._shared, root)
 
@@ -85,13 +86,13 @@ class Collector:
         removed = []
         for number in needless(history, self._policy, self._keep, known):
             self._trials.discard(number)
-            freed = self._removed(checkpoint_folder(self._root, number))
+            freed = self._removed(checkpoint_folder(self._root, number), history.trials[number].attempt)
             if freed:
                 removed.append(CheckpointsRemoved(trial=number, size=freed, time=self._clock()))
         if removed:
             self._ledger.append(removed)
 
-    def _removed(self, folder: Path) -> int:
+    def _removed(self, folder: Path, attempts: int) -> int:
         """How many bytes were freed, here and at the URL."""
-        freed = CheckpointFolder(folder).remove()
-        return freed if self._shared is None else freed + SharedCheckpoints.of(self._shared, folder).remove()
+        freed = remove_trial(folder, attempts)
+        return freed if self._shared is None else freed + SharedCheckpoints.of(self._shared, folder).remove(attempts)

@@ -124,7 +124,8 @@ class Ledger:
 
     def give_up(self, trial: Trial, reason: str) -> None:
         """Hand a trial this process was running back to the study."""
-        self.append([Lost(trial=trial.id, attempt=trial.attempt, message=reason, time=self.clock())])
+        lost = Lost(trial=trial.id, attempt=trial.attempt, message=reason, handed_back=True, time=self.clock())
+        self.append([lost])
         self.store.release(trial.id, trial.attempt)
 
     def loss(self, trial: Trial, message: str) -> Event:

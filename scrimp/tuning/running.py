@@ -22,7 +22,10 @@ from scrimp.tuning.progress import Progress
 from scrimp.tuning.stopping import Seconds, StopRule
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
-__all__ = ["Run", "run"]
+__all__ = ["DURABLE", "Run", "run"]
+
+DURABLE = ("all", "log")
+"""What survives a power cut once a report is acknowledged: the log with the checkpoints, or the log alone."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Run:
     lease: float = LEASE_SECONDS
     ending: Callable[[], bool] = bool
     ray: Mapping[str, Any] | None = None
+    durable: str | None = None
 
     def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
         """Refuse what cannot be, before anything is recorded."""
@@ -56,6 +60,8 @@ class Run:
         if self.until is not None and not isinstance(self.until, StopRule):
             raise StudyError(f"until is {self.until!r}; it must be a stop rule such as scrimp.NoImprovement(20)")
         check_keep(self.keep)
+        if self.durable not in (None, *DURABLE):
+            raise StudyError(f"durable is {self.durable!r}; it must be one of {', '.join(map(repr, DURABLE))}")
         endless = n_trials is None and budget is None and self.timeout is None and self.until is None
         if endless and not math.isfinite(history.problem.space.size):
             raise StudyError("this would never end; give n_trials, budget, timeout or until")
@@ -69,9 +75,15 @@ class Run:
 
     @property
     def places(self) -> dict[str, Any]:
-        """The URL of the checkpoints, which the study records: whoever looks for them later needs it."""
+        """What the study records of its checkpoints: the URL, for whoever looks for them later, and how durable they are."""
         url = None if self.ray is None else RaySettings.of(self.ray).checkpoints
-        return {} if url is None else {"checkpoints": url}
+        given = {"checkpoints": url, "durable": self.durable}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def flush(self, ledger: Ledger) -> bool:
+        """Whether reports wait until their checkpoints are on disk."""
+        asked = self.durable if self.durable is not None else ledger.history.totals.get("durable")
+        return ledger.store.durable and asked != "log"
 
     @property
     def rule(self) -> StopRule | None:
@@ -131,6 +143,7 @@ def run(  # one call that puts the parts together
             keep=request.keep,
             lease=request.lease,
             ending=request.ending,
+            flush=request.flush(ledger),
         )
         Tuner(ledger, policy, executor, settings).run()
 

@@ -54,7 +54,7 @@ _POLICY = CellPolicy()
 class Selection:
     """One selection in a storage; made by `create_selection` and `load_selection`."""
 
-    def __init__(self, store: EventStore, folder: Callable[[], Path]) -> None:
+    def __init__(self, store: EventStore, folder: Callable[..., Path]) -> None:
         self._ledger = Ledger(store, wall_clock)
         self._folder = folder
 
@@ -222,7 +222,8 @@ class Selection:
         objective = evaluate if isinstance(evaluate, Command) else Evaluation(evaluate)
         request = Run(objective, workers, gpus_per_worker, timeout, time_limit=time_limit, ending=ending)
         request.check(None, None, self._ledger.refresh())
-        run(self._ledger, _POLICY, request, self._folder, _ignore, progress)
+        created = self._ledger.history.created
+        run(self._ledger, _POLICY, request, lambda: self._folder(created), _ignore, progress)
         return self._answer()
 
     def _answer(self) -> "Recommendation":

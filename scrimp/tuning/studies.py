@@ -8,14 +8,15 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy
 
-from scrimp.errors import StudyError
+from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
@@ -27,7 +28,7 @@ from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
 from scrimp.tuning.learning import attachments, past_reader
-from scrimp.tuning.study import Study
+from scrimp.tuning.study import Root, Study
 
 __all__ = [
     "beginning",
@@ -124,10 +125,12 @@ def load_any(name: str, *, storage: str | Storage | None = None) -> Study:
 
 
 def delete_study(name: str, *, storage: str | Storage | None = None) -> None:
-    """Forget a study, its events and its checkpoints."""
+    """Forget a study, its events and its own checkpoints."""
     place = storage_at(storage)
+    created = _created(place, name)
     place.delete(name)
-    shutil.rmtree(checkpoint_root(place, name)(), ignore_errors=True)
+    if created is not None:
+        shutil.rmtree(checkpoint_root(place, name)(created), ignore_errors=True)
 
 
 def studies(storage: str | Storage | None = None) -> list[str]:
@@ -162,27 +165,37 @@ def _adopted(name: str, place: Storage, problem: Problem, seed: int | None) -> S
     return study
 
 
-def checkpoint_root(storage: Storage, name: str) -> Callable[[], Path]:
-    """Where checkpoints of a study go; made when first needed.
+def checkpoint_root(storage: Storage, name: str) -> Root:
+    """Where checkpoints of a study go, given its first event; made when first needed.
+
+    The folder is named after the study's identity, so that no other study shares it: not one of the same name in another
+    storage, nor the next one under this name. A study without one keeps the folder it had, named after a checksum of its name.
 
     In the folder SCRIMP_CHECKPOINTS names; else beside a storage that is a file or folder; else in ``scrimp-checkpoints`` here,
     so that whoever takes a trial over finds them. Those of studies in memory are temporary.
     """
 
     @cache
-    def root() -> Path:
-        # The name becomes a folder name that cannot leave its parent, and stays distinct by its own digest.
-        folder = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60] + f"-{zlib.crc32(name.encode()):08x}"
+    def parent() -> Path:
         path, chosen = storage.path, os.environ.get("SCRIMP_CHECKPOINTS")
         if chosen:
-            return Path(chosen).expanduser().absolute() / folder
+            return Path(chosen).expanduser().absolute()
         if path is not None:
-            return path.with_name(f"{path.stem}-checkpoints") / folder
+            return path.with_name(f"{path.stem}-checkpoints")
         if not isinstance(storage, MemoryStorage):
-            return Path("scrimp-checkpoints").absolute() / folder
+            return Path("scrimp-checkpoints").absolute()
         temporary = Path(tempfile.mkdtemp(prefix="scrimp-"))
         weakref.finalize(storage, shutil.rmtree, temporary, ignore_errors=True)
-        return temporary / folder
+        return temporary
+
+    def root(created: StudyCreated | None = None) -> Path:
+        first = _created(storage, name) if created is None else created
+        if first is None:  # no such study: a place of its own, whatever the name
+            identity = sha256(name.encode(errors="replace")).hexdigest()
+        else:
+            identity = re.sub("[^A-Za-z0-9]", "", first.identity) or f"{zlib.crc32(name.encode()):08x}"
+        # The name becomes a folder name that cannot leave its parent.
+        return parent() / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[:60]}-{identity[:32]}"
 
     return root
 
@@ -198,6 +211,15 @@ def beginning(name: str, problem: Problem, method: dict[str, Any], kind: str = "
         identity=secrets.token_hex(16),
         time=wall_clock(),
     )
+
+
+def _created(storage: Storage, name: str) -> StudyCreated | None:
+    """The first event of a study; None when there is no such study, or its log cannot be read."""
+    try:
+        first = storage.open(name).read()[0]
+    except (ScrimpError, IndexError):
+        return None
+    return first if isinstance(first, StudyCreated) else None
 
 
 def present_versions() -> dict[str, str]:

@@ -34,20 +34,26 @@ from scrimp.tuning.stopping import StopRule
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
 
-__all__ = ["Study"]
+__all__ = ["Root", "Study"]
+
+Root = Callable[..., Path]
+"""The folder of the checkpoints of the study that begins with the event it is given."""
 
 
 class Study:
     """One study in a storage; made by `create_study` and `load_study`."""
 
     def __init__(
-        self, store: EventStore, checkpoints: Callable[[], Path], past: "Callable[[History], Past | None] | None" = None
+        self, store: EventStore, checkpoints: Root, past: "Callable[[History], Past | None] | None" = None
     ) -> None:
         self._ledger = Ledger(store, wall_clock)
-        self._checkpoints = checkpoints
+        self._root = checkpoints
         self._past = past
         self._policy: Policy | None = None
         self._policy_of: tuple[Mapping[str, Any], Problem | None] = ({}, None)
+
+    def _checkpoints(self) -> Path:
+        return self._root(self._ledger.history.created)
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, method={self.method!r}, {len(self.history.trials)} trials)"
@@ -109,15 +115,16 @@ class Study:
     @property
     def best_checkpoint(self) -> Path:
         """The folder with the checkpoint of the best trial; one at a URL is brought here."""
-        from scrimp.executors.checkpoint_folder import CheckpointFolder
+        from scrimp.executors.checkpoint_folder import newest_state
         from scrimp.executors.shared_checkpoints import SharedCheckpoints
         from scrimp.tuning.collection import checkpoint_folder
 
         trial, shared = self.best_trial, self._ledger.history.totals.get("checkpoints")
+        vouched = self._ledger.history.vouched(trial.id)
         folder = checkpoint_folder(self._checkpoints(), trial.id)
         if shared is not None:
-            SharedCheckpoints.of(shared, folder).fetch(folder)
-        committed = CheckpointFolder(folder).committed
+            SharedCheckpoints.of(shared, folder).fetch(folder, vouched)
+        committed = newest_state(folder, vouched)
         if committed is None:
             raise StudyError(f"trial {trial.id} left no checkpoint; save into trial.checkpoint_dir before each report")
         return committed[1]
@@ -243,6 +250,7 @@ class Study:
         until: StopRule | None = None,
         time_limit: float | None = None,
         keep: str = "best",
+        durable: str | None = None,
         ray: Mapping[str, Any] | None = None,
         callbacks: Sequence[Callable[["Study", Trial], None]] = (),
         progress: bool | None = None,
@@ -252,8 +260,9 @@ class Study:
         ``workers`` > 1 runs worker processes; ``time_limit`` is seconds per grant; callbacks get each finished trial.
         ``keep`` says which checkpoints of trials that have ended stay: ``best``, ``all`` or ``none``. ``ray`` runs the workers on
         a Ray cluster, such as ``ray={"address": "auto", "cpus": 4, "gpus": 1, "checkpoints": "s3://bucket/runs"}``.
+        ``durable="log"`` flushes the log alone: reports are quicker, and a power cut may take checkpoints (``"all"`` until then).
         """
-        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit, keep, ray=ray)
+        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit, keep, ray=ray, durable=durable)
         request.check(n_trials, budget, self.history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
             raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")

@@ -72,6 +72,7 @@ class _Run(msgspec.Struct, frozen=True):
     gpus_per_worker: Annotated[int, msgspec.Meta(ge=0)] = 0
     time_limit: Positive | None = None
     keep: Literal["best", "all", "none"] = "best"
+    durable: Literal["all", "log"] | None = None
 
 
 class _File(msgspec.Struct, frozen=True):

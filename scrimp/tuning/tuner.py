@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scrimp.errors import StorageError
+from scrimp.errors import CheckpointError, StorageError
 from scrimp.executors.executor import Assignment, Executor
 from scrimp.history.events import Ended, Event, Lost, Reported
 from scrimp.history.history import History
@@ -31,7 +31,7 @@ class TunerSettings:
     """``observe`` sees the history after each batch of news (progress), ``finished`` each trial that ended here (callbacks).
 
     ``lease`` is how many seconds this process may be silent before its trials count as lost. Once ``ending`` says yes, trials
-    end with the step they are at and go back to the study.
+    end with the step they are at and go back to the study. With ``flush`` a report waits until its checkpoint is on disk.
     """
 
     until: StopRule | None = None
@@ -42,6 +42,7 @@ class TunerSettings:
     keep: str = "all"
     lease: float = LEASE_SECONDS
     ending: Callable[[], bool] = bool
+    flush: bool = True
 
 
 class Tuner:
@@ -56,6 +57,7 @@ class Tuner:
         self._settled: list[int] = []
         self._heartbeat: Heartbeat | None = None
         self._idle = threading.Event()
+        self._reason = "its worker was asked to end"
         self._reclaimed = -LEASE_SECONDS
         self._began = executor.clock()
         root, keep = settings.checkpoints, settings.keep
@@ -76,6 +78,9 @@ class Tuner:
                 self._observe()
         except KeyboardInterrupt:
             self._running |= {trial.id: trial for trial in self._ledger.unheld()}
+            raise
+        except CheckpointError as error:
+            self._reason = str(error)  # the disk's fault: what ran goes back to the study
             raise
         except StorageError:
             self._running.clear()  # nobody to hand them back to: their leases run out
@@ -103,7 +108,7 @@ class Tuner:
         self._running[trial.id] = trial
         if self._heartbeat is not None:
             self._heartbeat.add(trial)
-        root = self._settings.checkpoints
+        root, history = self._settings.checkpoints, self._ledger.history
         parent = trial.continue_from
         self._executor.start(
             Assignment(
@@ -114,6 +119,9 @@ class Tuner:
                 end=trial.granted,
                 checkpoint_dir=None if root is None else checkpoint_folder(root, trial.id),
                 continue_from=None if root is None or parent is None else checkpoint_folder(root, parent),
+                vouched=history.vouched(trial.id),
+                parent_vouched=None if parent is None else history.vouched(parent),
+                flush=self._settings.flush,
             )
         )
 
@@ -208,7 +216,7 @@ class Tuner:
     def _release(self) -> None:
         """Hand back what was interrupted, so that the next run takes it up at once."""
         for trial in self._running.values():
-            self._ledger.give_up(trial, "its worker was asked to end")
+            self._ledger.give_up(trial, self._reason)
         self._running.clear()
         if self._heartbeat is not None:
             self._heartbeat.close()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from scrimp.errors import CheckpointError
 from scrimp.executors.command import CommandExecutor
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
@@ -103,7 +104,7 @@ def test_a_script_sees_its_trial_in_variables_and_arguments(start: Start, tmp_pa
     )
     executor = start(code, [{"CUDA_VISIBLE_DEVICES": "5"}])
     run(executor, [assignment(7, 1.0, tmp_path / "t", config={"lr": 0.1, "kind": "a b"})])
-    seen = json.loads((tmp_path / "t" / "step-1" / "seen").read_text())
+    seen = json.loads((tmp_path / "t-1" / "step-1" / "seen").read_text())
     assert seen["params"] == {"lr": 0.1, "kind": "a b"} and seen["device"] == "5"
     assert seen["argv"] == ["7", "--lr", "0.1", "--kind", "a b"]
     assert (seen["SCRIMP_TRIAL"], seen["SCRIMP_ATTEMPT"]) == ("7", "1")
@@ -122,7 +123,7 @@ def test_each_report_keeps_the_checkpoint_and_a_later_grant_goes_on_from_it(star
     executor = start(WRITE)
     assert steps(run(executor, [assignment(0, 2.0, tmp_path / "t")])) == [1, 2]
     assert steps(run(executor, [assignment(0, 4.0, tmp_path / "t", begin=2.0, attempt=2)])) == [3, 4]
-    assert (tmp_path / "t" / "step-4" / "done").read_text() == "1 2 3 4 "
+    assert (tmp_path / "t-2" / "step-4" / "done").read_text() == "1 2 3 4 "
     assert "attempt 2, from 2 to 4" in log(tmp_path / "t")
 
 
@@ -224,7 +225,7 @@ def test_the_answer_tells_a_script_to_end(start: Start, tmp_path: Path) -> None:
     code = WRITE.replace(".readline()", ".readline() == 'go\\n' or open(folder + '/../told', 'w')")
     code = code.replace("import os", "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     run(start(code), [assignment(0, 9.0, tmp_path / "t")], stop_at=2.0)
-    assert (tmp_path / "t" / "told").exists()
+    assert (tmp_path / "t-1" / "told").exists()
 
 
 def test_the_time_limit_ends_politely_then_firmly_with_all_children(start: Start, tmp_path: Path) -> None:
@@ -265,10 +266,25 @@ def test_a_program_that_vanished_fails_its_trial(start: Start, tmp_path: Path) -
     assert isinstance(end, Ended) and "code 127" in end.message and "train.sh" in end.message
 
 
-def test_a_folder_that_cannot_be_written_fails_its_trial(start: Start, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_fails_no_trial(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    (end,) = run(start("print(1)"), [assignment(0, 1.0, tmp_path / "file" / "t")])
-    assert isinstance(end, Ended) and "could not be run" in end.message
+    with pytest.raises(CheckpointError, match=f"cannot be written to {tmp_path}/file: File exists"):
+        run(start("print(1)"), [assignment(0, 1.0, tmp_path / "file" / "t")])
+
+
+@pytest.mark.parametrize("words", ["No space left on device", "Read-only file system", "File too large"])
+def test_a_script_that_dies_of_a_full_disk_fails_no_trial(start: Start, tmp_path: Path, words: str) -> None:
+    code = f"raise OSError('[Errno 28] {words}')"
+    with pytest.raises(CheckpointError, match=f"cannot be written to {tmp_path}: {words}"):
+        run(start(code), [assignment(0, 1.0, tmp_path / "t")])
+    (end,) = run(start(code), [assignment(0, 1.0)])  # it keeps no checkpoints: this must be about something else
+    assert isinstance(end, Ended) and words in end.message
+
+
+def test_a_log_that_cannot_be_written_fails_no_trial(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "t.log").mkdir()  # in the way of the log
+    events = run(start("print('scrimp: {\"loss\": 1}')"), [assignment(0, 1.0, tmp_path / "t")])
+    assert steps(events) == [1.0] and len(events) == 1
 
 
 def test_closing_ends_everything_at_once_and_twice_is_fine(start: Start) -> None:

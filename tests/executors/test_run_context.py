@@ -80,7 +80,7 @@ def test_resuming_starts_after_the_committed_step(tmp_path: Path) -> None:
     run(objective, end=3.0, folder=tmp_path / "t")
     events = run(objective, begin=3.0, end=5.0, folder=tmp_path / "t", attempt=2)
     assert [event.step for event in events if isinstance(event, Reported)] == [4, 5]
-    assert (tmp_path / "t" / "step-5" / "epochs").read_text() == "1 2 3 4 5 "
+    assert (tmp_path / "t-2" / "step-5" / "epochs").read_text() == "1 2 3 4 5 "
 
 
 def test_without_checkpoints_a_resumed_trial_starts_over(tmp_path: Path) -> None:

@@ -242,6 +242,20 @@ def test_losses_are_counted_since_the_last_report() -> None:
     assert trial_after(*lost, granted(9, 3), reported(1, attempt=3)).losses == 0
 
 
+def test_a_trial_that_was_handed_back_has_no_loss() -> None:
+    trial = trial_after(granted(9), Lost(trial=0, handed_back=True), granted(9, 2), Lost(trial=0, attempt=2))
+    assert (trial.status, trial.losses) == ("stale", 1)
+
+
+def test_reports_vouch_for_checkpoints_while_their_attempt_is_listened_to() -> None:
+    """A late report does not, nor one after the end; a step that was known already does: its attempt went on from there."""
+    late = [Lost(trial=0, attempt=1), granted(9, 2), reported(3, attempt=1), reported(1, attempt=2)]
+    history = after(added(), granted(9), reported(1), reported(2), *late)
+    assert history.vouched(0) == {1: 2.0, 2: 1.0} and history.vouched(7) == {}
+    assert history.with_events([reported(9, attempt=2), reported(5, attempt=3)]).vouched(0) == {1: 2.0, 2: 9.0}
+    assert history.vouched(0) == {1: 2.0, 2: 1.0}
+
+
 def test_freed_bytes_add_up() -> None:
     removed = [CheckpointsRemoved(trial=0, size=100), CheckpointsRemoved(trial=1, size=24)]
     assert after(added(), added(1), *removed).freed == 124

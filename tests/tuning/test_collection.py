@@ -7,7 +7,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.executors.checkpoint_folder import CheckpointFolder
+from scrimp.executors.checkpoint_folder import CheckpointFolder, remove_trial
 from scrimp.history.events import CheckpointsRemoved
 from scrimp.tuning.collection import check_keep
 from scrimp.tuning.running import Run
@@ -39,7 +39,7 @@ def study(tmp_path: Path, method: str, **more: Any) -> scrimp.Study:
 
 
 def kept(done: scrimp.Study) -> set[int]:
-    return {int(path.name[6:]) for path in done._checkpoints().glob("trial-*")}
+    return {int(path.name[6:12]) for path in done._checkpoints().glob("trial-*")}
 
 
 def test_the_best_and_what_may_go_on_stays(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_checkpoints_at_a_url_are_found_and_removed(tmp_path: Path) -> None:
     root = done._checkpoints()
     for trial in done.trials:
         folder = root / f"trial-{trial.id:06d}"
-        SharedCheckpoints.of(url, folder).push(folder)
-        CheckpointFolder(folder).remove()
+        SharedCheckpoints.of(url, folder).push(CheckpointFolder(folder))
+        remove_trial(folder, 1)
     done._set_totals(Run(objective, ray={"checkpoints": url}).places)
     elsewhere = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")
     assert (elsewhere.best_checkpoint / "model").stat().st_size == 1000

@@ -1,5 +1,8 @@
 """Storage that is away, locked, full or read-only while a study runs: what was acknowledged stays, and the study goes on."""
 
+import contextlib
+import errno
+import os
 import sqlite3
 import threading
 import time
@@ -10,7 +13,8 @@ from typing import Any
 import pytest
 
 import scrimp
-from scrimp.errors import StorageError
+from scrimp.errors import CheckpointError, StorageError
+from scrimp.executors import checkpoint_folder
 from scrimp.history.events import Lost, Reported, StudyChanged
 from scrimp.storage.store import Storage
 from scrimp.testing.postgres_server import PrivateServer, available
@@ -148,6 +152,53 @@ def test_a_full_disk_ends_the_run_and_room_lets_it_go_on(tmp_path: Path) -> None
     assert study.history.counts["completed"] == 4 and study.trials[2].attempt == 2
 
 
+def saves_and_fails(trial: Any) -> None:
+    """An objective whose disk is full at the second step of trial 1, unless the file ``room`` is there."""
+    for step in trial.steps():
+        (trial.checkpoint_dir / "model").write_text(f"{trial.id} {step}")
+        if (trial.id, step) == (1, 2) and not Path(os.environ["ROOM"]).exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        trial.report(trial.params["x"])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_checkpoint_disk_ends_the_run_and_burns_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    """However often it is full; with room again everything is completed, from the checkpoint of the last report."""
+    monkeypatch.setenv("ROOM", str(tmp_path / "room"))
+    study = make_study(f"sqlite:///{tmp_path}/s.db", trials=4, epochs=2)
+    for _ in range(4):
+        with pytest.raises(CheckpointError, match=f"cannot be written to {tmp_path}/s-checkpoints/s-.*: No space left"):
+            work(study, Run(saves_and_fails, workers=workers))
+        assert study.history.counts["failed"] == 0 and study.trials[1].status == "stale"
+        assert "No space left" in study.trials[1].message
+    (tmp_path / "room").touch()
+    work(study, Run(saves_and_fails, workers=workers))
+    assert study.history.counts["completed"] == 4 and study.trials[1].attempt == 5 and study.history.spent == 8
+
+
+def test_an_objective_that_swallows_the_error_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study(f"sqlite:///{tmp_path}/s.db", trials=1, epochs=2)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def careless(trial: Any) -> float:
+        (trial.checkpoint_dir / "model").write_text("x")
+        with contextlib.suppress(Exception):
+            trial.report(1.0)
+        return 1.0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_folder, "flush_tree", full)
+        with pytest.raises(CheckpointError, match="No space left"):
+            work(study, Run(careless))
+    assert reports(study) == [] and study.trials[0].status == "stale"
+    work(study, Run(careless))
+    assert study.history.counts["completed"] == 1
+
+
 def test_a_read_only_database_can_be_shown_and_not_run(tmp_path: Path) -> None:
     study = make_study(f"sqlite:///{tmp_path}/s.db", trials=2, epochs=1)
     work(study, Run(lambda trial: 1.0))
@@ -156,7 +207,7 @@ def test_a_read_only_database_can_be_shown_and_not_run(tmp_path: Path) -> None:
         "PRAGMA query_only = ON"
     )  # what a file without permission to write does, for root too
     assert study.best_value == 1.0
-    study_again = scrimp.Study(study._ledger.store, study._checkpoints)
+    study_again = scrimp.Study(study._ledger.store, study._root)
     with pytest.raises(StorageError, match="cannot be written"):
         study_again.optimize(lambda trial: 1.0, n_trials=3)
     assert len(study.trials) == 2

@@ -7,6 +7,8 @@ import pytest
 
 import scrimp
 from scrimp.errors import MethodError, ScrimpError, SpaceError, StorageError, StudyError
+from scrimp.history.events import StudyCreated
+from scrimp.history.problem import Problem
 from scrimp.tuning.studies import checkpoint_root, storage_at
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -107,3 +109,44 @@ def test_two_who_create_at_once_share_the_study(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(type(place), "names", lambda self: answers.pop(0))
     second = scrimp.create_study("s", space, storage=place, seed=0, load_if_exists=True)
     assert second.name == "s" and second.history.length == first.history.length and answers == []
+
+
+def saved(name: str, url: str, word: str) -> scrimp.Study:
+    """A study with one completed trial whose checkpoint says ``word``."""
+    study = scrimp.create_study(name, SPACE, method="random", storage=url, seed=0, load_if_exists=True)
+
+    def objective(trial: Any) -> float:
+        (trial.checkpoint_dir / "model").write_text(word)
+        return 1.0
+
+    return study.optimize(objective, n_trials=1)
+
+
+def test_studies_of_one_name_share_no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files with the same stem, or a folder of checkpoints that two storages share: each study has its own."""
+    for chosen in ("", str(tmp_path / "shared")):
+        monkeypatch.setenv("SCRIMP_CHECKPOINTS", chosen)
+        urls = [f"sqlite:///{tmp_path}/a{len(chosen)}.{ending}" for ending in ("db", "sqlite")]
+        first, second = (saved("digits", url, url) for url in urls)
+        assert [(study.best_checkpoint / "model").read_text() for study in (first, second)] == urls
+        scrimp.delete_study("digits", storage=urls[1])
+        assert (first.best_checkpoint / "model").read_text() == urls[0] and not second._checkpoints().exists()
+
+
+def test_a_study_made_again_shares_nothing_with_the_one_before(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    old = saved("s", url, "old")
+    folder = old._checkpoints()
+    scrimp.delete_study("s", storage=url)
+    assert not folder.exists()
+    new = saved("s", url, "new")
+    assert new._checkpoints() != folder and (new.best_checkpoint / "model").read_text() == "new"
+
+
+def test_a_study_from_before_identities_keeps_its_folder(tmp_path: Path) -> None:
+    place = storage_at(f"sqlite:///{tmp_path}/s.db")
+    problem = Problem(SPACE, seed=0).to_json()
+    created = StudyCreated(name="old", problem=problem, method={"name": "random", "settings": {}})
+    place.create("old", [created])
+    study = scrimp.load_study("old", storage=place)
+    assert study._checkpoints() == tmp_path / "s-checkpoints" / "old-3f5dd4e5" == checkpoint_root(place, "old")()

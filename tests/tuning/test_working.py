@@ -122,7 +122,7 @@ def test_a_worker_that_was_only_slow_is_told_and_counted_once() -> None:
             if step == 2:  # too long without a heartbeat: somebody else takes it over and finishes it
                 store = study._ledger.store
                 store.lease(type(store.leases()[0])(0, 1, "w", "elsewhere", 0, -1.0))
-                other = scrimp.Study(store, study._checkpoints)
+                other = scrimp.Study(store, study._root)
                 work(other, Run(lambda trial: [trial.report(0.5) for _ in trial.steps()] and None))
             answers.append(trial.report(0.25))
 
