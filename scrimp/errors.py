@@ -6,6 +6,7 @@
     ├── ReportError          a value, step or metric that does not fit its trial
     ├── StudyError           no such study, one that exists already, one that changed
     ├── MethodError          unknown method, unknown or impossible setting
+    ├── PluginError          a plugin that is missing, fails on import, or that nobody here installed or named
     ├── ObjectiveError       an objective that cannot be called or sent to workers
     ├── StorageError         a store that cannot be reached, read or written
     │   ├── Unreachable      a server that does not answer: later it may
@@ -27,6 +28,7 @@ __all__ = [
     "MethodError",
     "NumericalError",
     "ObjectiveError",
+    "PluginError",
     "ReportError",
     "ScrimpError",
     "SpaceError",
@@ -60,6 +62,10 @@ class StudyError(ScrimpError, ValueError):
 
 class MethodError(ScrimpError, ValueError):
     """An unknown method, or a setting the method does not have."""
+
+
+class PluginError(ScrimpError, ValueError):
+    """A plugin that is missing, fails on import, or that nobody here has installed or named."""
 
 
 class ObjectiveError(ScrimpError, ValueError):

@@ -15,6 +15,7 @@ import pytest
 from tests.syntax_trees import MODULES, PACKAGE, ROOT, folder, imports, module_name, place, report, tree
 
 LAYERS: list[set[str]] = [
+    {"registry"},
     {"gp", "space"},
     {"surrogates", "history"},
     {"acquisition", "storage"},
@@ -23,7 +24,7 @@ LAYERS: list[set[str]] = [
     {"policies", "transfer", "checkpoints"},
     {"tuning"},
     {"plots", "bench"},
-    {"cli", "dashboard", "integrations"},
+    {"cli", "dashboard", "integrations", "extend"},
 ]
 """From the bottom up: a folder imports from itself and from the layers below, never sideways."""
 

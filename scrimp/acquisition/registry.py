@@ -4,7 +4,6 @@ register_acquisition("my-lcb", MyLowerConfidence)
 create_acquisition("my-lcb", kappa=3.0)
 """
 
-import difflib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -14,23 +13,25 @@ from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
 from scrimp.acquisition.thompson import ThompsonSampling
 from scrimp.errors import MethodError
+from scrimp.registry.names import Names
 
 __all__ = ["acquisition_names", "create_acquisition", "register_acquisition"]
 
-_FACTORIES: dict[str, Callable[..., Acquisition]] = {
-    "log-ei": LogExpectedImprovement,
-    "ei": ExpectedImprovement,
-    "pi": ProbabilityOfImprovement,
-    "ucb": LowerConfidenceBound,
-    "thompson": ThompsonSampling,
-}
+_FACTORIES: Names[Callable[..., Acquisition]] = Names(
+    "acquisition",
+    {
+        "log-ei": LogExpectedImprovement,
+        "ei": ExpectedImprovement,
+        "pi": ProbabilityOfImprovement,
+        "ucb": LowerConfidenceBound,
+        "thompson": ThompsonSampling,
+    },
+)
 
 
 def register_acquisition(name: str, factory: Callable[..., Acquisition]) -> None:
     """Make an acquisition selectable by name; its settings are the factory's keywords. A name is given once."""
-    if _FACTORIES.get(name, factory) is not factory:
-        raise MethodError(f"acquisition {name!r} exists already: register yours under another name")
-    _FACTORIES[name] = factory
+    _FACTORIES.add(name, factory)
 
 
 def acquisition_names() -> tuple[str, ...]:
@@ -44,12 +45,9 @@ def create_acquisition(name: str, **settings: Any) -> Acquisition:
     >>> create_acquisition("ucb", kappa=3.0)
     LowerConfidenceBound(kappa=3.0)
     """
-    if name not in _FACTORIES:
-        near = difflib.get_close_matches(name, _FACTORIES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "choose one of them or register yours"
-        raise MethodError(f"no acquisition named {name!r} among {', '.join(acquisition_names())}: {hint}")
-    valid = inspect.signature(_FACTORIES[name]).parameters
+    factory = _FACTORIES[name]
+    valid = inspect.signature(factory).parameters
     unknown = sorted(set(settings) - set(valid))
     if unknown:
         raise MethodError(f"acquisition {name!r} has no setting {unknown[0]!r}; it has {', '.join(valid) or 'none'}")
-    return _FACTORIES[name](**settings)
+    return factory(**settings)

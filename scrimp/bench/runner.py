@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.bench.results import Cell, append_result, cell_of, read_results
+from scrimp.registry.plugins import VARIABLE, named_plugins
 
 __all__ = ["SUITES", "run_cell", "run_cells"]
 
@@ -56,7 +57,7 @@ def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict
     """Results as they come, from fresh processes: BLAS reads its number of threads when it is loaded."""
     if not cells:
         return
-    with _one_thread_each():
+    with _inherited():
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(min(processes, len(cells)), mp_context=context)
         try:
@@ -68,10 +69,11 @@ def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Environment variables that processes started meanwhile inherit."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+def _inherited() -> Iterator[None]:
+    """Environment variables that processes started meanwhile inherit: one thread each, and the plugins named here."""
+    given = {**dict.fromkeys(ONE_THREAD, "1"), VARIABLE: ",".join(named_plugins())}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
     try:
         yield
     finally:

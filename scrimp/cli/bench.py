@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
+
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.bench.results import Cell
 
@@ -33,6 +35,7 @@ TrialsOption = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
 @bench_app.command("functions")
 def functions_command(  # noqa: PLR0913 - the options of a command
     methods: MethodsOption = "gp,tpe,random",
+    plugin: PluginOption = None,
     functions: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     trials: TrialsOption = 50,
     seeds: SeedsOption = 10,
@@ -59,6 +62,7 @@ def functions_command(  # noqa: PLR0913 - the options of a command
 def tables_command(  # noqa: PLR0913 - the options of a command
     table: Annotated[Path, typer.Argument(help="A benchmark table (.npz).")],
     methods: MethodsOption = "gp,tpe,random",
+    plugin: PluginOption = None,
     tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     seeds: SeedsOption = 10,
     trials: TrialsOption = 100,
@@ -82,6 +86,7 @@ def tables_command(  # noqa: PLR0913 - the options of a command
 def curves_command(  # noqa: PLR0913 - the options of a command
     table: Annotated[Path, typer.Argument(help="A benchmark table with budgets, or a surrogate (.npz).")],
     methods: MethodsOption = "asha,bohb,random",
+    plugin: PluginOption = None,
     tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     seeds: SeedsOption = 5,
     fulls: Annotated[int, typer.Option(min=1, help="Full trainings that all workers together may pay for.")] = 20,
@@ -120,6 +125,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
 def transfer_command(  # noqa: PLR0913 - the options of a command
     table: Annotated[Path, typer.Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file.")],
     methods: MethodsOption = "auto,gp,rgpe,tst-r",
+    plugin: PluginOption = None,
     tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     seeds: SeedsOption = 5,
     trials: TrialsOption = 50,
@@ -178,6 +184,7 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
 def speed_command(
     sizes: Annotated[str, typer.Option(help="Numbers of observations, separated by commas.")] = "50,100,200,500,1000",
     methods: MethodsOption = "gp",
+    plugin: PluginOption = None,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:

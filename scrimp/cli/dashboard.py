@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import StorageOption
 from scrimp.errors import StudyError
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
@@ -24,6 +25,7 @@ def dashboard_command(
         str | None,
         typer.Option(envvar="SCRIMP_TOKEN", help="Secret that readers must give; made up when one is needed."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Serve the pages that show the studies of a storage, live. They make no request to any other machine.
 

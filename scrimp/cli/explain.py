@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument, printable
 from scrimp.tuning.reasons import explain
 from scrimp.tuning.studies import DEFAULT_URL, load_any
@@ -18,6 +19,7 @@ def explain_command(
         int | None, typer.Argument(metavar="[TRIAL]", help="Number of the trial; the best one without it.")
     ] = None,
     storage: StorageOption = DEFAULT_URL,
+    plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say in plain words why a trial was chosen and got its budget: what the model believed, what competed, what it rested on.

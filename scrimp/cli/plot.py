@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import StorageOption, printable
 from scrimp.errors import StudyError
 from scrimp.tuning.studies import DEFAULT_URL, load_study
@@ -33,6 +34,7 @@ def plot_command(  # noqa: PLR0913 - options of a command
         list[str] | None, typer.Option("--with", help="A further study, for compare and edf; repeat for several.")
     ] = None,
     storage: StorageOption = DEFAULT_URL,
+    plugin: PluginOption = None,
 ) -> None:
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 

@@ -4,6 +4,7 @@ import json
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
 from scrimp.tuning.learning import past_reader
 from scrimp.tuning.replay import other_versions, replay
@@ -12,7 +13,12 @@ from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 __all__ = ["replay_command"]
 
 
-def replay_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
+def replay_command(
+    study: StudyArgument,
+    storage: StorageOption = DEFAULT_URL,
+    plugin: PluginOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Recompute every decision of a study and say whether each one is the same; exit code 1 when one differs.
 
     Example: scrimp replay digits --json

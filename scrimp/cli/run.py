@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import JsonOption, best_record, printable, show_best
 from scrimp.errors import StudyError
 from scrimp.executors.clock import wall_clock
@@ -49,6 +50,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
     ] = None,
     learn_from: Annotated[list[str] | None, typer.Option(help="Past studies in the same storage, or all.")] = None,
     name: Annotated[str | None, typer.Option(help="Of the study.")] = None,
+    plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tune what a file describes: space, objective or command, method, budget, workers. Running it again goes on.
@@ -80,7 +82,8 @@ def run_command(  # noqa: PLR0913 - the options of a command
         typer.echo(f"{file} is right: study {plan.name!r} with {len(plan.question['space'])} parameters")
         return
     place = storage_at(plan.storage)
-    study = create_study(plan.name, storage=place, load_if_exists=True, **plan.question)
+    question = {**plan.question, "plugins": [*plan.question["plugins"], *(plugin or [])]}
+    study = create_study(plan.name, storage=place, load_if_exists=True, **question)
     if method is not None:
         _refuse_other_method(study, plan)
     known = len(study.trials)

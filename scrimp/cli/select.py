@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
 from scrimp.cli.selection_report import cell_counts, print_failures, print_recommendation, recommendation_record
 from scrimp.cli.show import JsonOption
 
@@ -82,6 +83,7 @@ def run_command(
     file: Annotated[Path, typer.Argument(help="The selection as TOML.")],
     check: Annotated[bool, typer.Option("--check", help="Say what is wrong with the file, and run nothing.")] = False,
     storage: Annotated[str | None, typer.Option(help="URL of the storage, instead of the file's.")] = None,
+    plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a command for chosen cells until the file's stop rule holds. Running it again goes on.

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import StorageOption, StudyArgument, printable
 from scrimp.errors import ObjectiveError
 from scrimp.executors.clock import wall_clock
@@ -41,6 +42,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
         str | None, typer.Option(help="Run only what was recorded with the same token.", envvar=TOKEN)
     ] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for a database server that is away.")] = 60.0,
+    plugin: PluginOption = None,
 ) -> None:
     """Work on a study until it is finished, together with anybody else who does; its totals are those of the study.
 

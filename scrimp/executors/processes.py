@@ -23,6 +23,7 @@ from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective
 from scrimp.history.events import Ended, Event
+from scrimp.registry.plugins import VARIABLE, named_plugins
 
 __all__ = ["ONE_THREAD", "Processes"]
 
@@ -158,7 +159,8 @@ class Processes(Executor):
     def _launch(self, slot: int) -> _Worker:
         ours, theirs = Pipe()
         lifeline_read, lifeline_write = os.pipe()
-        environment = {**os.environ, **ONE_THREAD, **self._environments[slot]}
+        plugins = {VARIABLE: ",".join(named_plugins())}
+        environment = {**os.environ, **plugins, **ONE_THREAD, **self._environments[slot]}
         arguments = ["-m", "scrimp.executors.worker_process", str(theirs.fileno()), str(lifeline_read)]
         process = subprocess.Popen(
             [sys.executable, *arguments],

@@ -6,31 +6,34 @@ kernel_by_name("matern12-ard", columns)
 
 from collections.abc import Callable, Sequence
 
-from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Kernel, Scaled
 from scrimp.gp.stationary import RBF, Matern32, Matern52
+from scrimp.registry.names import Names
 
 __all__ = ["KernelFactory", "kernel_by_name", "kernel_names", "register_kernel"]
 
 KernelFactory = Callable[[Sequence[Column]], Kernel]
 
-_FACTORIES: dict[str, KernelFactory] = {
-    "matern52-ard": lambda columns: Scaled(Matern52(columns)),
-    "matern52-noard": lambda columns: Scaled(Matern52(columns, ard=False)),
-    "matern32-ard": lambda columns: Scaled(Matern32(columns)),
-    "matern32-noard": lambda columns: Scaled(Matern32(columns, ard=False)),
-    "rbf-ard": lambda columns: Scaled(RBF(columns)),
-    "rbf-noard": lambda columns: Scaled(RBF(columns, ard=False)),
-}
+_FACTORIES: Names[KernelFactory] = Names(
+    "kernel",
+    {
+        "matern52-ard": lambda columns: Scaled(Matern52(columns)),
+        "matern52-noard": lambda columns: Scaled(Matern52(columns, ard=False)),
+        "matern32-ard": lambda columns: Scaled(Matern32(columns)),
+        "matern32-noard": lambda columns: Scaled(Matern32(columns, ard=False)),
+        "rbf-ard": lambda columns: Scaled(RBF(columns)),
+        "rbf-noard": lambda columns: Scaled(RBF(columns, ard=False)),
+    },
+)
 
 
 def register_kernel(name: str, factory: KernelFactory) -> None:
-    """Make a kernel selectable by name; the last registration of a name counts.
+    """Make a kernel selectable by name; a name is given once.
 
     The factory is handed the columns of the configuration; methods add budget, task or warping around what it returns.
     """
-    _FACTORIES[name] = factory
+    _FACTORIES.add(name, factory)
 
 
 def kernel_names() -> tuple[str, ...]:
@@ -40,8 +43,4 @@ def kernel_names() -> tuple[str, ...]:
 
 def kernel_by_name(name: str, columns: Sequence[Column]) -> Kernel:
     """The kernel of that name over these columns."""
-    if name not in _FACTORIES:
-        raise MethodError(
-            f"no kernel is called {name!r}; choose one of {', '.join(kernel_names())}, or register_kernel it first"
-        )
     return _FACTORIES[name](columns)

@@ -45,6 +45,7 @@ class StudyCreated(_Event, frozen=True, tag="study_created"):
     """The first event of every log. ``problem`` and ``method`` are their JSON forms; ``kind`` is study or selection.
 
     ``identity`` is drawn at random: it tells this study from every other, also from a later one of the same name.
+    ``plugins``: modules that registered names the method is made of. A record only: who opens the study decides what is imported.
     """
 
     name: str
@@ -53,6 +54,7 @@ class StudyCreated(_Event, frozen=True, tag="study_created"):
     kind: str = "study"
     versions: dict[str, str] = {}
     identity: str = ""
+    plugins: tuple[str, ...] = ()
 
 
 class StudyChanged(_Event, frozen=True, tag="study_changed"):
@@ -65,6 +67,7 @@ class StudyChanged(_Event, frozen=True, tag="study_changed"):
     method: dict[str, Any] | None = None
     totals: dict[str, Any] | None = None
     objective: dict[str, Any] | None = None
+    plugins: tuple[str, ...] | None = None
 
 
 class SourceAttached(_Event, frozen=True, tag="source_attached"):

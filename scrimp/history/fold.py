@@ -70,6 +70,7 @@ class State:
         self.method: dict[str, Any] = {}
         self.totals: dict[str, Any] = {}
         self.objective: dict[str, Any] | None = None
+        self.plugins: tuple[str, ...] = ()
         self.sources: list[SourceAttached] = []
         self.trials: list[Trial] = []
         self.by_status: dict[str, dict[int, None]] = {status: {} for status in STATUSES}
@@ -125,7 +126,7 @@ class State:
             case Enqueued():
                 self.queue.append(event.config)
             case StudyCreated():
-                self.created, self.method = event, event.method
+                self.created, self.method, self.plugins = event, event.method, event.plugins
                 self.problem = self.parse(event.problem)
             case StudyChanged():
                 self._changed(event)
@@ -151,6 +152,8 @@ class State:
             self.totals = {**self.totals, **event.totals}
         if event.objective is not None:
             self.objective = event.objective
+        if event.plugins is not None:
+            self.plugins = event.plugins
 
     def _move_to(self, old: Space, new: Space) -> None:
         """Give every trial its place in a space that grew; one that fits no longer keeps its configuration as it was."""

@@ -130,6 +130,11 @@ class History:
         return self._current().objective
 
     @property
+    def plugins(self) -> tuple[str, ...]:
+        """Modules that registered names the method is made of, as recorded."""
+        return self._current().plugins
+
+    @property
     def sources(self) -> Sequence[SourceAttached]:
         """Past studies this one learns from."""
         return self._current().sources

@@ -15,7 +15,7 @@ from scrimp.history.trial import Trial
 from scrimp.plots.axes import powers
 from scrimp.plots.style import MUTED, STATUS, figure, params_text, plain, rgba
 from scrimp.policies.policy import Forecast
-from scrimp.tuning.catalog import Method, build_policy
+from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.study import Study
 
 __all__ = ["curves"]
@@ -58,7 +58,7 @@ def _forecasts(history: History, trials: Sequence[Trial]) -> Mapping[int, Foreca
     begin, full = min(trial.budget for trial in trials), history.problem.full_budget
     steps = [float(step) for step in np.geomspace(begin, full, STEPS)]
     try:
-        policy = build_policy(history.problem, Method.from_json(history.method))
+        policy = policy_of(history)
         return policy.forecast(history, [trial.id for trial in trials], steps, history.rng("forecast"))
     except ScrimpError:
         return {}

@@ -10,12 +10,16 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 from scrimp.errors import AddressError, StorageError
+from scrimp.registry.names import Names
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
 
-__all__ = ["open_storage", "without_secrets"]
+__all__ = ["Opener", "open_storage", "register_storage", "without_secrets"]
+
+Opener = Callable[[str, str, str], Storage]
+"""(the URL, what follows ``scheme://``, the URL as it may be shown) -> the storage; nothing is reached before it is used."""
 
 
 def open_storage(url: str) -> Storage:
@@ -29,11 +33,17 @@ def open_storage(url: str) -> Storage:
         example = shown if isinstance(url, str) and url else "scrimp.db"
         raise AddressError(f"storage is {shown!r}, which is no URL; write sqlite:///{example}")
     scheme, _, rest = url.partition("://")
-    if scheme not in SCHEMES:
+    opener = SCHEMES.find(scheme)
+    if opener is None:
         near = get_close_matches(scheme.lower(), SCHEMES, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]}://?" if near else ""
         raise AddressError(f"storage {shown!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}")
-    return SCHEMES[scheme](url, rest, shown)
+    return opener(url, rest, shown)
+
+
+def register_storage(scheme: str, opener: Opener) -> None:
+    """Make URLs ``scheme://...`` open a storage of one's own; a scheme is given once."""
+    SCHEMES.add(scheme, opener)
 
 
 def without_secrets(url: str) -> str:
@@ -80,9 +90,8 @@ def _postgres(url: str, rest: str, shown: str) -> Storage:
     return PostgresStorage(url, shown)
 
 
-SCHEMES: dict[str, Callable[[str, str, str], Storage]] = {
-    "memory": _memory,
-    "sqlite": _sqlite,
-    "postgresql": _postgres,
-    "journal": _journal,
-}
+SCHEMES: Names[Opener] = Names(
+    "scheme of storages",
+    {"memory": _memory, "sqlite": _sqlite, "postgresql": _postgres, "journal": _journal},
+    AddressError,
+)

@@ -21,6 +21,7 @@ from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
+from scrimp.registry.names import Names
 from scrimp.space.space_text import read_scalar
 from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
 
@@ -61,11 +62,14 @@ class Method:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a name stands for: a suggester and a scheduler, or a policy; "module:Class", with presets for their fields."""
+    """What a name stands for: a suggester and a scheduler, or a policy, with presets for their fields.
 
-    suggester: str = ""
-    scheduler: str = RUN_TO_END
-    policy: str = ""
+    Each is a class, or "module:Class", which is imported when it is asked for.
+    """
+
+    suggester: str | type[Any] = ""
+    scheduler: str | type[Any] = RUN_TO_END
+    policy: str | type[Any] = ""
     presets: Mapping[str, Any] = field(default_factory=dict)
     needs_budget: bool = False
 
@@ -85,7 +89,7 @@ _MOBSTER = "scrimp.suggesters.multi_fidelity:MultiFidelitySuggester"
 _INDEPENDENT = {"model": "gp_independent"}
 _HYPER_TUNE = "scrimp.policies.hyper_tune:HyperTune"
 
-_METHODS: dict[str, Entry] = {
+_OWN: dict[str, Entry] = {
     "random": Entry(_RANDOM),
     "grid": Entry("scrimp.suggesters.grid:GridSuggester"),
     "sobol": Entry("scrimp.suggesters.quasi_random:QuasiRandomSuggester"),
@@ -125,9 +129,12 @@ _METHODS: dict[str, Entry] = {
 }
 
 
+_METHODS = Names("method", _OWN)
+
+
 def register_method(name: str, entry: Entry) -> None:
-    """Make a method of one's own selectable by name."""
-    _METHODS[name] = entry
+    """Make a method of one's own selectable by name; a name is given once."""
+    _METHODS.add(name, entry)
 
 
 def method_names() -> list[str]:
@@ -151,7 +158,7 @@ def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
         case _:
             raise MethodError(f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name")
     method = Method(canonical_name(method.name, method_names()), **method.settings)
-    if method.name not in method_names():
+    if method.name != "auto" and _METHODS.find(method.name) is None:
         near = difflib.get_close_matches(method.name, method_names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise MethodError(f"there is no method {method.name!r}{hint} Known: {', '.join(method_names())}")
@@ -162,7 +169,7 @@ def _translated(method: Method) -> Method:
     """The method with settings of reference systems under the names they have here."""
     if not any(key in SETTINGS for key in method.settings):
         return method
-    own = {item.name for part in _parts(_METHODS.get(method.name, Entry())) for item in dataclasses.fields(part)}
+    own = {item.name for part in _parts(_entry(method)) for item in dataclasses.fields(part)}
     names = {key: SETTINGS.get(key, key) if key not in own else key for key in method.settings}
     for key, name in names.items():
         if key != name and name in method.settings:
@@ -170,6 +177,11 @@ def _translated(method: Method) -> Method:
                 f"settings {key!r} and {name!r} of method {method.name!r} are the same; give {name!r} only"
             )
     return Method(method.name, **{names[key]: value for key, value in method.settings.items()})
+
+
+def _entry(method: Method) -> Entry:
+    """What the method's name stands for; nothing yet for ``auto``."""
+    return Entry() if method.name == "auto" else _METHODS[method.name]
 
 
 def _parts(entry: Entry) -> list[type[Any]]:
@@ -222,7 +234,7 @@ def _taught(part: Any, past: "Past") -> Any:
 
 def learns(method: Method) -> bool:
     """Whether the method is one of those that are made to learn from past studies."""
-    entry = _METHODS.get(method.name, Entry())
+    entry = _entry(method)
     return bool(entry.suggester) and _handed_in(_load(entry.suggester))
 
 
@@ -247,7 +259,9 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
     return WarmStarted(policy, tuple(configs)) if configs else policy
 
 
-def _load(path: str) -> type[Any]:
+def _load(path: str | type[Any]) -> type[Any]:
+    if isinstance(path, type):
+        return path
     module, _, name = path.partition(":")
     loaded: type[Any] = getattr(importlib.import_module(module), name)
     return loaded

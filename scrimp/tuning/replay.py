@@ -16,8 +16,8 @@ from scrimp.history.events import BudgetGranted, Config, Event, Noted, TrialAdde
 from scrimp.history.history import History
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.space.space import Space
-from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.cell_policy import CellPolicy
+from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.decisions import next_decision
 from scrimp.tuning.studies import present_versions
 
@@ -61,7 +61,7 @@ def replay(events: Sequence[Event], past: "Callable[[History], Past | None] | No
 def _policy(history: History, past: "Callable[[History], Past | None] | None") -> Policy:
     if history.created.kind == "selection":
         return CellPolicy()
-    return build_policy(history.problem, Method.from_json(history.method), None if past is None else past(history))
+    return policy_of(history, None if past is None else past(history))
 
 
 def other_versions(events: Sequence[Event]) -> list[str]:

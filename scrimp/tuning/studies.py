@@ -21,6 +21,8 @@ from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Constraint, Problem
+from scrimp.registry.names import watched
+from scrimp.registry.plugins import name_plugins
 from scrimp.space.growth import losses
 from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
@@ -68,17 +70,20 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     load_if_exists: bool = False,
     seed: int | None = None,
     noisy: bool = False,
+    plugins: Sequence[str] = (),
 ) -> Study:
     """A new study, or with ``load_if_exists`` the one of that name, whose space may have grown.
 
     ``learn_from``: names of past studies in the same storage, or "all" of those that share enough parameters; ``features``
     describe the task, for methods that compare tasks by them. ``noisy`` says that repeating a configuration gives another
-    value: only then may a configuration be tried twice.
+    value: only then may a configuration be tried twice. ``plugins``: modules that register what ``method`` names; they are
+    imported, and recorded, so that every command that opens the study knows what it needs.
     """
     if not isinstance(space, Space):
         raise StudyError(
             f"space is {space!r}; it must be a scrimp.Space such as scrimp.Space(lr=scrimp.Float(1e-5, 0.1, log=True))"
         )
+    named = name_plugins(plugins)
     place = storage_at(storage)
     problem = Problem(
         space=space,
@@ -91,24 +96,27 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         seed=secrets.randbelow(2**31) if seed is None else seed,
         noisy=noisy,
     )
-    chosen, reason = choose(problem, parse_method(method), bool(learn_from))
-    build_policy(problem, chosen)  # refuse bad settings before anything is stored
+    with watched() as used:
+        chosen, reason = choose(problem, parse_method(method), bool(learn_from))
+        build_policy(problem, chosen)  # refuse bad settings before anything is stored
+    needed = tuple(dict.fromkeys([*named, *sorted(used)]))
     if load_if_exists and name in place.names():
-        return _adopted(name, place, problem, seed)
+        return _adopted(name, place, problem, seed, named)
     record = {**chosen.to_json(), "reason": reason}
-    created = beginning(name, problem, record)
+    created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
     try:
         store = place.create(name, [created, *sources])
     except StudyError:
         if load_if_exists and name in place.names():  # somebody else was quicker
-            return _adopted(name, place, problem, seed)
+            return _adopted(name, place, problem, seed, named)
         raise
     return Study(store, checkpoint_root(place, name), past_reader(place))
 
 
-def load_study(name: str, *, storage: str | Storage | None = None) -> Study:
-    """The study of that name."""
+def load_study(name: str, *, storage: str | Storage | None = None, plugins: Sequence[str] = ()) -> Study:
+    """The study of that name; ``plugins`` names modules to import that it records, or that register its storage."""
+    name_plugins(plugins)
     study = load_any(name, storage=storage)
     if study.history.created.kind == "selection":
         raise StudyError(
@@ -138,7 +146,7 @@ def studies(storage: str | Storage | None = None) -> list[str]:
     return storage_at(storage).names()
 
 
-def _adopted(name: str, place: Storage, problem: Problem, seed: int | None) -> Study:
+def _adopted(name: str, place: Storage, problem: Problem, seed: int | None, plugins: tuple[str, ...]) -> Study:
     """The existing study, once it is clear that it asks the same question; its space may grow."""
     study = load_study(name, storage=place)
     history: History = study.history
@@ -162,6 +170,9 @@ def _adopted(name: str, place: Storage, problem: Problem, seed: int | None) -> S
             )
         grown = {**known.to_json(), "space": problem.space.to_json()}
         study._ledger.append([StudyChanged(problem=grown, time=wall_clock())])
+    if not set(plugins) <= set(history.plugins):
+        together = tuple(dict.fromkeys([*history.plugins, *plugins]))
+        study._ledger.append([StudyChanged(plugins=together, time=wall_clock())])
     return study
 
 
@@ -200,7 +211,9 @@ def checkpoint_root(storage: Storage, name: str) -> Root:
     return root
 
 
-def beginning(name: str, problem: Problem, method: dict[str, Any], kind: str = "study") -> StudyCreated:
+def beginning(
+    name: str, problem: Problem, method: dict[str, Any], plugins: tuple[str, ...] = (), kind: str = "study"
+) -> StudyCreated:
     """The first event of a new study or selection."""
     return StudyCreated(
         name=name,
@@ -209,6 +222,7 @@ def beginning(name: str, problem: Problem, method: dict[str, Any], kind: str = "
         kind=kind,
         versions=present_versions(),
         identity=secrets.token_hex(16),
+        plugins=plugins,
         time=wall_clock(),
     )
 

@@ -25,7 +25,7 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.storage.store import EventStore
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
-from scrimp.tuning.catalog import Method, build_policy
+from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.running import Run, run
@@ -309,7 +309,7 @@ class Study:
         made_of = history.method, history.problem
         if self._policy is None or any(was is not now for was, now in zip(self._policy_of, made_of, strict=True)):
             past = None if self._past is None else self._past(history)
-            self._policy = build_policy(history.problem, Method.from_json(history.method), past)
+            self._policy = policy_of(history, past)
             self._policy_of = made_of
         return self._policy
 

@@ -40,6 +40,7 @@ import msgspec
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
 from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
+from scrimp.registry.plugins import name_plugins
 from scrimp.space.parameter import Parameter, parameter_from_json
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
@@ -86,6 +87,7 @@ class _File(msgspec.Struct, frozen=True):
     direction: Literal["minimize", "maximize"] = "minimize"
     method: str | dict[str, Any] = "auto"
     learn_from: Text | list[Text] = []
+    plugins: list[Text] = []
     storage: Text | None = None
     seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     noisy: bool = False
@@ -184,6 +186,7 @@ class _Reading:
     def plan(self) -> StudyPlan | None:
         """The whole; None when a mistake is too deep to go on. Only without mistakes is it to be used."""
         top = self.table(_File, self.record, ())
+        self.plugins(top.get("plugins", []))
         space = self.space(top.get("space"))
         with self.blamed_on("name"):
             if "name" in top:
@@ -205,6 +208,7 @@ class _Reading:
         if objective is None:
             return None
         question |= {"method": method, "seed": top.get("seed"), "learn_from": top.get("learn_from", ())}
+        question["plugins"] = top.get("plugins", ())
         return StudyPlan(top["name"], objective, top.get("storage"), question, run, self.folder)
 
     def table(self, form: type[msgspec.Struct], record: Any, key: tuple[str, ...]) -> dict[str, Any]:
@@ -232,6 +236,13 @@ class _Reading:
             if item.required and name not in record and name not in misspelt:
                 self.wrong((*key, name), f"is missing; {_EXAMPLES['.'.join((*key, name))]}")
         return right
+
+    def plugins(self, names: list[str]) -> None:
+        """Import them, before anything that they register is looked up; modules of the file's folder are found too."""
+        if names and str(self.folder) not in sys.path:
+            sys.path.insert(0, str(self.folder))
+        with self.blamed_on("plugins"):
+            name_plugins(names)
 
     def space(self, record: Any) -> Space | None:
         """The space, when all of its parameters and conditions are right."""

@@ -26,7 +26,7 @@ def test_names_stand_for_their_classes():
 
 
 def test_an_outside_acquisition_is_selectable_by_name(monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
     register_acquisition("mine", Mine)
     register_acquisition("mine", Mine)  # importing a module twice is no mistake
     assert "mine" in acquisition_names()
@@ -39,7 +39,7 @@ def test_an_outside_acquisition_is_selectable_by_name(monkeypatch):
     ("name", "settings", "message"),
     [
         ("logei", {}, "did you mean 'log-ei'"),
-        ("nonsense", {}, "register yours"),
+        ("nonsense", {}, "name the plugin that registers it"),
         ("ucb", {"beta": 1.0}, "no setting 'beta'; it has kappa"),
         ("thompson", {"kappa": 1.0}, "it has none"),
     ],

@@ -59,7 +59,7 @@ class Prophet(Scheduled):
 
 def test_forecasts_of_the_method_are_drawn_in_the_users_direction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "test_prophet", SimpleNamespace(Prophet=Prophet))
-    monkeypatch.setattr(catalog, "_METHODS", dict(catalog._METHODS))
+    monkeypatch.setattr(catalog, "_METHODS", catalog._METHODS.copy())
     catalog.register_method("test-prophet", catalog.Entry(policy="test_prophet:Prophet"))
     study = scrimp.create_study(
         "p",

@@ -104,7 +104,7 @@ def test_a_method_of_ones_own_is_selectable(monkeypatch: pytest.MonkeyPatch) -> 
     module = types.ModuleType("outside")
     module.Lazy = Lazy  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "outside", module)
-    monkeypatch.setattr(catalog, "_METHODS", dict(catalog._METHODS))
+    monkeypatch.setattr(catalog, "_METHODS", catalog._METHODS.copy())
     register_method("lazy", Entry("outside:Lazy"))
     study = scrimp.create_study("s", PROBLEM.space, method="lazy:patience=3", storage="memory://", seed=0)
     assert study.suggester == Lazy(patience=3)

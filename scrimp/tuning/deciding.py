@@ -1,0 +1,22 @@
+"""The policy that decides in a study, with the plugins it is made of: what runs, replays, pictures and pages share.
+
+policy_of(study.history)
+"""
+
+from typing import TYPE_CHECKING
+
+from scrimp.history.history import History
+from scrimp.policies.policy import Policy
+from scrimp.registry.plugins import load_recorded
+from scrimp.tuning.catalog import Method, build_policy
+
+if TYPE_CHECKING:  # loading it takes SciPy
+    from scrimp.transfer.past import Past
+
+__all__ = ["policy_of"]
+
+
+def policy_of(history: History, past: "Past | None" = None) -> Policy:
+    """The policy of a study; `PluginError` when it needs a plugin that is neither installed nor named here."""
+    load_recorded(history.plugins, history.created.name)
+    return build_policy(history.problem, Method.from_json(history.method), past)
