@@ -24,6 +24,8 @@ COMMANDS = {
     "import": ("scrimp.cli.imports:import_command", "Make studies of past results: csv, json, Optuna databases."),
     "delete": ("scrimp.cli.delete:delete_command", "Delete a study with all its trials and checkpoints."),
     "replay": ("scrimp.cli.replay:replay_command", "Recompute every decision and say whether each one is the same."),
+    "verify": ("scrimp.cli.verify:verify_command", "Check that the logs of a storage are whole."),
+    "backup": ("scrimp.cli.verify:backup_command", "Copy studies to another storage; again later, what is new."),
     "dashboard": (
         "scrimp.cli.dashboard:dashboard_command",
         "Serve the pages that show the studies of a storage, live.",

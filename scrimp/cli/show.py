@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from scrimp.errors import ScrimpError
 from scrimp.history.history import History
 from scrimp.history.problem import Budget
 from scrimp.history.reports import headline
@@ -40,12 +41,25 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
     Example: scrimp studies --storage sqlite:///scrimp.db
     """
     place = storage_at(storage)
-    rows = [_study_row(load_any(name, storage=place)) for name in place.names()]
+    rows, damaged = [], []
+    for name in place.names():
+        try:
+            rows.append(_study_row(load_any(name, storage=place)))
+        except ScrimpError as error:  # one bad study hides no other
+            damaged.append(f"{name}: {error}")
+    for line in damaged:
+        typer.echo(printable(f"scrimp: {line}"), err=True)
+    _list_studies(rows, place.url, as_json)
+    if damaged:
+        raise typer.Exit(1)
+
+
+def _list_studies(rows: list[dict[str, Any]], url: str, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows))
         return
     if not rows:
-        typer.echo(f"no studies in {place.url}; scrimp run study.toml or scrimp.create_study makes one")
+        typer.echo(f"no studies in {url}; scrimp run study.toml or scrimp.create_study makes one")
         return
     _table(["study", "method", "trials", "best", "metric"], [[row[key] for key in row] for row in rows])
 

