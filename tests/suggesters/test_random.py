@@ -65,7 +65,7 @@ def test_taken_configurations_are_not_drawn() -> None:
 
 @pytest.mark.parametrize("trials", [20_000, 100_000])
 def test_one_ask_is_cheap_after_many_trials(trials: int) -> None:
-    """About 1 ms of CPU, far from what reading all trials would take, with a new trial between asks; the least of 20, because the machine has other work."""
+    """About 1 ms of CPU, with a new trial between asks; the least of 20, because the machine has other work."""
     space = Space(x=Int(1, 10**6), y=Float(0, 1))
     if trials == 20_000:
         space = Pool(space, [{"x": x + 1, "y": 0.5} for x in range(trials + 100)])
