@@ -5,12 +5,16 @@
 
 Every list of a record has one entry per share:
 
-    regret            best mean score minus the mean score of the recommended (best measured) checkpoint
-    smoothed_regret   the same for the best underlying checkpoint, on the mean curve smoothed by a Gaussian of K/15 checkpoints
+    regret            best mean score minus the mean score of the answer (``Recommendation.checkpoint``)
+    smoothed_regret   the same for the second opinion (``underlying``), on the mean curve smoothed by a Gaussian of K/15 rows
+    underlying_regret, answer_smoothed_regret   the other way round: the second opinion on the means, the answer on the curve
     probability_best, expected_loss   as the method states them; null for methods without a model
     cells             cells measured
 
 The task of a run is the list of its shares: a run at other shares is another run.
+
+A table may lack scores. A cell that is missing cannot be chosen, and shares are shares of the cells that there are. What the
+mean of a checkpoint would be is then filled in (`mean_scores`), and one that lacks half of its tasks or more cannot be the best.
 """
 
 import time
@@ -28,13 +32,16 @@ from scrimp.bench.results import Cell
 from scrimp.checkpoints.methods import find_method
 from scrimp.checkpoints.recommendation import Recommendation
 from scrimp.checkpoints.score_files import read_scores
-from scrimp.checkpoints.score_table import Checkpoint, ScoreTable
+from scrimp.checkpoints.score_table import Mask, ScoreTable
 from scrimp.checkpoints.selector import Selector, SelectorSettings
 from scrimp.errors import TableError
+from scrimp.surrogates.surrogate import Array
+from scrimp.tuning.catalog import read_method
 
-__all__ = ["checkpoint_cells", "checkpoint_summary", "replay", "run_checkpoints"]
+__all__ = ["checkpoint_cells", "checkpoint_summary", "mean_scores", "replay", "run_checkpoints"]
 
-_FIELDS = ("regret", "smoothed_regret", "probability_best", "expected_loss", "cells")
+_REGRETS = ("regret", "smoothed_regret", "underlying_regret", "answer_smoothed_regret")
+_FIELDS = (*_REGRETS, "probability_best", "expected_loss", "cells")
 
 
 @dataclass
@@ -50,13 +57,14 @@ class _Progress:
 def checkpoint_cells(paths: Sequence[Path], methods: Sequence[str], shares: Sequence[float], seeds: int) -> list[Cell]:
     """Every run of a comparison, seeds outermost; tables are read first, so that a bad one is known at once."""
     for method in methods:
-        find_method(method)
+        asked = read_method(method)
+        find_method(asked.name, asked.settings)
     for share in shares:
         if not 0.0 < share <= 1.0:
             raise TableError(f"the share {share:g} is not between 0 and 1; give shares such as 0.05,0.1")
     ordered = sorted(set(shares))
     task = ",".join(f"{share:g}" for share in ordered)
-    sizes = {path: _budget(_complete(path), ordered[-1]) for path in paths}
+    sizes = {path: _budget(_table(path), ordered[-1]) for path in paths}
     return [
         Cell("checkpoints", path.stem, task, method, seed, sizes[path], source=str(path))
         for seed in range(seeds)
@@ -68,29 +76,49 @@ def checkpoint_cells(paths: Sequence[Path], methods: Sequence[str], shares: Sequ
 def run_checkpoints(cell: Cell) -> dict[str, Any]:
     """The record of one run."""
     shares = [float(share) for share in cell.task.split(",")]
-    return {**cell.head(), **replay(_complete(Path(cell.source)), cell.method, cell.seed, shares)}
+    return {**cell.head(), **replay(_table(Path(cell.source)), cell.method, cell.seed, shares)}
 
 
 def replay(full: ScoreTable, method: str, seed: int, shares: Sequence[float]) -> dict[str, Any]:
-    """One run of a method on a complete table: the record's lists, one entry per share."""
-    means = full.scores @ full.weights
+    """One run of a method on a table: the record's lists, one entry per share."""
+    asked = read_method(method)
+    means, able = mean_scores(full)
     smooth = gaussian_filter1d(means, len(means) / 15.0, mode="reflect")
-    rows = {checkpoint: row for row, checkpoint in enumerate(full.checkpoints)}
     rng = np.random.default_rng([seed, 2])
     record: dict[str, Any] = {"share": list(shares), **{name: [] for name in _FIELDS}}
     progress = _Progress(_emptied(full))
     for share in shares:
         budget = _budget(full, share)
-        selector = Selector(SelectorSettings(method=method, seed=seed, planned=budget))
+        settings = SelectorSettings(method=asked.name, seed=seed, planned=budget, options=asked.settings)
         if method == "stride":  # another share is another set of evenly spaced checkpoints
             progress.table = _emptied(full)
-        answer = _spend(selector, progress, full, budget, rng)
-        record["regret"].append(_regret(means, rows, answer.checkpoint))
-        record["smoothed_regret"].append(_regret(smooth, rows, answer.underlying))
+        answer = _spend(Selector(settings), progress, full, budget, rng)
+        taken, second = (full.checkpoints.index(each) for each in (answer.checkpoint, answer.underlying))
+        for name, truth, row in zip(
+            _REGRETS, (means, smooth, means, smooth), (taken, second, second, taken), strict=True
+        ):
+            record[name].append(max(float(truth[able].max() - truth[row]), 0.0))
         record["probability_best"].append(answer.probability_best)
         record["expected_loss"].append(answer.expected_loss)
         record["cells"].append(int(progress.table.seen.sum()))
     return {**record, "decision_seconds": round(progress.seconds, 4), "decisions": progress.decisions}
+
+
+def mean_scores(table: ScoreTable) -> tuple[Array, Mask]:
+    """The mean score of every checkpoint (K,), and which of them may be the best (K,): those with more than half of their tasks.
+
+    A missing score counts as level_j + effect_k, by least squares over the scores that there are, in the units of the tasks.
+    """
+    seen = table.seen
+    if seen.all():
+        return np.asarray(table.scores @ table.weights), np.ones(len(seen), dtype=bool)
+    rows, columns = np.nonzero(seen)
+    design = np.concatenate([np.eye(table.shape[0])[rows], np.eye(table.shape[1])[columns]], axis=1)
+    effects = np.linalg.lstsq(design, table.scores[rows, columns] / table.scales[columns], rcond=None)[0]
+    expected = (effects[: table.shape[0], None] + effects[table.shape[0] :]) * table.scales
+    share = seen @ np.abs(table.weights)
+    able = share > 0.5 if (share > 0.5).any() else share == share.max()
+    return np.asarray(np.where(seen, table.scores, expected) @ table.weights), able
 
 
 def _spend(
@@ -125,29 +153,23 @@ def _timed(progress: _Progress, action: Callable[[], Any]) -> Any:
 
 
 def _budget(table: ScoreTable, share: float) -> int:
-    return max(round(share * table.scores.size), 1)
+    return max(round(share * int(table.seen.sum())), 1)
 
 
 def _emptied(full: ScoreTable) -> ScoreTable:
+    """Nothing measured yet; what the table lacks cannot be."""
     blank = np.full(full.shape, np.nan)
-    return replace(full, scores=blank, errors=blank)
-
-
-def _regret(means: Any, rows: dict[Checkpoint, int], answer: Checkpoint) -> float:
-    return float(means.max() - means[rows[answer]])
+    return replace(full, scores=blank, errors=blank, absent=~full.seen)
 
 
 @lru_cache(maxsize=4)
-def _complete(path: Path) -> ScoreTable:
-    """A table without gaps; a replay needs the score of every cell."""
+def _table(path: Path) -> ScoreTable:
+    """The table of a file, without the checkpoints and tasks that have no score at all."""
     table = read_scores(path)
-    if not table.seen.all():
-        row, column = np.argwhere(~table.seen)[0].tolist()
-        checkpoint, task = table.label((row, column))
-        raise TableError(
-            f"{path} has no score for {task} of checkpoint {checkpoint!r}; only complete tables can be replayed"
-        )
-    return table
+    rows, columns = np.flatnonzero(table.seen.any(axis=1)), np.flatnonzero(table.seen.any(axis=0))
+    if not len(rows):
+        raise TableError(f"{path} has no score at all; a replay needs some in every checkpoint and task that counts")
+    return table if table.seen.all() else table.part(rows, columns)
 
 
 def checkpoint_summary(records: Sequence[Mapping[str, Any]]) -> Summary:

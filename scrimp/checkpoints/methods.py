@@ -11,13 +11,17 @@
 | stride | none | whole checkpoints, evenly spaced | none |
 | last | none | none | none: the last checkpoint is the answer |
 
-Curves run over the square root of the step, in ei-icm over the place in the run. To a rule that looks one cell ahead the first
-cell of a task is worth nothing: it tells the level of the task and nothing of the checkpoints. So kg values pairs of cells there,
-and in kg, ei and top-two every third cell after the start must go to a task without a cell, until each has one.
+Curves run over the square root of the step, in ei-icm over the place in the run; the setting ``coordinate`` of every method with
+a model takes another one (`positions`). ei-icm also takes ``rank`` (2, or "full") and ``diagonal``: K_t = L L' + diag(v).
+
+To a rule that looks one cell ahead the first cell of a task is worth nothing: it tells the level of the task and nothing of the
+checkpoints. So kg values pairs of cells there, and in kg, ei and top-two every third cell after the start must go to a task
+without a cell, until each has one.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +35,17 @@ from scrimp.checkpoints.choices import (
 from scrimp.checkpoints.score_table import Cell, ScoreTable
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array
-from scrimp.surrogates.task_grid_icm import Coregional
+from scrimp.surrogates.task_grid_icm import Coregional, CoregionalDiagonal
 from scrimp.surrogates.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve
 
-__all__ = ["METHODS", "SelectionMethod", "find_method", "positions", "quarter_start", "two_per_task"]
+__all__ = ["COORDINATES", "METHODS", "SelectionMethod", "find_method", "positions", "quarter_start", "two_per_task"]
 
 Start = Callable[[ScoreTable, np.random.Generator], list[Cell]]
 
+COORDINATES = ("step", "sqrt", "log", "rank")
+
 _GOLDEN = 0.618034
+_EARLY = 0.02  # of the last step, where the logarithm begins
 
 
 def quarter_start(table: ScoreTable, rng: np.random.Generator) -> list[Cell]:
@@ -82,7 +89,7 @@ class SelectionMethod:
     model: GridModel | None
     start: Start
     choice: Choice | None
-    warp: str = "sqrt"
+    coordinate: str = "sqrt"  # where the rows lie for the model, see `positions`
     opens: int = 0  # every so many cells one must go to a task without a cell; 0 never
     blind: bool = False  # the choice does not look at the model
 
@@ -101,25 +108,56 @@ METHODS = {
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
         SelectionMethod("random", SharedCurve(), nothing_first, choose_random, blind=True),
         SelectionMethod("independent", OwnCurves(), two_per_task, choose_improvement),
-        SelectionMethod("ei-icm", Coregional(), two_per_task, choose_improvement, warp="rank"),
+        SelectionMethod("ei-icm", Coregional(), two_per_task, choose_improvement, coordinate="rank"),
         SelectionMethod("stride", None, nothing_first, None),
         SelectionMethod("last", None, nothing_first, None),
     )
 }
 
 
-def find_method(name: str) -> SelectionMethod:
-    """The method of this name; "auto" is the default."""
-    if name == "auto":
-        return METHODS["kg"]
-    if name not in METHODS:
+def find_method(name: str, settings: Mapping[str, Any] | None = None) -> SelectionMethod:
+    """The method of this name with these settings; "auto" is the default.
+
+    >>> find_method("ei-icm", {"rank": "full", "coordinate": "log"}).model
+    CoregionalDiagonal(rank='full', diagonal=False)
+    """
+    if name != "auto" and name not in METHODS:
         raise MethodError(f"no method {name!r} selects checkpoints; there are {', '.join(METHODS)}")
-    return METHODS[name]
+    method = METHODS["kg" if name == "auto" else name]
+    if not settings:
+        return method
+    valid = () if method.model is None else ("coordinate", "rank", "diagonal")[: 3 if method.name == "ei-icm" else 1]
+    for key in settings:
+        if key not in valid:
+            listed = ", ".join(valid) or "none"
+            raise MethodError(f"method {method.name!r} has no setting {key!r} for checkpoints; its settings: {listed}")
+    given = dict(settings)
+    coordinate = given.pop("coordinate", method.coordinate)
+    if coordinate not in COORDINATES:
+        raise MethodError(f"coordinate is {coordinate!r}; a checkpoint may lie at its {', '.join(COORDINATES)}")
+    return replace(method, coordinate=coordinate, model=_coregional(**given) if given else method.model)
 
 
-def positions(table: ScoreTable, warp: str) -> Array:
-    """Where the rows lie for the model: at the square root of the step ("sqrt"), or at their place in the run ("rank")."""
+def _coregional(rank: Any = 2, diagonal: Any = False) -> GridModel:
+    """The coregionalisation model with this task matrix; a low rank alone has the quicker algebra."""
+    if rank != "full" and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
+        raise MethodError(f"rank is {rank!r}; it must be a whole number of at least 1, or 'full'")
+    if not isinstance(diagonal, bool):
+        raise MethodError(f"diagonal is {diagonal!r}; it must be true or false")
+    return CoregionalDiagonal(rank, diagonal) if diagonal or rank == "full" else Coregional(rank)
+
+
+def positions(table: ScoreTable, coordinate: str) -> Array:
+    """Where the rows lie for the model: at their step, its square root, its logarithm, or their place in the run ("rank").
+
+    The logarithm is that of the step plus two percent of the last one, so that step 0 has a place.
+    """
     steps = np.arange(table.shape[0], dtype=np.float64) if table.steps is None else table.steps
-    if warp == "rank":
-        return np.asarray(np.argsort(np.argsort(steps, kind="stable")), dtype=np.float64)
+    match coordinate:
+        case "rank":
+            return np.asarray(np.argsort(np.argsort(steps, kind="stable")), dtype=np.float64)
+        case "log":
+            return np.asarray(np.log(steps + (_EARLY * float(steps.max()) or 1.0)))
+        case "step":
+            return np.asarray(steps, dtype=np.float64)
     return np.asarray(np.sqrt(steps))

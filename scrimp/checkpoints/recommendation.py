@@ -20,13 +20,15 @@ __all__ = ["Recommendation", "losses", "recommend_measured", "recommend_modelled
 _DRAWS = 4096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recommendation:
-    """What to take. Numbers that need a model are None for methods without one.
+    """What to take: ``checkpoint``. Numbers that need a model are None for methods without one; ``print`` says it in words.
 
-    ``checkpoint``: best measured mean, what a complete table would show; ``underlying``: best smooth mean, without the luck of
-    single checkpoints. ``probability_best``: that no checkpoint is better than the answer by more than ``tolerance``.
-    ``expected_loss``: how much better the best one is on average. ``spent``: cost of the cells measured so far.
+    ``checkpoint`` is the answer: of the checkpoints measured on one task at least, the arg max of the posterior mean of the
+    average over tasks, scores that were measured counting as they are. All numbers are about it. ``underlying`` is a second
+    opinion, the same arg max on the smooth curve, without the luck of single checkpoints: for choosing by a trend when
+    benchmarks other than these will decide. ``probability_best``: that no checkpoint is better than the answer by more than
+    ``tolerance``. ``expected_loss``: how much better the best one is on average. ``spent``: cost of the cells measured so far.
     """
 
     checkpoint: Checkpoint
@@ -39,6 +41,48 @@ class Recommendation:
     spent: float
     tolerance: float
     warnings: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The answer in sentences: what to take, why, how sure that is, the second opinion, warnings."""
+        if self.expected_score is None:
+            return (f"take checkpoint {self.checkpoint} (nothing was measured)", *self._warned)
+        error = "" if self.standard_error is None else f" ± {self.standard_error:.2g}"
+        first = f"take checkpoint {self.checkpoint}: mean score {self.expected_score:.5g}{error}"
+        if self.probability_best is None or self.expected_loss is None:
+            return (first, "why: it has the highest mean of the checkpoints measured on most tasks", *self._warned)
+        second = "" if self.runner_up is None else f"; runner-up {self.runner_up}"
+        return (
+            first,
+            "why: of the checkpoints measured it has the highest expected mean over all tasks",
+            f"within {self.tolerance:g} of the best with probability {self.probability_best:.2f};"
+            f" expected loss {self.expected_loss:.2g}{second}",
+            self._opinion,
+            *self._warned,
+        )
+
+    @property
+    def _opinion(self) -> str:
+        if self.underlying == self.checkpoint:
+            return "second opinion: the smooth curve, without the luck of single checkpoints, has its best there too"
+        return (
+            f"second opinion: the smooth curve, without the luck of single checkpoints, has its best at {self.underlying};"
+            " prefer it only if other benchmarks than these will decide"
+        )
+
+    @property
+    def _warned(self) -> tuple[str, ...]:
+        return tuple(f"warning: {warning}" for warning in self.warnings)
+
+    def __str__(self) -> str:
+        return "\n  ".join(self.words)
+
+    def __repr__(self) -> str:
+        named = (
+            "expected_score", "standard_error", "expected_loss", "probability_best", "runner_up", "spent", "tolerance",
+        )  # fmt: skip
+        numbers = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
+        return f"Recommendation(take checkpoint={self.checkpoint!r}, {numbers}, second opinion underlying={self.underlying!r})"
 
 
 def losses(centre: Array, covariance: Array, answer: int, rng: np.random.Generator, count: int = _DRAWS) -> Array:
@@ -74,7 +118,7 @@ def recommend_modelled(means: RowMeans, tolerance: float, rng: np.random.Generat
 
 def recommend_measured(table: ScoreTable, tolerance: float) -> Recommendation:
     """The answer without a model: the best mean over the tasks measured, among the rows with most of them; else the last row."""
-    weight = table.seen @ table.weights
+    weight = table.seen @ np.abs(table.weights)
     steps = np.arange(table.shape[0]) if table.steps is None else table.steps
     if weight.max() == 0.0:
         order = np.argsort(-steps, kind="stable")

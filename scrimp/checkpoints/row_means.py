@@ -25,6 +25,7 @@ from scrimp.checkpoints.score_table import Cell, Mask, ScoreTable
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.task_grid import FittedTaskGrid
 from scrimp.surrogates.task_grid_algebra import GridCombination, Index
+from scrimp.surrogates.task_grid_separable import SeparableCombination
 
 __all__ = ["RowMeans", "TablePosterior"]
 
@@ -66,7 +67,7 @@ class TablePosterior:
         return np.where(self.table.seen, 0.0, weights)
 
     @cached_property
-    def combination(self) -> GridCombination:
+    def combination(self) -> GridCombination | SeparableCombination:
         """The open part of T as a combination of the grid's functions."""
         return self.fitted.solution.combination(self.open_weights)
 

@@ -21,7 +21,7 @@ from scrimp.checkpoints.results import harness_scores
 from scrimp.checkpoints.score_table import Checkpoint, Entry, ScoreTable
 from scrimp.errors import TableError
 
-__all__ = ["by_numbers", "read_scores", "table_from_records"]
+__all__ = ["by_numbers", "read_results_folder", "read_scores", "table_from_records", "write_scores"]
 
 _COLUMNS = ("checkpoint", "task", "score")
 
@@ -29,7 +29,7 @@ _COLUMNS = ("checkpoint", "task", "score")
 def read_scores(path: str | Path) -> ScoreTable:
     """The score table of a CSV or JSON file or a folder of results; errors name the file and the line."""
     if Path(path).is_dir():
-        return _from_folder(Path(path))
+        return read_results_folder(Path(path))
     try:
         if Path(path).suffix.lower() == ".json":
             return table_from_records(
@@ -45,6 +45,19 @@ def read_scores(path: str | Path) -> ScoreTable:
             return table_from_records(list(reader), str(path))
     except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
         raise TableError(f"{path} cannot be read as a table of scores: {error}") from error
+
+
+def write_scores(table: ScoreTable, path: str | Path) -> None:
+    """The table as CSV that `read_scores` reads: every cell a row, empty where not measured, ``nan`` where it failed."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*_COLUMNS, "stderr"])
+        for row, checkpoint in enumerate(table.checkpoints):
+            for column, task in enumerate(table.tasks):
+                score = repr(float(table.scores[row, column])) if table.seen[row, column] else ""
+                error = float(table.errors[row, column])
+                known = "" if math.isnan(error) else repr(error)
+                writer.writerow([checkpoint, task, "nan" if table.failed[row, column] else score, known])
 
 
 def table_from_records(
@@ -85,15 +98,18 @@ def _from_json(record: Any, path: str | Path) -> list[Mapping[str, Any]]:
     raise TableError(f"{path} is no table of scores; write a list of objects with {', '.join(_COLUMNS)}[, stderr]")
 
 
-def _from_folder(folder: Path) -> ScoreTable:
-    """All results below a folder; of a cell with several the newest counts."""
+def read_results_folder(folder: Path, metric: str | None = None) -> ScoreTable:
+    """All results of lm-evaluation-harness below ``FOLDER/<checkpoint>/``; of a cell with several the newest counts.
+
+    ``metric`` chooses among the harness's, as in `results.harness_scores`.
+    """
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     files = sorted(folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name))
     for file in files:
         checkpoint = file.relative_to(folder).parts[0]
         try:
             record = json.loads(file.read_text("utf-8-sig"))
-            scores = harness_scores(record)
+            scores = harness_scores(record, metric)
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise TableError(f"{file} cannot be read as results of lm-evaluation-harness: {error!r}") from None
         for task, (score, stderr) in scores.items():

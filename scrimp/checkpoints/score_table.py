@@ -4,8 +4,10 @@
     table = table.with_score(200, "mmlu", 0.61, stderr=0.01)
     table.seen.sum()                                                    # 1
 
-A table is a value: `with_score`, `with_failure` and `with_checkpoints` give new ones. Higher scores are better, in any
-units. A cell is a pair (row, column) of numbers inside, (checkpoint, task) outside.
+A table is a value: `with_score`, `with_failure` and `with_checkpoints` give new ones. Scores stand in it as they were told, in
+any units. Higher is better, except in tasks with the direction "minimize": these have negative ``weights`` and ``scales``, so
+that they count with their negative in the mean and in the model. A cell is a pair (row, column) inside, (checkpoint, task)
+outside.
 """
 
 import math
@@ -28,6 +30,7 @@ Entry = tuple[Checkpoint, str, float, float | None]
 Mask = NDArray[np.bool_]
 
 LARGEST_SCORE = 1e9
+DIRECTIONS = ("maximize", "minimize")
 _FAR = 10.0  # times the usual size of a score
 
 
@@ -41,9 +44,10 @@ class ScoreTable:
     scores: Array  # (K, J)
     errors: Array  # (K, J): standard errors, NaN where not given
     failed: Mask  # (K, J): cells that cannot be measured
-    weights: Array  # (J,), summing to 1: the score of a checkpoint is the weighted mean over tasks
+    weights: Array  # (J,), sizes summing to 1: a checkpoint's score is the weighted mean over tasks; negative: lower is better
     costs: Array  # (J,)
-    scales: Array  # (J,): units of the tasks' scores, for the model only
+    scales: Array  # (J,): units of the tasks' scores, for the model only; of the sign of the weight
+    absent: Mask | None = None  # (K, J): cells that nobody can ask for, such as those a replayed table lacks
 
     @classmethod
     def empty(
@@ -77,15 +81,28 @@ class ScoreTable:
             _by_task("scale", scales, tasks),
         )
 
-    def with_numbers(self, *, weights: Mapping[str, float], costs: Mapping[str, float]) -> "ScoreTable":
+    def with_numbers(
+        self, *, weights: Mapping[str, float] | None = None, costs: Mapping[str, float] | None = None
+    ) -> "ScoreTable":
         """The table with these weights and costs of tasks, one where nothing is given."""
         given = _by_task("weight", weights, self.tasks)
-        return replace(self, weights=given / given.sum(), costs=_by_task("cost", costs, self.tasks))
+        signs = np.sign(self.weights)
+        return replace(self, weights=signs * given / given.sum(), costs=_by_task("cost", costs, self.tasks))
+
+    def with_directions(self, directions: Mapping[str, str]) -> "ScoreTable":
+        """The table in which lower is better in tasks such as {"perplexity": "minimize"}, and higher in all others."""
+        signs = _signs(directions, self.tasks)
+        return replace(self, weights=signs * np.abs(self.weights), scales=signs * np.abs(self.scales))
 
     @cached_property
     def seen(self) -> Mask:
         """(K, J): measured cells."""
         return np.asarray(~np.isnan(self.scores))
+
+    @cached_property
+    def closed(self) -> Mask:
+        """(K, J): cells that cannot be measured, or not any more."""
+        return self.seen | self.failed if self.absent is None else self.seen | self.failed | self.absent
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -155,6 +172,24 @@ class ScoreTable:
             scores=np.concatenate([self.scores, blank]),
             errors=np.concatenate([self.errors, blank]),
             failed=np.concatenate([self.failed, np.zeros(blank.shape, dtype=bool)]),
+            absent=None if self.absent is None else np.concatenate([self.absent, np.zeros(blank.shape, dtype=bool)]),
+        )
+
+    def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "ScoreTable":
+        """The table of these rows and columns alone; the weights of the tasks that stay sum to 1 again."""
+        weights = self.weights[columns]
+        cells = np.ix_(rows, columns)
+        return ScoreTable(
+            tuple(self.checkpoints[row] for row in rows),
+            tuple(self.tasks[column] for column in columns),
+            None if self.steps is None else self.steps[rows],
+            self.scores[cells],
+            self.errors[cells],
+            self.failed[cells],
+            weights / np.abs(weights).sum(),
+            self.costs[columns],
+            self.scales[columns],
+            None if self.absent is None else self.absent[cells],
         )
 
     @cached_property
@@ -250,6 +285,18 @@ def _by_task(kind: str, given: Mapping[str, float] | None, tasks: Sequence[str])
             raise TableError(f"the {kind} {value:g} of task {task!r} must be a finite number above zero")
         values[list(tasks).index(task)] = value
     return values
+
+
+def _signs(directions: Mapping[str, str], tasks: Sequence[str]) -> Array:
+    """1 for tasks of which higher is better, -1 for those of which lower is (J,)."""
+    signs = np.ones(len(tasks))
+    for task, direction in directions.items():
+        if task not in tasks:
+            raise TableError(f"the direction of task {task!r} is given, but the tasks are {_some(tasks)}")
+        if direction not in DIRECTIONS:
+            raise TableError(f"the direction {direction!r} of task {task!r} is unknown; write maximize or minimize")
+        signs[list(tasks).index(task)] = -1.0 if direction == "minimize" else 1.0
+    return signs
 
 
 def _some(labels: Sequence[Checkpoint]) -> str:

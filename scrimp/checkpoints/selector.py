@@ -11,6 +11,7 @@ of an earlier decision) is what makes a decision reproducible from a log; withou
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ __all__ = ["CellDecision", "Selector", "SelectorSettings"]
 
 @dataclass(frozen=True)
 class SelectorSettings:
-    """``planned``: cells in all, needed by stride; ``stderr``: given standard errors become one part of the noise."""
+    """``options``: settings of the method, such as {"coordinate": "log"}; ``planned``: cells in all, needed by stride;
+    ``stderr``: given standard errors become one part of the noise.
+    """
 
     method: str = "kg"
     seed: int = 0
@@ -35,6 +38,7 @@ class SelectorSettings:
     stderr: bool = False
     refit: float = 1.25
     tolerance: float = 0.002
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,10 @@ class Selector:
 
     settings: SelectorSettings = field(default_factory=SelectorSettings)
 
-    @property
+    @cached_property
     def method(self) -> SelectionMethod:
         """The method of these settings."""
-        return find_method(self.settings.method)
+        return find_method(self.settings.method, self.settings.options)
 
     def decide(
         self,
@@ -73,7 +77,7 @@ class Selector:
         total = len(pending) + count
         while len(busy) < total and self.has_more(table, busy):
             known = table.seen | _mask(table, busy)
-            candidates = ~(known | table.failed)
+            candidates = ~(known | table.closed)
             cell = self._planned(table, known, candidates)
             if cell is not None:
                 notes["reasons"].append({"rule": "start", "log_value": None})
@@ -89,20 +93,25 @@ class Selector:
     def has_more(self, table: ScoreTable, pending: Sequence[Cell]) -> bool:
         """Whether there is a cell to measure next, without choosing it."""
         known = table.seen | _mask(table, pending)
-        candidates = ~(known | table.failed)
+        candidates = ~(known | table.closed)
         if table.shape[0] == 1 or not candidates.any():
             return False
         return self.method.choice is not None or self._planned(table, known, candidates) is not None
 
     def recommend(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> Recommendation:
         """The answer the scores so far support; also on a table somebody else made."""
-        model = self.method.grid_model(table)
-        if model is None or not table.seen.any():
+        means = self.believe(table, memory)
+        if means is None:
             return recommend_measured(table, self.settings.tolerance)
-        fitted = self.fit(table, model, memory, growth=1.0)
-        means = RowMeans.of(table, fitted)
         rng = np.random.default_rng([self.settings.seed, int(table.seen.sum())])
         return recommend_modelled(means, self.settings.tolerance, rng)
+
+    def believe(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> RowMeans | None:
+        """What the model makes of all scores; None without a model or without a score."""
+        model = self.method.grid_model(table)
+        if model is None or not table.seen.any():
+            return None
+        return RowMeans.of(table, self.fit(table, model, memory, growth=1.0))
 
     def fit(
         self, table: ScoreTable, model: GridModel, memory: Mapping[str, Any] | None, growth: float
@@ -162,7 +171,7 @@ class Selector:
         noise = None
         if self.settings.stderr:
             noise = np.nan_to_num(np.square(table.errors[rows, columns]), nan=0.0)
-        place = positions(table, self.method.warp)
+        place = positions(table, self.method.coordinate)
         return GridData(place, rows, columns, table.scores[rows, columns], table.scales, noise)
 
 

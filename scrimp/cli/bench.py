@@ -162,8 +162,12 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("checkpoints")
 def checkpoints_command(  # noqa: PLR0913 - the options of a command
-    scores: Annotated[list[Path], typer.Argument(help="Complete tables of scores: checkpoint,task,score.")],
-    methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = "kg,ei,stride,last",
+    scores: Annotated[
+        list[Path], typer.Argument(help="Tables of scores: checkpoint,task,score. A missing cell cannot be chosen.")
+    ],
+    methods: Annotated[str, typer.Option(help="Names, separated by commas; with settings as ei-icm:rank=full.")] = (
+        "kg,ei,stride,last"
+    ),
     shares: Annotated[str, typer.Option(help="Shares of all cells, separated by commas.")] = "0.02,0.05,0.1,0.2",
     seeds: SeedsOption = 10,
     out: OutOption = None,
@@ -176,7 +180,7 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
     """
     from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary
 
-    cells = checkpoint_cells(scores, _names(methods), [_real(part) for part in _names(shares)], seeds)
+    cells = checkpoint_cells(scores, _with_settings(_names(methods)), [_real(part) for part in _names(shares)], seeds)
     _run(cells, out, processes, as_json, checkpoint_summary)
 
 
@@ -207,14 +211,20 @@ def method_list(text: str) -> list[str]:
     """
     from scrimp.tuning.catalog import parse_method
 
+    methods = _with_settings(_names(text))
+    for method in methods:
+        parse_method(method)
+    return methods
+
+
+def _with_settings(parts: list[str]) -> list[str]:
+    """Names, each with the settings that follow it."""
     methods: list[str] = []
-    for part in _names(text):
+    for part in parts:
         if methods and "=" in part and ":" not in part:
             methods[-1] += f",{part}"
         else:
             methods.append(part)
-    for method in methods:
-        parse_method(method)
     return methods
 
 

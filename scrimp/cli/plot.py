@@ -39,7 +39,8 @@ def plot_command(  # noqa: PLR0913 - options of a command
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
     Figures: history, curves, rungs, parallel, slice, contour, importance, timeline, edf, compare, surrogate, source_weights,
-    regret; of selections: selection_grid, selection_curve, selection_confidence.
+    regret; of selections: selection_grid, selection_curve, selection_confidence,
+    selection_correlations.
 
     Example: scrimp plot digits importance --out importance.html
     """

@@ -1,13 +1,21 @@
 """``scrimp select``: the best checkpoint over many benchmarks, with evaluations run elsewhere or here."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from scrimp.cli.plugins import PluginOption
+from scrimp.cli.select_beliefs import (
+    DirectionOption,
+    MethodOption,
+    WeightOption,
+    by_task,
+    correlations_command,
+    directions,
+    posterior_command,
+)
 from scrimp.cli.selection_report import cell_counts, print_failures, print_recommendation, recommendation_record
 from scrimp.cli.show import JsonOption
 
@@ -23,6 +31,10 @@ select_app = typer.Typer(
 )
 
 
+select_app.command("posterior")(posterior_command)
+select_app.command("correlations")(correlations_command)
+
+
 @select_app.command("next")
 def next_command(  # noqa: PLR0913 - the options of a command
     scores: Annotated[
@@ -30,9 +42,10 @@ def next_command(  # noqa: PLR0913 - the options of a command
     ],
     count: Annotated[int, typer.Option(min=1, help="Cells to name.")] = 1,
     cost: Annotated[list[str] | None, typer.Option(help="Cost of one cell of a task, as mmlu=9.0; repeat.")] = None,
-    weight: Annotated[list[str] | None, typer.Option(help="Weight of a task, as mmlu=2; repeat.")] = None,
+    weight: WeightOption = None,
+    direction: DirectionOption = None,
     share: Annotated[float | None, typer.Option(help="Name none once this share of all cells is measured.")] = None,
-    method: Annotated[str, typer.Option(help="kg, ei, top-two, random, stride, last, independent or ei-icm.")] = "kg",
+    method: MethodOption = "kg",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the start design.")] = 0,
     unordered: Annotated[
         bool, typer.Option("--unordered", help="Checkpoints have no order, such as different models.")
@@ -53,21 +66,24 @@ def next_command(  # noqa: PLR0913 - the options of a command
     import numpy as np
 
     from scrimp.checkpoints.score_files import read_scores
-    from scrimp.checkpoints.selector import Selector, SelectorSettings
+    from scrimp.checkpoints.selector import CellDecision, Selector, SelectorSettings
     from scrimp.checkpoints.stopping import StopRule, stop_reason
+    from scrimp.tuning.catalog import read_method
 
-    numbers = {"costs": _by_task("cost", cost), "weights": _by_task("weight", weight)}
-    table = read_scores(scores).with_numbers(**numbers)
+    asked, costs, weights, signs = (
+        read_method(method), by_task("cost", cost), by_task("weight", weight), directions(direction)
+    )  # fmt: skip
+    table = read_scores(scores).with_numbers(costs=costs, weights=weights).with_directions(signs)
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
-    selector = Selector(SelectorSettings(method=method, seed=seed, planned=planned, stderr=use_stderr))
+    settings = SelectorSettings(asked.name, seed, planned, use_stderr, options=asked.settings)
+    selector, decision = Selector(settings), CellDecision(())
     enough = stop_reason(StopRule(share=share), table, None)
-    cells: Sequence[Any] = ()
     if enough is None:
         left = count if planned is None else min(count, max(planned - int((table.seen | table.failed).sum()), 1))
-        cells = selector.decide(table, [], np.random.default_rng([seed, int(table.seen.sum())]), left).cells
-    named = [dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in cells]
-    answer = selector.recommend(table)
+        decision = selector.decide(table, [], np.random.default_rng([seed, int(table.seen.sum())]), left)
+    named = [dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in decision.cells]
+    answer = selector.recommend(table, decision.notes)  # the model that decided, not a second fit
     if as_json:
         typer.echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
         return
@@ -144,16 +160,3 @@ def _tell_known(selection: "Selection", path: Path) -> None:
             error = float(known.errors[row, column])
             stderr = None if error != error else error
             selection.tell(checkpoint, task, float(known.scores[row, column]), stderr=stderr)
-
-
-def _by_task(kind: str, given: list[str] | None) -> dict[str, float]:
-    values = {}
-    for text in given or []:
-        task, sign, number = text.rpartition("=")
-        try:
-            values[task] = float(number)
-        except ValueError:
-            sign = ""
-        if not sign or not task:
-            raise typer.BadParameter(f"{text!r} is no {kind} of a task; write mmlu=9.0")
-    return values

@@ -47,22 +47,7 @@ def print_recommendation(answer: "Recommendation", table: "ScoreTable") -> None:
     measured, failed = int(table.seen.sum()), int(table.failed.sum())
     note = f", {failed} failed" if failed else ""
     typer.echo(f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}")
-    typer.echo(f"take checkpoint {answer.checkpoint}{_expected(answer)}")
-    if answer.probability_best is not None:
-        second = "" if answer.runner_up is None else f" runner-up {answer.runner_up};"
-        typer.echo(
-            f"  within {answer.tolerance:g} of the best with probability {answer.probability_best:.2f};"
-            f" expected loss {answer.expected_loss:.2g};{second} best underlying {answer.underlying}"
-        )
-    for warning in answer.warnings:
-        typer.echo(f"  warning: {warning}")
-
-
-def _expected(answer: "Recommendation") -> str:
-    if answer.expected_score is None:
-        return " (nothing was measured)"
-    error = "" if answer.standard_error is None else f" ± {answer.standard_error:.2g}"
-    return f": mean score {answer.expected_score:.5g}{error}"
+    typer.echo(str(answer))
 
 
 def print_failures(history: "History") -> None:

@@ -10,6 +10,7 @@ from scrimp.plots.parallel import parallel
 from scrimp.plots.regret import regret
 from scrimp.plots.rungs import rungs
 from scrimp.plots.selection import selection_confidence, selection_curve, selection_grid
+from scrimp.plots.selection_correlations import selection_correlations
 from scrimp.plots.slice import slice
 from scrimp.plots.source_weights import source_weights
 from scrimp.plots.surrogate import surrogate
@@ -26,6 +27,7 @@ __all__ = [
     "regret",
     "rungs",
     "selection_confidence",
+    "selection_correlations",
     "selection_curve",
     "selection_grid",
     "slice",

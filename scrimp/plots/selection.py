@@ -17,7 +17,7 @@ from scrimp.history.events import Noted
 from scrimp.history.history import History
 from scrimp.plots.style import ACCENT, BAND, FAILED, LINE, MUTED, SCALE, SERIES, figure, plain, thinned
 from scrimp.surrogates.surrogate import Array
-from scrimp.tuning.cell_policy import pending_cells, recommendation, score_table, selector_of
+from scrimp.tuning.cell_policy import believed, pending_cells, recommendation, score_table
 from scrimp.tuning.selection import Selection
 
 if TYPE_CHECKING:  # loading it takes SciPy
@@ -54,7 +54,7 @@ def selection_grid(selection: Selection) -> Any:
     history = selection.history
     belief = _belief(history)
     table, order = belief.table, belief.order
-    centred = belief.cells - belief.cells.mean(axis=0)
+    centred = (belief.cells - belief.cells.mean(axis=0)) * np.sign(table.weights)  # higher is better
     shades = (centred / np.maximum(centred.std(axis=0), 1e-12))[order].T
     columns = [plain(str(label)) for label in belief.labels]
     rows = [plain(task) for task in table.tasks]
@@ -223,23 +223,14 @@ def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
 
 def _belief(history: History) -> _Belief:
     """What the scores so far say; without a model, or without scores, the measured numbers alone."""
-    from scrimp.checkpoints.row_means import RowMeans
+    from scrimp.checkpoints.posterior import posterior_of
 
-    table, selector = score_table(history), selector_of(history)
-    answer = recommendation(history)
+    table, answer, means = score_table(history), recommendation(history), believed(history)
     order = list(range(table.shape[0])) if table.steps is None else np.argsort(table.steps, kind="stable").tolist()
-    model = selector.method.grid_model(table)
-    if model is None or not table.seen.any():
+    if means is None:
         counts = np.maximum(table.seen.sum(axis=0), 1)
         level = np.where(table.seen, table.scores, 0.0).sum(axis=0) / counts
         cells = np.where(table.seen, table.scores, level)
         return _Belief(table, answer, cells, cells @ table.weights, np.zeros(table.shape[0]), order)
-    fit = history.note("fit")
-    fitted = selector.fit(table, model, None if fit is None else {"fit": fit}, growth=1.0)
-    posterior = RowMeans.of(table, fitted).posterior
-    everything = np.arange(table.shape[0])
-    variance = (
-        np.diag(posterior.combination.covariance(everything)) + np.square(posterior.open_weights) @ posterior.noise
-    )
-    cells = np.where(table.seen, table.scores, fitted.mean())
-    return _Belief(table, answer, cells, posterior.measured, np.sqrt(np.maximum(variance, 0.0)), order)
+    belief = posterior_of(means)
+    return _Belief(table, answer, belief.mean, belief.average_mean, belief.average_std, order)

@@ -19,8 +19,9 @@ from scipy.optimize import minimize
 
 from scrimp.gp.priors import Density, Normal, ParameterVector
 from scrimp.surrogates.surrogate import Array
-from scrimp.surrogates.task_grid_algebra import GridCells, GridSolution, Index, group_cells, solve_grid
+from scrimp.surrogates.task_grid_algebra import GridCells, GridSolution, Index, group_cells
 from scrimp.surrogates.task_grid_models import GridModel, SharedCurve
+from scrimp.surrogates.task_grid_separable import SeparableSolution
 
 __all__ = ["FittedTaskGrid", "GridData", "TaskGrid", "Units", "measure_units"]
 
@@ -82,7 +83,7 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> Units:
 class FittedTaskGrid:
     """A posterior over the whole grid. ``solution`` is in model units; `mean`, `variance` are in those of the scores."""
 
-    solution: GridSolution
+    solution: GridSolution | SeparableSolution
     units: Units
     scales: Array  # (J,)
     values: Array  # (p,) hyperparameters
@@ -103,6 +104,20 @@ class FittedTaskGrid:
     def noise(self) -> Array:
         """Noise variances (J,)."""
         return self.solution.prior.noise * np.square(self.units.unit * self.scales)
+
+    def task_correlations(self, *, kernel: bool = False) -> Array:
+        """How two tasks move together along the run (J, J): the correlation over rows that the posterior expects.
+
+        corr_jj' = E sum_k (f_kj - f_j)(f_kj' - f_j') / sqrt(the same for j, j' alone), f_j the mean over rows; with ``kernel``
+        before any score, which for a product K_x (x) K_t is K_t scaled to a unit diagonal.
+        """
+        together = (self.solution.prior if kernel else self.solution).between_tasks()
+        size = np.sqrt(np.maximum(np.diag(together), 1e-300))
+        correlation = np.clip(together / np.outer(size, size), -1.0, 1.0) * np.outer(
+            np.sign(self.scales), np.sign(self.scales)
+        )
+        np.fill_diagonal(correlation, 1.0)
+        return np.asarray(correlation)
 
     def standardise(self, values: Array, tasks: Index) -> Array:
         """Scores to model units."""
@@ -125,7 +140,7 @@ class TaskGrid:
 
         def objective(values: Array) -> tuple[float, Array]:
             prior, pull = self.model.prior(values, positions, task_count, units.level)
-            solution = solve_grid(prior, cells)
+            solution = prior.solve(cells)
             value = solution.negative_log_likelihood - vector.log_density(values)
             return value, pull(solution.gradient()) - vector.gradient(values)
 
@@ -180,7 +195,7 @@ class TaskGrid:
             "parameters": self.model.parameters(task_count).to_json(values),
         }
         smooth = self.model.smooth(values, positions)
-        return FittedTaskGrid(solve_grid(prior, _cells(data, units)), units, data.scales, values, smooth, state)
+        return FittedTaskGrid(prior.solve(_cells(data, units)), units, data.scales, values, smooth, state)
 
 
 def _step_sizes(vector: ParameterVector, cells: GridCells) -> Array:

@@ -68,6 +68,18 @@ class GridPrior:
     loadings: Array  # (J, q): a
     noise: Array  # (J,)
 
+    def solve(self, cells: GridCells) -> "GridSolution":
+        """Condition on the cells."""
+        return solve_grid(self, cells)
+
+    def between_tasks(self) -> Array:
+        """E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), before any score."""
+        count, size = self.loadings.shape[1], len(self.own)
+        blocks = self.shared.reshape(count, size, count, size)
+        spread = np.einsum("pkqk->pq", blocks) - blocks.sum(axis=(1, 3)) / size
+        own = np.trace(self.own) - self.own.sum() / size
+        return np.asarray(self.loadings @ spread @ self.loadings.T + own * np.eye(len(self.loadings)))
+
 
 @dataclass(frozen=True)
 class GridGradient:
@@ -176,6 +188,23 @@ class GridSolution:
         for p in range(count):
             blocks[p][np.arange(size), np.arange(size)] += weights @ self.prior.loadings[:, p]
         return GridCombination(self, weights, blocks.reshape(count * size, size).T)
+
+    def between_tasks(self) -> Array:
+        """E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), given the scores: how the tasks move together along the run."""
+        size, count = len(self.prior.own), self.prior.loadings.shape[1]
+        values, vectors = np.linalg.eigh(0.5 * (self.shared_covariance + self.shared_covariance.T))
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))).reshape(count, size, -1)
+        moves = []
+        for task, length in enumerate(self.cells.counts):  # how f_j follows the shared curves, times their root
+            curve = np.tensordot(self.prior.loadings[task], root, axes=1)
+            curve -= self.regression[task, :length].T @ curve[self.cells.rows[task, :length]]
+            moves.append((curve - curve.mean(0)).ravel())
+        together = np.stack(moves) @ np.stack(moves).T
+        centred = self.mean() - self.mean().mean(0)
+        explained = np.einsum("jak,jak->j", self.regression, self.own_to_cells)
+        explained -= np.einsum("ja,ja->j", self.regression.sum(2), self.own_to_cells.sum(2)) / size
+        own = np.trace(self.prior.own) - self.prior.own.sum() / size - explained
+        return np.asarray(together + centred.T @ centred + np.diag(own))
 
     def gradient(self) -> GridGradient:
         """d(-log p)/d(parts); D_j = Q_j^-1 - Q_j^-1 Cov(g_j) Q_j^-1 - alpha_j alpha_j' is its block at task j."""

@@ -7,7 +7,7 @@ back to the parameters. All numbers are in units of the spread within tasks (see
                   it needs no loading per task, so it can be used before every task has been seen.
     RowEffects    f_ij = m_j + g_i: rows without an order, such as different models.
     OwnCurves     f_j(x) = m_j + h_j(x): one Gaussian process per task, nothing shared but the hyperparameters.
-    Coregional    K_x (x) K_t with low-rank K_t = L L', in `task_grid_icm`.
+    Coregional    K_x (x) K_t with low-rank K_t = L L', in `task_grid_icm`; there also CoregionalDiagonal, any rank.
 
 Each task has noise sigma exp(d_j) with d_j ~ N(0, 0.3^2): most tasks have too few cells to say more than that.
 """
@@ -15,17 +15,30 @@ Each task has noise sigma exp(d_j) with d_j ~ N(0, 0.3^2): most tasks have too f
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from scrimp.gp.priors import IDENTITY, Normal, Parameter, ParameterVector
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.task_grid_algebra import GridGradient, GridPrior
+from scrimp.surrogates.task_grid_separable import SeparablePrior
 
-__all__ = ["GridModel", "OwnCurves", "PriorPullback", "RowEffects", "SharedCurve", "log_parameter", "matern52"]
+__all__ = [
+    "AnyPrior",
+    "GridModel",
+    "OwnCurves",
+    "PriorPullback",
+    "RowEffects",
+    "SharedCurve",
+    "log_parameter",
+    "matern52",
+]
 
-PriorPullback = Callable[[GridGradient], Array]
+PriorPullback = Callable[[Any], Array]
 """pull(gradient by the parts of the prior) -> gradient by the parameters (p,)."""
+
+AnyPrior = GridPrior | SeparablePrior
 
 _LENGTHS = (0.03, 4.0)
 _START_LENGTHS = (0.01, 4.0)
@@ -40,7 +53,7 @@ class GridModel(ABC):
         """Names, priors and bounds of the p parameters; all are searched as they are, scales by their logarithm."""
 
     @abstractmethod
-    def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[GridPrior, PriorPullback]:
+    def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[AnyPrior, PriorPullback]:
         """The prior at ``values`` (p,) on rows at ``positions`` (K,), with task levels of variance ``level``."""
 
     def start(self, task_count: int) -> Array:

@@ -28,7 +28,16 @@ from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
 
-__all__ = ["Method", "build_policy", "choose", "learns", "method_names", "parse_method", "register_method"]
+__all__ = [
+    "Method",
+    "build_policy",
+    "choose",
+    "learns",
+    "method_names",
+    "parse_method",
+    "read_method",
+    "register_method",
+]
 
 RECOMMENDED = 3  # configurations of past studies that any method begins with
 
@@ -142,21 +151,25 @@ def method_names() -> list[str]:
     return ["auto", *_METHODS]
 
 
+def read_method(given: "str | Method | Mapping[str, Any]") -> Method:
+    """A method from text, a table with ``name``, or a `Method`, whatever its name."""
+    match given:
+        case Method():
+            return given
+        case str():
+            name, _, rest = given.partition(":")
+            return Method(name.strip(), **_parse_settings(rest, given))
+        case Mapping() if isinstance(given.get("name"), str):
+            return Method(given["name"], **{key: value for key, value in given.items() if key != "name"})
+    raise MethodError(f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name")
+
+
 def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
     """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`; refuses unknown names.
 
     Names of papers and reference systems are understood: ``MOBSTER-JOINT:reduction_factor=4`` is ``mobster-joint:reduction=4``.
     """
-    match given:
-        case Method():
-            method = given
-        case str():
-            name, _, rest = given.partition(":")
-            method = Method(name.strip(), **_parse_settings(rest, given))
-        case Mapping() if isinstance(given.get("name"), str):
-            method = Method(given["name"], **{key: value for key, value in given.items() if key != "name"})
-        case _:
-            raise MethodError(f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name")
+    method = read_method(given)
     method = Method(canonical_name(method.name, method_names()), **method.settings)
     if method.name != "auto" and _METHODS.find(method.name) is None:
         near = difflib.get_close_matches(method.name, method_names(), 1)

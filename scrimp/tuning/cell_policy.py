@@ -13,6 +13,7 @@ import numpy as np
 
 from scrimp.checkpoints.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
 from scrimp.checkpoints.stopping import CHECKS_APART, Check, StopRule, stop_reason
+from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Finish, Policy, Start, Wait
@@ -20,15 +21,23 @@ from scrimp.space.parameter import Categorical
 from scrimp.space.space import Space
 
 if TYPE_CHECKING:  # loading them takes SciPy
+    from scrimp.checkpoints.posterior import Posterior
     from scrimp.checkpoints.recommendation import Recommendation
+    from scrimp.checkpoints.row_means import RowMeans
     from scrimp.checkpoints.selector import Selector
+    from scrimp.surrogates.surrogate import Array
 
 __all__ = [
     "AnyCellPolicy",
     "CellPolicy",
+    "believed",
     "cell_of",
     "cell_space",
+    "correlations",
+    "empty_table",
+    "needed_belief",
     "pending_cells",
+    "posterior",
     "recommendation",
     "score_table",
     "selector_of",
@@ -41,15 +50,21 @@ def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> S
     return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
 
 
-def score_table(history: History) -> ScoreTable:
-    """The scores told so far; of a cell that was told twice the newer one. A score of no sane size counts as failed."""
-    space, settings = history.problem.space, history.method["settings"]
+def empty_table(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: Mapping[str, Any]) -> ScoreTable:
+    """The table that a selection with these settings begins with."""
     table = ScoreTable.empty(
-        _choices(space, "checkpoint"),
-        _choices(space, "task"),
+        checkpoints,
+        tasks,
         ordered=settings["ordered"],
         **{name: settings[name] for name in ("weights", "costs", "scales")},
     )
+    return table.with_directions(settings.get("directions", {}))
+
+
+def score_table(history: History) -> ScoreTable:
+    """The scores told so far; of a cell that was told twice the newer one. A score of no sane size counts as failed."""
+    space = history.problem.space
+    table = empty_table(_choices(space, "checkpoint"), _choices(space, "task"), history.method["settings"])
     scores: dict[tuple[Checkpoint, str], Entry] = {}
     failed: dict[tuple[Checkpoint, str], None] = {}
     for trial in history.trials:
@@ -88,6 +103,7 @@ def selector_of(history: History) -> "Selector":
             planned=_planned(history, stop_rule(history)),
             stderr=settings["stderr"],
             tolerance=settings["tolerance"],
+            options=settings.get("options") or {},
         )
     )
 
@@ -95,6 +111,36 @@ def selector_of(history: History) -> "Selector":
 def recommendation(history: History) -> "Recommendation":
     """The answer that the scores so far support."""
     return selector_of(history).recommend(score_table(history), _memory(history))
+
+
+def believed(history: History) -> "RowMeans | None":
+    """What the selection's model makes of all scores so far; None without a model or without a score."""
+    return selector_of(history).believe(score_table(history), _memory(history))
+
+
+def posterior(history: History) -> "Posterior":
+    """Means and standard deviations of all cells and of the checkpoints' averages."""
+    from scrimp.checkpoints.posterior import posterior_of
+
+    return posterior_of(needed_belief(history))
+
+
+def correlations(history: History, kernel: bool = False) -> "Array":
+    """How the tasks move together along the run (J, J)."""
+    return needed_belief(history).fitted.task_correlations(kernel=kernel)
+
+
+def needed_belief(history: History) -> "RowMeans":
+    """What the model believes; an error says why it believes nothing."""
+    means = believed(history)
+    if means is not None:
+        return means
+    name, method = history.created.name, history.method["name"]
+    if selector_of(history).method.model is None:
+        raise StudyError(f"selection {name!r} uses {method!r}, which has no model of the scores; kg has one")
+    raise StudyError(
+        f"selection {name!r} has no score yet, so its model says nothing; measure or tell some cells first"
+    )
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ from scrimp.tuning.cell_policy import (
     CellPolicy,
     cell_of,
     cell_space,
+    correlations,
     pending_cells,
+    posterior,
     recommendation,
     score_table,
     stop_rule,
@@ -43,7 +45,9 @@ from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.running import Run, run
 
 if TYPE_CHECKING:  # loading it takes SciPy
+    from scrimp.checkpoints.posterior import Posterior
     from scrimp.checkpoints.recommendation import Recommendation
+    from scrimp.surrogates.surrogate import Array
 
 __all__ = ["METRIC", "Evaluation", "Selection", "plain_checkpoint"]
 
@@ -107,6 +111,19 @@ class Selection:
     def recommend(self) -> "Recommendation":
         """The checkpoint to take, how good it is, and how sure that is; at any time."""
         return recommendation(self.history)
+
+    def posterior(self) -> "Posterior":
+        """What the model believes of every cell and of every checkpoint's mean: ``.mean``, ``.std`` (checkpoints, tasks),
+        ``.average_mean``, ``.average_std`` (checkpoints,), in the order of ``checkpoints`` and ``tasks``; ``.dataframe()``.
+        """
+        return posterior(self.history)
+
+    def task_correlations(self, *, kernel: bool = False) -> "Array":
+        """How the tasks move together along the run (tasks, tasks): correlations over checkpoints that the model expects.
+
+        ``kernel=True``: those of the fitted covariance alone, before it meets the scores; for ``ei-icm`` this is K_t.
+        """
+        return correlations(self.history, kernel)
 
     def stop_when(
         self,

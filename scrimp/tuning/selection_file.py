@@ -8,6 +8,7 @@
     metric = "acc_norm"                              # of lm-evaluation-harness
     scores = "known.csv"                             # scores from elsewhere, told first
     cost = {mmlu = 9.0}
+    directions = {wikitext = "minimize"}             # lower is better
 
     [run]
     share = 0.1                                      # or budget, loss, loss_per_cost
@@ -21,7 +22,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -64,8 +65,9 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cost: dict[str, Positive] = {}
     weights: dict[str, Positive] = {}
     scales: dict[str, Positive] = {}
+    directions: dict[str, Literal["maximize", "minimize"]] = {}
     ordered: bool = True
-    method: Text = "kg"
+    method: Text | dict[str, Any] = "kg"
     use_stderr: bool = False
     tolerance: float = 0.002
     storage: Text | None = None
@@ -96,7 +98,7 @@ def read_selection_file(path: Path) -> SelectionPlan:
         raise StudyError(f"{path} is wrong: {error}") from None
     folder = path.resolve().parent
     checkpoints = _checkpoints(file.checkpoints, folder)
-    names = ("cost", "weights", "scales", "ordered", "method", "use_stderr", "tolerance", "seed")
+    names = ("cost", "weights", "scales", "directions", "ordered", "method", "use_stderr", "tolerance", "seed")
     question = {"checkpoints": checkpoints, "tasks": file.tasks, **{name: getattr(file, name) for name in names}}
     run = msgspec.structs.asdict(file.run)
     command = _command(file, run.pop("retries"), folder)

@@ -4,11 +4,12 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scrimp.checkpoints.score_table import Checkpoint, ScoreTable
+from scrimp.checkpoints.score_table import Checkpoint
 from scrimp.errors import StudyError
 from scrimp.history.problem import Problem
 from scrimp.storage.store import Storage
-from scrimp.tuning.cell_policy import cell_space
+from scrimp.tuning.catalog import Method, read_method
+from scrimp.tuning.cell_policy import cell_space, empty_table
 from scrimp.tuning.selection import METRIC, Selection, plain_checkpoint
 from scrimp.tuning.studies import beginning, checkpoint_root, storage_at
 
@@ -28,8 +29,9 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     cost: Mapping[str, float] | None = None,
     weights: Mapping[str, float] | None = None,
     scales: Mapping[str, float] | None = None,
+    directions: Mapping[str, str] | None = None,
     ordered: bool = True,
-    method: str = "kg",
+    method: str | Method | Mapping[str, Any] = "kg",
     use_stderr: bool = False,
     tolerance: float = 0.002,
     storage: str | Storage | None = None,
@@ -40,12 +42,14 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
 
     Checkpoints that are numbers are training steps, texts stand in the order of the run; ``ordered=False`` says that the order
     means nothing, as with different models. Per task: ``cost`` of one cell, ``weights`` in the mean, ``scales`` (units of the
-    scores); one where not given. ``use_stderr``: told standard errors become part of the noise. ``tolerance``: how much worse
-    than the best still counts as best, in units of the score.
+    scores), one where not given; ``directions``, such as {"perplexity": "minimize"}: then lower is better, and the task counts
+    with its negative in the mean. ``method`` may have settings: "ei-icm:rank=full,diagonal=true,coordinate=log". ``use_stderr``:
+    told standard errors become part of the noise. ``tolerance``: how much worse than the best still counts as best, in units of
+    the score.
     """
     from scrimp.checkpoints.methods import find_method
 
-    place = storage_at(storage)
+    place, asked = storage_at(storage), read_method(method)
     settings: dict[str, Any] = {
         "costs": _plain(cost),
         "weights": _plain(weights),
@@ -53,13 +57,13 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
         "ordered": bool(ordered),
         "stderr": bool(use_stderr),
         "tolerance": _tolerance(tolerance),
+        "directions": dict(directions or {}),
+        "options": dict(asked.settings),
     }
-    record = {"name": find_method(method).name, "settings": settings}
+    record = {"name": find_method(asked.name, asked.settings).name, "settings": settings}
     labels = _labels(checkpoints)
     names = _task_names(tasks)
-    ScoreTable.empty(  # refuses what cannot be, before anything is stored
-        labels, names, ordered=ordered, weights=settings["weights"], costs=settings["costs"], scales=settings["scales"]
-    )
+    empty_table(labels, names, settings)  # refuses what cannot be, before anything is stored
     problem = Problem(
         space=cell_space(labels, names),
         metric=METRIC,
@@ -122,7 +126,8 @@ def _adopt(
 ) -> None:
     """Check that an existing selection asks the same question; give it the checkpoints it lacks."""
     history = selection.history
-    known = {"method": history.method["name"], "tasks": selection.tasks, **history.method["settings"]}
+    later: dict[str, Any] = {"directions": {}, "options": {}}  # selections of 0.1.0 lack them
+    known = {"method": history.method["name"], "tasks": selection.tasks, **later, **history.method["settings"]}
     given = {"method": record["name"], "tasks": tasks, **record["settings"]}
     if seed is not None:
         known["seed"], given["seed"] = history.problem.seed, seed

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary, replay, run_checkpoints
+from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary, mean_scores, replay, run_checkpoints
 from scrimp.bench.results import cell_of
 from scrimp.checkpoints.score_files import read_scores
+from scrimp.checkpoints.selector import Selector
 from scrimp.errors import MethodError, TableError
 
 
@@ -78,12 +79,82 @@ def test_the_summary_has_a_row_per_method(path):
     assert rows[0][2].startswith(f"{1e3 * mean:.2f} / ")
 
 
-def test_incomplete_tables_unknown_methods_and_bad_shares_are_refused(path, tmp_path):
+def test_empty_tables_unknown_methods_and_bad_shares_are_refused(path, tmp_path):
     with pytest.raises(MethodError, match="no method 'magic'"):
         checkpoint_cells([path], ["magic"], (0.1,), 1)
     with pytest.raises(TableError, match=r"share 1\.5"):
         checkpoint_cells([path], ["kg"], (0.1, 1.5), 1)
-    half = tmp_path / "half.csv"
-    half.write_text("checkpoint,task,score\n1,a,0.5\n2,b,0.5\n", encoding="utf-8")
-    with pytest.raises(TableError, match="only complete tables can be replayed"):
-        checkpoint_cells([half], ["kg"], (0.1,), 1)
+    with pytest.raises(MethodError, match="has no setting 'rank'"):
+        checkpoint_cells([path], ["kg:rank=2"], (0.1,), 1)
+    empty = tmp_path / "empty.csv"
+    empty.write_text("checkpoint,task,score\n1,a,\n2,b,nan\n", encoding="utf-8")
+    with pytest.raises(TableError, match="no score at all"):
+        checkpoint_cells([empty], ["kg"], (0.1,), 1)
+
+
+def with_holes(full, share, seed=1):
+    """The table without a share of its cells."""
+    holes = np.random.default_rng(seed).random(full.shape) < share
+    return replace(full, scores=np.where(holes, np.nan, full.scores)), holes
+
+
+@pytest.mark.parametrize("method", ["kg", "ei-icm", "random", "stride", "last"])
+def test_what_a_table_lacks_is_never_chosen(path, method, monkeypatch):
+    table, holes = with_holes(read_scores(path), 0.4)
+    asked = []
+    decide = Selector.decide
+
+    def watched(self, table, *rest):
+        decision = decide(self, table, *rest)
+        asked.extend(decision.cells)
+        return decision
+
+    monkeypatch.setattr(Selector, "decide", watched)
+    record = replay(table, method, 0, (0.2, 0.5, 1.0))
+    assert not any(holes[cell] for cell in asked)
+    if method not in ("last", "stride"):
+        present = int((~holes).sum())
+        assert record["cells"] == [round(0.2 * present), round(0.5 * present), present]
+        assert record["regret"][-1] < 0.01
+    assert all(np.isfinite(record["regret"])) and min(record["regret"]) >= 0.0
+
+
+def test_means_of_incomplete_tables_are_filled_in_additively(path):
+    full = read_scores(path)
+    rows, columns = np.arange(20)[:, None], np.arange(6)
+    additive = replace(full, scores=0.3 + 0.01 * rows + 0.05 * columns)
+    table, _ = with_holes(additive, 0.3)
+    scores = table.scores.copy()
+    scores[-1, 1:] = np.nan  # the best row, of which one task is known, cannot be the best
+    means, able = mean_scores(replace(table, scores=scores))
+    np.testing.assert_allclose(means, additive.scores.mean(axis=1), atol=1e-9)
+    assert not able[-1] and able[:-1].sum() >= 15
+    np.testing.assert_allclose(mean_scores(full)[0], full.scores.mean(axis=1))
+
+
+def test_rows_and_tasks_without_any_score_do_not_count(tmp_path):
+    path = tmp_path / "holes.csv"
+    lines = [f"{step},{task},{0.1 * step}" for step in (1, 2, 3) for task in "ab" if (step, task) != (2, "b")]
+    path.write_text("\n".join(["checkpoint,task,score", *lines, "4,a,", "1,c,"]), encoding="utf-8")
+    (cell,) = checkpoint_cells([path], ["kg"], (1.0,), 1)
+    record = run_checkpoints(cell)
+    assert cell.size == 5 and record["cells"] == [5] and record["regret"] == [0.0]
+
+
+def test_both_answers_are_judged_on_both_curves(path):
+    full = read_scores(path)
+    record = replay(full, "kg", 0, (0.1,))
+    means = full.scores.mean(axis=1)
+    smooth = gaussian_filter1d(means, 20 / 15.0, mode="reflect")
+    for truth, names in (
+        (means, ("regret", "underlying_regret")),
+        (smooth, ("answer_smoothed_regret", "smoothed_regret")),
+    ):
+        for name in names:
+            assert np.min(np.abs(truth.max() - truth - record[name][0])) < 1e-12
+
+
+def test_settings_of_methods_reach_the_replay(path):
+    full = read_scores(path)
+    plain, settled = (replay(full, method, 0, (0.3,)) for method in ("ei-icm", "ei-icm:rank=full,diagonal=true"))
+    assert plain["probability_best"] != settled["probability_best"]

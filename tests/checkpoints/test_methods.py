@@ -6,6 +6,7 @@ import pytest
 from scrimp.checkpoints.methods import METHODS, find_method, positions, quarter_start, two_per_task
 from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.errors import MethodError
+from scrimp.surrogates.task_grid_icm import Coregional, CoregionalDiagonal
 from scrimp.surrogates.task_grid_models import RowEffects, SharedCurve
 
 NAMES = ["kg", "ei", "ei-icm", "independent", "top-two", "random", "stride", "last"]
@@ -50,6 +51,26 @@ def test_positions_are_warped_steps_or_places():
     table = ScoreTable.empty([400, 100, 900], ["a"])
     assert positions(table, "sqrt").tolist() == [20.0, 10.0, 30.0]
     assert positions(table, "rank").tolist() == [1.0, 0.0, 2.0]
+    assert positions(table, "step").tolist() == [400.0, 100.0, 900.0]
+    np.testing.assert_allclose(positions(table, "log"), np.log([418.0, 118.0, 918.0]))
+    assert np.isfinite(positions(ScoreTable.empty([0], ["a"]), "log")).all()
+
+
+def test_settings_choose_the_coordinate_and_the_task_matrix():
+    assert find_method("kg", {"coordinate": "log"}).coordinate == "log" and find_method("kg").coordinate == "sqrt"
+    assert find_method("ei-icm").model == find_method("ei-icm", {"rank": 2}).model == Coregional(2)
+    assert find_method("ei-icm", {"rank": "full"}).model == CoregionalDiagonal("full", diagonal=False)
+    assert find_method("ei-icm", {"diagonal": True, "rank": 1}).model == CoregionalDiagonal(1, diagonal=True)
+    for name, settings, words in (
+        ("kg", {"rank": 2}, "method 'kg' has no setting 'rank' for checkpoints; its settings: coordinate"),
+        ("stride", {"coordinate": "step"}, "its settings: none"),
+        ("ei-icm", {"rank": 0}, "rank is 0; it must be a whole number"),
+        ("ei-icm", {"rank": True}, "rank is True"),
+        ("ei-icm", {"diagonal": "yes"}, "diagonal is 'yes'; it must be true or false"),
+        ("kg", {"coordinate": "epoch"}, "coordinate is 'epoch'; a checkpoint may lie at its step, sqrt, log, rank"),
+    ):
+        with pytest.raises(MethodError, match=words):
+            find_method(name, settings)
 
 
 def test_rows_without_an_order_have_independent_effects():

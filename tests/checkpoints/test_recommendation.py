@@ -1,10 +1,12 @@
 """Losses by sampling, and answers with and without a model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from scrimp.checkpoints.recommendation import losses, recommend_measured
+from scrimp.checkpoints.recommendation import Recommendation, losses, recommend_measured
 from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.checkpoints.selector import Selector
@@ -33,6 +35,18 @@ def test_without_a_model_the_best_complete_row_is_taken():
     better = table.with_score(20, "b", 0.4)
     assert recommend_measured(better, 0.002).checkpoint == 20
     assert recommend_measured(better, 0.002).runner_up == 10
+
+
+def test_it_says_in_words_which_to_take_and_why():
+    answer = Recommendation(30, 20, 0.61, 0.004, 0.001, 0.7, 10, 12.0, 0.002, ("61 is large",))
+    first, why, sure, second, warning = answer.words
+    assert first == "take checkpoint 30: mean score 0.61 ± 0.004" and "highest expected mean over all tasks" in why
+    assert sure == "within 0.002 of the best with probability 0.70; expected loss 0.001; runner-up 10"
+    assert second.startswith("second opinion: the smooth curve") and "best at 20; prefer it only if" in second
+    assert warning == "warning: 61 is large" and str(answer).splitlines()[1].startswith("  why:")
+    assert repr(answer).startswith("Recommendation(take checkpoint=30, expected_score=0.61")
+    assert "second opinion underlying=20" in repr(answer)
+    assert "has its best there too" in replace(answer, underlying=30).words[3]
 
 
 def test_a_complete_table_leaves_no_doubt(full_table):

@@ -3,9 +3,11 @@
 import json
 import os
 
+import numpy as np
 import pytest
 
-from scrimp.checkpoints.score_files import read_scores
+from scrimp.checkpoints.score_files import read_scores, write_scores
+from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.errors import TableError
 
 
@@ -103,3 +105,13 @@ def test_a_folder_of_harness_results(tmp_path):
     (tmp_path / "step1000" / "results_broken.json").write_text('{"config": 1}')
     with pytest.raises(TableError, match="results_broken"):
         read_scores(tmp_path)
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    table = ScoreTable.empty([100, 200], ["a", "b"]).with_scores([(100, "a", 0.1 + 0.2, 0.01), (200, "b", -3.0, None)])
+    write_scores(table.with_failure(200, "a"), tmp_path / "s.csv")
+    again = read_scores(tmp_path / "s.csv")
+    assert again.checkpoints == (100, 200) and again.tasks == ("a", "b")
+    np.testing.assert_array_equal(again.scores, table.scores)
+    np.testing.assert_array_equal(again.errors, table.errors)
+    assert again.failed.tolist() == [[False, False], [True, False]]

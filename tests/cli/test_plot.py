@@ -80,7 +80,9 @@ def test_pictures_through_kaleido(
     assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", ["selection_grid", "selection_curve", "selection_confidence"])
+@pytest.mark.parametrize(
+    "name", ["selection_grid", "selection_curve", "selection_confidence", "selection_correlations"]
+)
 def test_figures_of_selections(small: str, run: Callable[..., Any], tmp_path: Path, name: str) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     selection = scrimp.create_selection("s", checkpoints=range(6), tasks=["a", "b"], storage=url, seed=0)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import scrimp
 from scrimp.cli.main import app
 from scrimp.errors import ScrimpError
+from scrimp.surrogates.task_grid import TaskGrid
 
 FIELDS = [
     "checkpoint",
@@ -56,6 +57,32 @@ def test_next_prints_json_in_the_promised_form(scores: Path) -> None:
     assert not {(int(step), task) for step, task, score, _ in known if score} & set(cells)
     assert record["recommendation"]["checkpoint"] >= 8
     assert json.loads(run("select", "next", str(scores), "--count", "3", "--json").stdout) == record
+
+
+def test_next_fits_its_model_once(scores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[int] = []
+    fit = TaskGrid.fit
+
+    def counted(self: TaskGrid, data: Any, start: Any = None) -> Any:
+        fits.append(len(data.values))
+        return fit(self, data, start)
+
+    monkeypatch.setattr(TaskGrid, "fit", counted)
+    for options in ([], ["--count", "4"], ["--share", "0.2"], ["--method", "ei-icm"]):
+        fits.clear()
+        run("select", "next", str(scores), *options)
+        assert fits == [8], options
+
+
+def test_next_takes_settings_and_directions(scores: Path) -> None:
+    plain, flipped = (
+        json.loads(run("select", "next", str(scores), "--json", *options).stdout)["recommendation"]
+        for options in ([], ["--direction", "a=minimize", "--direction", "b=minimize", "--direction", "c=minimize"])
+    )
+    assert plain["checkpoint"] >= 8 and flipped["checkpoint"] <= 3 and flipped["expected_score"] < 0
+    text = run("select", "next", str(scores), "--method", "ei-icm:rank=1,coordinate=step").stdout
+    assert "why: of the checkpoints measured" in text and "second opinion: " in text
+    assert run("select", "next", str(scores), "--direction", "minimize").exit_code == 2
 
 
 def test_next_on_rows_without_an_order_and_with_standard_errors(scores: Path) -> None:

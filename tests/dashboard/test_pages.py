@@ -110,9 +110,10 @@ def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:
         selection.tell(checkpoint, task, 0.5 + checkpoint / 1000)
     client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
     text = client.get("/study?name=run").text
-    for name in ("selection_grid", "selection_curve", "selection_confidence"):
+    for name in ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations"):
         assert f'id="figure-{name}"' in text
         assert client.get(f"/figure?study=run&name={name}").json()["data"]
+    assert "why: of the checkpoints measured it has the highest expected mean" in text and "second opinion: " in text
     assert 'action="/halt"' not in text
     assert client.post("/halt", data={"study": "run", "action": "stop"}).status_code == 400
     assert client.get("/").status_code == client.get("/trial?study=run&number=0").status_code == 200

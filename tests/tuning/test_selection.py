@@ -67,12 +67,77 @@ def test_whether_it_is_finished_needs_no_model(monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: Any) -> None:
         raise AssertionError("a model was made")
 
-    monkeypatch.setattr("scrimp.surrogates.task_grid.solve_grid", refuse)
+    monkeypatch.setattr("scrimp.surrogates.task_grid_algebra.solve_grid", refuse)
     assert selection.finished is None
     selection.stop_when(share=0.3)
     assert "12 of 36 cells" in selection.finished
     with pytest.raises(AssertionError, match="a model was made"):
         selection.recommend()
+
+
+def test_the_posterior_and_the_correlations_of_tasks() -> None:
+    selection = made()
+    for name in ("posterior", "task_correlations"):
+        with pytest.raises(StudyError, match="has no score yet"):
+            getattr(selection, name)()
+    played(selection, 20)
+    belief, answer = selection.posterior(), selection.recommend()
+    assert belief.mean.shape == belief.std.shape == (
+        12,
+        3,
+    ) and belief.average_mean.shape == belief.average_std.shape == (12,)
+    row = selection.checkpoints.index(answer.checkpoint)
+    assert (
+        belief.average_mean[row] == answer.expected_score == max(belief.average_mean[selection.scores.seen.any(axis=1)])
+    )
+    assert list(belief.dataframe()["task"][:3]) == TASKS
+    matrix = selection.task_correlations()
+    np.testing.assert_allclose(matrix, matrix.T)
+    assert (np.diag(matrix) == 1.0).all() and matrix.min() > 0.5  # all three follow one curve
+    assert len(np.unique(selection.task_correlations(kernel=True).round(9))) == 2  # kg knows no pairs beforehand
+    with pytest.raises(StudyError, match="'stride', which has no model"):
+        played(made(method="stride"), 6).posterior()
+
+
+def test_tasks_that_move_apart_are_told_from_tasks_that_move_together() -> None:
+    def two_ways(checkpoint: float, task: str) -> float:
+        x = checkpoint / 1200
+        return 0.5 + (0.3 * x if task in "ab" else -0.3 * x) + {"a": 0.0, "b": 0.1, "c": -0.1}[task]
+
+    for method in ("kg", "ei-icm", "ei-icm:rank=full,diagonal=true", "independent:coordinate=step"):
+        selection = made(method=method)
+        selection.run(two_ways, share=0.7)
+        matrix = selection.task_correlations()
+        assert matrix[0, 1] > 0.8 and matrix[0, 2] < -0.5, method
+    kernel = made(method=scrimp.Method("ei-icm", rank=1))
+    kernel.run(two_ways, share=0.7)
+    assert kernel.task_correlations(kernel=True)[0, 1:] == pytest.approx([1.0, -1.0])  # one curve: K_t = a a'
+
+
+def test_lower_is_better_where_the_direction_says_so() -> None:
+    selection = made(directions={"c": "minimize"}, tolerance=0.01)
+    selection.run(lambda step, task: score(step, "a") if task != "c" else 5.0 - score(step, "c"), share=0.8)
+    assert abs(selection.recommend().checkpoint - 800) <= 100
+    belief = selection.posterior()
+    assert belief.mean[:, 2].min() > 3.0 and selection.scores.scores[selection.scores.seen].max() > 3.0  # as told
+    assert belief.average_mean[7] == pytest.approx((2 * score(800, "a") - 5.0 + score(800, "c")) / 3, abs=0.02)
+    assert selection.task_correlations()[0, 2] < -0.5
+    with pytest.raises(TableError, match="'up' of task 'c' is unknown; write maximize or minimize"):
+        made(directions={"c": "up"})
+    with pytest.raises(TableError, match="direction of task 'ppl' is given"):
+        made(directions={"ppl": "minimize"})
+
+
+def test_settings_and_directions_are_kept_with_the_selection(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    made(storage=url, method="ei-icm:rank=full,coordinate=log", directions={"c": "minimize"})
+    again = scrimp.load_selection("s", storage=url)
+    played(again, 10)
+    assert all(outcome.same for outcome in replay(again.history.events))
+    with pytest.raises(StudyError, match="created with options"):
+        made(storage=url, load_if_exists=True, method="ei-icm", directions={"c": "minimize"})
+    with pytest.raises(StudyError, match="created with directions"):
+        made(storage=url, load_if_exists=True, method="ei-icm:rank=full,coordinate=log")
 
 
 def test_a_batch_has_distinct_cells_and_may_be_told_in_any_order() -> None:
