@@ -4,6 +4,8 @@
     RGPE   the same mean                               variance = w_t^2 sigma_t^2 + sum_i w_i^2 sigma_i^2    `LinearEnsemble`
     PoE    precision = sum beta_i / sigma_i^2          mean = precision-weighted means                `ExpertProduct`
 
+The variances of the last two have other readings in the literature, which are settings of theirs.
+
 All are surrogates like any other, in the units of the model at hand, so that any acquisition works with them. Conditioning them
 conditions the model at hand; the past does not change.
 
@@ -95,8 +97,14 @@ class MeanEnsemble(_Ensemble):
         return Posterior(self.weights[-1] * own.mean + (means @ self.weights[:-1])[:, None], own.variance), pull
 
 
+@dataclass(frozen=True, eq=False)
 class LinearEnsemble(_Ensemble):
-    """The weighted sum of independent Gaussian processes."""
+    """The weighted sum of independent Gaussian processes.
+
+    ``harmonic``: the variance is 1 / (w_t / sigma_t^2 + sum_i w_i / sigma_i^2) instead, weighted precisions under weighted means.
+    """
+
+    harmonic: bool = False
 
     def mean(self, x: Array) -> Array:
         past = self.sources.means(x) @ self.weights[:-1]
@@ -107,14 +115,25 @@ class LinearEnsemble(_Ensemble):
         assert own.variance is not None
         weights = self.weights
         past = self.sources.means(x) @ weights[:-1]
-        squares = weights[list(self.used)] ** 2
-        variance = weights[-1] ** 2 * own.variance + self.sources.variances(x, self.used) @ squares
+        variance, _ = self._variance(self.sources.variances(x, self.used), own.variance)
         covariance = None
-        if own.covariance is not None:
+        if own.covariance is not None and self.harmonic:
+            covariance = _correlated_alike(own, variance)
+        elif own.covariance is not None:
             covariance = weights[-1] ** 2 * own.covariance
             for one in self.used:
                 covariance = covariance + weights[one] ** 2 * self.sources.covariance(one, x)
         return Posterior(weights[-1] * own.mean + past[:, None], variance, covariance)
+
+    def _variance(self, past: Array, own: Array) -> tuple[Array, Array]:
+        """The variance (m,) of past variances (m, U) and the one at hand (m,), and its slope by each of them (m, U + 1)."""
+        weights = self.weights[[*self.used, -1]]
+        variances = np.column_stack([past, own])
+        if not self.harmonic:
+            return weights[-1] ** 2 * own + past @ weights[:-1] ** 2, np.broadcast_to(weights**2, variances.shape)
+        variances = np.maximum(variances, LEAST_VARIANCE)
+        variance = 1.0 / (weights / variances).sum(axis=1)
+        return variance, variance[:, None] ** 2 * weights / variances**2
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         own, pull_own = self.target.posterior_and_pullback(x)
@@ -122,13 +141,13 @@ class LinearEnsemble(_Ensemble):
         weights = self.weights
         means, pull_means = self.sources.means_and_pullback(x)
         past_variances, pull_variances = self.sources.variances_and_pullback(x, self.used)
-        squares = weights[list(self.used)] ** 2
-        variance = weights[-1] ** 2 * own.variance + past_variances @ squares
+        variance, slopes = self._variance(past_variances, own.variance)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            total = pull_own(weights[-1] * d_mean, weights[-1] ** 2 * d_variance)
+            d_variances = d_variance[:, None] * slopes
+            total = pull_own(weights[-1] * d_mean, d_variances[:, -1])
             total = total + pull_means(d_mean.sum(1)[:, None] * weights[:-1])
-            return total + pull_variances(d_variance[:, None] * squares)
+            return total + pull_variances(d_variances[:, :-1])
 
         return Posterior(weights[-1] * own.mean + (means @ weights[:-1])[:, None], variance), pull
 
@@ -140,31 +159,34 @@ class ExpertProduct(_Ensemble):
     precision(x) = sum_i beta_i / sigma_i^2(x) / sum_i beta_i,   mean(x) = sum_i beta_i mu_i(x) / sigma_i^2(x) / (the same sum)
 
     ``entropic``: beta_i(x) = log(prior variance / sigma_i^2(x)) / 2 instead, what the expert has learned about x, of those with a
-    weight (Cao, Fleet, Generalized product of experts, 2014).
+    weight (Cao, Fleet, Generalized product of experts, 2014). They do not sum to 1, and ``scaling`` says what then is the
+    precision: ``gpoe`` divides by their sum, as above; ``poe`` does not, as Schilling et al. print it; ``rbcm`` corrects by the
+    priors, precision(x) = sum_i beta_i (1 / sigma_i^2(x) - 1 / prior_i) + 1 / prior_t, and the mean goes to the prior's where
+    nobody knows anything (Deisenroth, Ng, Distributed Gaussian processes, 2015).
     """
 
     entropic: bool = False
+    scaling: str = "gpoe"
+
+    @cached_property
+    def _priors(self) -> Array:
+        """Prior variances (U + 1,), of the model at hand last."""
+        gp = self.target.inner if isinstance(self.target, FittedTransformed) else self.target
+        assert isinstance(gp, FittedGP)
+        return np.append(self.sources.sizes(self.used), gp.prior.variance(self.data.x[:1]))
 
     def _betas(self, variances: Array) -> Array:
         """(m or 1, U + 1), the model at hand last."""
         if not self.entropic:
             return self.weights[None, [*self.used, -1]]
-        gp = self.target.inner if isinstance(self.target, FittedTransformed) else self.target
-        assert isinstance(gp, FittedGP)
-        own = gp.prior.variance(self.data.x[:1])
-        return np.maximum(0.5 * np.log(np.append(self.sources.sizes(self.used), own) / variances), LEAST_BETA)
+        return np.maximum(0.5 * np.log(self._priors / variances), LEAST_BETA)
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         own = self.target.posterior(x, joint=joint)
         assert own.variance is not None
         variances = self._with_own(self.sources.variances(x, self.used), own.variance)
         mean, variance, _ = self._product(own.mean, self.sources.means(x), variances, self._betas(variances))
-        covariance = None
-        if (
-            own.covariance is not None
-        ):  # the product has marginals only: the correlations are those of the model at hand
-            ratio = np.sqrt(variance / np.maximum(own.variance, LEAST_VARIANCE))
-            covariance = own.covariance * ratio[:, None] * ratio
+        covariance = None if own.covariance is None else _correlated_alike(own, variance)
         return Posterior(mean, variance, covariance)
 
     def _with_own(self, past: Array, own: Array) -> Array:
@@ -173,9 +195,16 @@ class ExpertProduct(_Ensemble):
     def _product(self, own: Array, past: Array, variances: Array, betas: Array) -> tuple[Array, Array, Array]:
         """The mean (m, F), the variance (m,), and every expert's beta / variance (m, U + 1)."""
         precisions = betas / variances
-        total = precisions.sum(axis=1)
+        total = self._total(precisions, betas)
         mean = (precisions[:, :-1] * past[:, list(self.used)]).sum(axis=1, keepdims=True) + precisions[:, -1:] * own
-        return mean / total[:, None], betas.sum(axis=1) / total, precisions
+        return mean / total[:, None], (betas.sum(axis=1) if self.scaling == "gpoe" else 1.0) / total, precisions
+
+    def _total(self, precisions: Array, betas: Array) -> Array:
+        """What means are divided by (m,)."""
+        total: Array = precisions.sum(axis=1)
+        if self.scaling == "rbcm":
+            total = total + 1.0 / self._priors[-1] - (betas / self._priors).sum(axis=1)
+        return total
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         own, pull_own = self.target.posterior_and_pullback(x)
@@ -185,16 +214,18 @@ class ExpertProduct(_Ensemble):
         variances = self._with_own(past, own.variance)
         betas = self._betas(variances)
         mean, variance, precisions = self._product(own.mean, means, variances, betas)
-        total = precisions.sum(axis=1, keepdims=True)
+        total = self._total(precisions, betas)[:, None]
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             # the mean moves by (mu_i - mean) / total of a precision, the variance by -variance / total and 1 / total of a beta
             past_part = means[:, used] * d_mean.sum(axis=1, keepdims=True)
             every_part = np.column_stack([past_part, (d_mean * own.mean).sum(axis=1)])
-            d_precisions = (every_part - ((d_mean * mean).sum(axis=1) + d_variance * variance)[:, None]) / total
+            d_total = ((d_mean * mean).sum(axis=1) + d_variance * variance)[:, None] / total  # less, as it grows
+            d_precisions = every_part / total - d_total
             slopes = -d_precisions * precisions / variances
             if self.entropic:
-                d_betas = d_precisions / variances + d_variance[:, None] / total
+                by_beta = {"gpoe": d_variance[:, None] / total, "rbcm": d_total / self._priors}.get(self.scaling, 0.0)
+                d_betas = d_precisions / variances + by_beta
                 slopes -= np.where(betas > LEAST_BETA, 0.5 * d_betas / variances, 0.0)
             slopes[variances <= LEAST_VARIANCE] = 0.0
             d_means = np.zeros_like(means)
@@ -203,3 +234,10 @@ class ExpertProduct(_Ensemble):
             return at_hand + pull_variances(slopes[:, :-1]) + pull_means(d_means)
 
         return Posterior(mean, variance), pull
+
+
+def _correlated_alike(own: Posterior, variance: Array) -> Array:
+    """The covariance (m, m) where only marginal variances (m,) are known: the correlations are those of the model at hand."""
+    assert own.covariance is not None and own.variance is not None
+    ratio = np.sqrt(variance / np.maximum(own.variance, LEAST_VARIANCE))
+    return np.asarray(own.covariance * ratio[:, None] * ratio)

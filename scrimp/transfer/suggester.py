@@ -8,7 +8,7 @@ preset them as published. What every past study counted goes into the notes of e
     TransferSuggester(combine="tst", weights="ranks", past=past).suggest(history, request, 1, rng)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -42,9 +42,10 @@ from scrimp.transfer.weighing import Weighing
 
 __all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_notes"]
 
-Ensemble = Callable[[FittedSurrogate, SourceModels, Array], FittedSurrogate]
-ENSEMBLES: Mapping[str, Ensemble] = {"tst": MeanEnsemble, "rgpe": LinearEnsemble}
-COMBINATIONS = (*ENSEMBLES, "poe", "taf", "taf-poe", "rmogp", "portfolio")
+VARIANCES = {"tst": ("tst",), "rgpe": ("rgpe", "poe", "tst"), "poe": ("gpoe", "poe", "rbcm")}
+"""What may be said of the variance of each combined posterior; the first is what is used unless another is asked for."""
+
+COMBINATIONS = (*VARIANCES, "taf", "taf-poe", "rmogp", "portfolio")
 EXPERTS = ("single", "all", "entropy")
 UNCERTAIN = ("rgpe", "poe", "taf-poe", "rmogp")  # those that ask past models how sure they are
 
@@ -60,6 +61,9 @@ class TransferSuggester(Suggester):
     ``initial``: configurations of the portfolio before the models decide. ``denoise``: whether RMoGP takes past models without
     their noise, as published. ``experts`` of a product: single (this study is one of them, and half), all (no expert of its own:
     the past ones see its trials, each counts 1/M), entropy (each counts by what it has learned about the configuration).
+    ``variance`` of the combined posterior, after the method whose formula it is: rgpe may also take poe or tst, a product gpoe
+    (the default), poe or rbcm; see `ensembles`. ``incumbent``: the best ``mean`` or the best ``observed`` loss. ``distance`` of
+    features: scaled or euclidean. ``ties`` of ranking losses: by draws, shared or target. ``least_weight`` of this study.
     """
 
     combine: str = "rgpe"
@@ -74,6 +78,11 @@ class TransferSuggester(Suggester):
     initial: int = 2
     denoise: bool = True
     experts: str = "single"
+    variance: str | None = None
+    incumbent: str = "mean"
+    distance: str = "scaled"
+    ties: str = "by draws"
+    least_weight: float = 1e-6
     fantasies: int = 16
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
@@ -82,6 +91,14 @@ class TransferSuggester(Suggester):
             raise MethodError(f"combine is {self.combine!r}; choose one of {', '.join(COMBINATIONS)}")
         if self.experts not in EXPERTS:
             raise MethodError(f"experts is {self.experts!r}; choose one of {', '.join(EXPERTS)}")
+        valid = VARIANCES.get(self.combine, ())
+        if self.variance is not None and self.variance not in valid:
+            known = f"choose one of {', '.join(valid)}" if valid else "only combined posteriors have one"
+            raise MethodError(f"variance is {self.variance!r} with combine={self.combine!r}; {known}")
+        if self.incumbent not in ("mean", "observed"):
+            raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
+        if not 0.0 <= self.least_weight < 1.0:
+            raise MethodError(f"least_weight is {self.least_weight}; it must be from 0 to below 1")
         normaliser_named(self.normalise)
         self._weighing(1).check()
         for name in ("initial", "samples", "fantasies"):
@@ -126,7 +143,15 @@ class TransferSuggester(Suggester):
 
     def _weighing(self, horizon: int) -> Weighing:
         return Weighing(
-            self.weights, self.dilution, self.bandwidth, self.draws, self.samples, self.alpha, self.horizon or horizon
+            self.weights,
+            self.dilution,
+            self.bandwidth,
+            self.draws,
+            self.samples,
+            self.alpha,
+            self.horizon or horizon,
+            self.distance,
+            self.ties,
         )
 
     def _best(
@@ -139,9 +164,10 @@ class TransferSuggester(Suggester):
         sources = self._sources(encoding, history.problem.seed).in_units(normaliser, normaliser.present(models.losses))
         horizon = int(history.totals.get("n_trials") or 50)
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
-        weights = never_nothing(weights)
+        weights = never_nothing(weights, self.least_weight)
         acquisition, believed = self._mixed(target, sources, weights)
-        choice = Choice(acquisition, {**models.fitted, "loss": believed}, models, training, encoding, self.fantasies)
+        fitted = {**models.fitted, "loss": believed}
+        choice = Choice(acquisition, fitted, models, training, encoding, self.fantasies, self.incumbent)
         configs, notes = choice.best(count, history.problem.seed, rng)
         return Suggestion(tuple(configs), {**models.notes, **notes, "weights": weight_notes(sources.names, weights)})
 
@@ -151,25 +177,29 @@ class TransferSuggester(Suggester):
         """What is maximised, and the model of the loss it is bound to."""
         if self.combine == "poe":
             return LogExpectedImprovement(), self._experts(target, sources, weights)
-        if self.combine in ENSEMBLES:
-            return LogExpectedImprovement(), ENSEMBLES[self.combine](target, sources, weights)
+        if self.combine == "tst" or self.variance == "tst":
+            return LogExpectedImprovement(), MeanEnsemble(target, sources, weights)
+        if self.combine == "rgpe":
+            return LogExpectedImprovement(), LinearEnsemble(target, sources, weights, self.variance == "poe")
         expected, experts = self.combine == "rmogp", self.combine == "taf-poe"
         return MixedImprovement(sources, weights, expected, experts), target
 
     def _experts(self, target: FittedSurrogate, sources: SourceModels, weights: Array) -> ExpertProduct:
+        scaling = self.variance or "gpoe"
         if self.experts != "all":
-            return ExpertProduct(target, sources, weights, entropic=self.experts == "entropy")
+            return ExpertProduct(target, sources, weights, self.experts == "entropy", scaling)
         equal = np.append(np.full(len(sources), 1.0 / len(sources)), 0.0)
-        return ExpertProduct(target, sources.informed(target.data), never_nothing(equal))
+        informed = sources.informed(target.data)
+        return ExpertProduct(target, informed, never_nothing(equal, self.least_weight), scaling=scaling)
 
 
-def never_nothing(weights: Array) -> Array:
-    """Weights in which the study at hand counts a millionth at least: where past models are flat, somebody must decide.
+def never_nothing(weights: Array, least: float = 1e-6) -> Array:
+    """Weights in which the study at hand counts ``least`` at least: where past models are flat, somebody must decide.
 
     >>> never_nothing(np.array([1.0, 0.0])).round(7).tolist()
     [0.999999, 1e-06]
     """
-    floored = np.append(weights[:-1], max(float(weights[-1]), 1e-6))
+    floored = np.append(weights[:-1], max(float(weights[-1]), least))
     return np.asarray(floored / floored.sum())
 
 

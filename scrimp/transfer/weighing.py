@@ -27,14 +27,20 @@ from scrimp.transfer.weights import (
 __all__ = ["Weighing"]
 
 RULES = ("features", "ranks", "ranking", "experts")
-DILUTIONS = ("none", "percentile", "probabilistic")
+DILUTIONS = ("none", "percentile", "percentile-paper", "probabilistic")
 DRAWS = ("bootstrap", "posterior")
+DISTANCES = ("scaled", "euclidean")
+TIES = ("by draws", "shared", "target")
 FEWEST = 3  # observations before ranking losses say anything
 
 
 @dataclass(frozen=True)
 class Weighing:
-    """The settings of `TransferSuggester` that concern weights; ``horizon`` is the length of the study."""
+    """The settings of `TransferSuggester` that concern weights; ``horizon`` is the length of the study.
+
+    ``ties``: models that rank best together share the draw, or the study at hand takes it; by draws: the former with bootstrap,
+    the latter with posterior draws, as in the two versions of the paper.
+    """
 
     rule: str
     dilution: str
@@ -43,10 +49,18 @@ class Weighing:
     samples: int
     alpha: float
     horizon: int
+    distance: str = "scaled"
+    ties: str = "by draws"
 
     def check(self) -> None:
         """Refuse what does not exist."""
-        named = (("weights", self.rule, RULES), ("dilution", self.dilution, DILUTIONS), ("draws", self.draws, DRAWS))
+        named: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+            ("weights", self.rule, RULES),
+            ("dilution", self.dilution, DILUTIONS),
+            ("draws", self.draws, DRAWS),
+            ("distance", self.distance, DISTANCES),
+            ("ties", self.ties, TIES),
+        )
         for name, value, valid in named:
             if value not in valid:
                 raise MethodError(f"{name} is {value!r}; choose one of {', '.join(valid)}")
@@ -64,7 +78,7 @@ class Weighing:
         count, past = len(target.data), len(sources)
         match self.rule:
             case "features":
-                return distance_weights(_distances(sources, features), self.bandwidth)
+                return distance_weights(_distances(sources, features, self.distance == "scaled"), self.bandwidth)
             case "ranks":
                 losses = np.asarray(target.data.y)
                 return distance_weights(rank_distances(sources.means(target.data.x), losses), self.bandwidth)
@@ -73,7 +87,8 @@ class Weighing:
         if count < FEWEST:
             return uniform_weights(past)
         losses = self._ranking_losses(target, sources, rng)
-        return best_shares(losses, self._kept(losses, count, rng), "target" if self.draws == "posterior" else "shared")
+        by_draws = "target" if self.draws == "posterior" else "shared"
+        return best_shares(losses, self._kept(losses, count, rng), by_draws if self.ties == "by draws" else self.ties)
 
     def _ranking_losses(self, target: FittedSurrogate, sources: SourceModels, rng: np.random.Generator) -> Array:
         """(M + 1, samples)"""
@@ -94,17 +109,17 @@ class Weighing:
 
     def _kept(self, losses: Array, count: int, rng: np.random.Generator) -> NDArray[np.bool_] | None:
         match self.dilution:
-            case "percentile":
-                return keep_by_percentile(losses)
+            case "percentile" | "percentile-paper":
+                return keep_by_percentile(losses, equal=self.dilution == "percentile-paper")
             case "probabilistic":
                 return keep_by_chance(drop_probabilities(losses, count, self.horizon, self.alpha), rng)
         return None
 
 
-def _distances(sources: SourceModels, features: Mapping[str, float]) -> Array:
+def _distances(sources: SourceModels, features: Mapping[str, float], scaled: bool) -> Array:
     """Distances of meta-features that all studies have; all studies are alike where there are none."""
     shared = [name for name in features if all(name in model.past.features for model in sources.models)]
     if not shared:
         return np.zeros(len(sources))
     past = np.array([[model.past.features[name] for name in shared] for model in sources.models])
-    return feature_distances(past, np.array([features[name] for name in shared]))
+    return feature_distances(past, np.array([features[name] for name in shared]), scaled)

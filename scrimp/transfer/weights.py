@@ -60,16 +60,18 @@ def uniform_weights(count: int) -> Array:
     return np.full(count + 1, 1.0 / (count + 1))
 
 
-def feature_distances(past: Array, present: Array) -> Array:
+def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array:
     """Euclidean distances (M,) between the meta-features of past studies (M, f) and of the study at hand (f,).
 
-    Every feature is scaled to [0, 1] over all studies first, and distances are divided by sqrt(f), so that the bandwidth means
-    the same for any number of features.
+    ``scaled``: every feature is scaled to [0, 1] over all studies first, and distances are divided by sqrt(f), so that the
+    bandwidth means the same for any number of features.
     """
+    if not scaled:
+        return np.asarray(np.sqrt(((past - present) ** 2).sum(axis=1)))
     both = np.vstack([past, present])
     spread = np.ptp(both, axis=0)
-    scaled = (both - both.min(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    return np.asarray(np.sqrt(((scaled[:-1] - scaled[-1]) ** 2).mean(axis=1)))
+    units = (both - both.min(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    return np.asarray(np.sqrt(((units[:-1] - units[-1]) ** 2).mean(axis=1)))
 
 
 def discordance(predictions: Array, losses: Array) -> Array:

@@ -13,6 +13,7 @@ def test_percentile_rule_uses_the_median_of_the_past_and_keeps_only_below() -> N
     below[:50] = 1e6  # the median, not the mean: half of the draws may be terrible
     losses = np.stack([below, at, np.full(101, 200.0), target])
     assert keep_by_percentile(losses).tolist() == [True, False, False]
+    assert keep_by_percentile(losses, equal=True).tolist() == [True, True, False]  # as the paper prints it
 
 
 def test_drop_probability_by_hand() -> None:

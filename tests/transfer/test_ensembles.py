@@ -89,7 +89,41 @@ def test_experts_that_count_by_what_they_learned(target: FittedSurrogate, source
     assert posterior.mean[:, 0] == pytest.approx((betas / variances * means).sum(axis=0) / precision)
 
 
-@pytest.mark.parametrize("kind", [MeanEnsemble, LinearEnsemble, ExpertProduct, partial(ExpertProduct, entropic=True)])
+def test_other_readings_of_the_variances(target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
+    """RGPE under weighted precisions; entropic experts as printed, and corrected by their priors."""
+    own = target.posterior(x)
+    assert own.variance is not None and isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
+    used = [model for model, weight in zip(sources.models, WEIGHTS, strict=False) if weight > 0.0]
+    variances = np.stack([*(model.variance(x) for model in used), own.variance])
+    means = np.stack([*(model.mean(x) for model in used), own.mean[:, 0]])
+    harmonic = LinearEnsemble(target, sources, WEIGHTS, harmonic=True).posterior(x)
+    weights = WEIGHTS[WEIGHTS > 0.0][:, None]
+    assert harmonic.variance == pytest.approx(1.0 / (weights / variances).sum(axis=0))
+    assert harmonic.mean == pytest.approx(LinearEnsemble(target, sources, WEIGHTS).posterior(x).mean)
+    priors = np.array([*(model.small.prior.variance(x[:1])[0] for model in used), 0.0])[:, None]
+    priors[-1] = target.inner.prior.variance(x[:1])
+    betas = 0.5 * np.log(priors / variances)
+    printed = ExpertProduct(target, sources, WEIGHTS, True, "poe").posterior(x)
+    assert printed.variance == pytest.approx(1.0 / (betas / variances).sum(axis=0))
+    assert printed.mean == pytest.approx(ExpertProduct(target, sources, WEIGHTS, True).posterior(x).mean)
+    corrected = ExpertProduct(target, sources, WEIGHTS, True, "rbcm").posterior(x)
+    precision = (betas * (1.0 / variances - 1.0 / priors)).sum(axis=0) + 1.0 / priors[-1]
+    assert corrected.variance == pytest.approx(1.0 / precision)
+    assert corrected.mean[:, 0] == pytest.approx((betas / variances * means).sum(axis=0) / precision)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        MeanEnsemble,
+        LinearEnsemble,
+        partial(LinearEnsemble, harmonic=True),
+        ExpertProduct,
+        partial(ExpertProduct, entropic=True),
+        partial(ExpertProduct, entropic=True, scaling="poe"),
+        partial(ExpertProduct, entropic=True, scaling="rbcm"),
+    ],
+)
 def test_pullback(kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
     ensemble = kind(target, sources, WEIGHTS)
     rng = np.random.default_rng(1)

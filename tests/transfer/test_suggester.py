@@ -170,6 +170,13 @@ def test_every_normaliser(normalise: str) -> None:
         ({"weights": "magic"}, "weights is 'magic'"),
         ({"experts": "magic"}, "experts is 'magic'; choose one of single, all, entropy"),
         ({"samples": 0}, "samples is 0; it must be at least 1"),
+        ({"variance": "rbcm"}, "variance is 'rbcm' with combine='rgpe'; choose one of rgpe, poe, tst"),
+        ({"combine": "taf", "variance": "poe"}, "only combined posteriors have one"),
+        ({"incumbent": "magic"}, "incumbent is 'magic'"),
+        ({"distance": "magic"}, "distance is 'magic'"),
+        ({"ties": "magic"}, "ties is 'magic'"),
+        ({"dilution": "magic"}, "percentile-paper"),
+        ({"least_weight": 1.0}, "least_weight is 1.0"),
     ],
 )
 def test_bad_settings(settings: dict[str, object], message: str) -> None:
@@ -177,8 +184,29 @@ def test_bad_settings(settings: dict[str, object], message: str) -> None:
         TransferSuggester(**settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"combine": "rgpe", "variance": "tst"},
+        {"combine": "rgpe", "variance": "poe"},
+        {"combine": "poe", "weights": "experts", "experts": "entropy", "variance": "poe"},
+        {"combine": "poe", "weights": "experts", "experts": "entropy", "variance": "rbcm"},
+        {"combine": "tst", "weights": "ranks", "bandwidth": 0.5, "incumbent": "observed"},
+        {"combine": "rgpe", "least_weight": 0.9},
+    ],
+)
+def test_other_readings_score_otherwise(settings: dict[str, object]) -> None:
+    """With the reading a score changes; without it, it is the usual one."""
+    usual = {key: value for key, value in settings.items() if key not in ("variance", "incumbent", "least_weight")}
+    history = drive(METHODS["rgpe"], begin(Problem(POOL)), 7, loss)
+    other, plain = (ask(TransferSuggester(past=PAST, **given), history) for given in (settings, usual))  # type: ignore[arg-type]
+    assert other.notes["acquisition"] != pytest.approx(plain.notes["acquisition"], abs=1e-6)
+    assert POOL.validate(other.configs[0]) == other.configs[0]
+
+
 def test_the_study_at_hand_always_counts_a_little() -> None:
     """A past that is flat along a parameter it does not know must leave that one to the study at hand."""
     assert never_nothing(np.array([0.5, 0.5])).tolist() == [0.5, 0.5]
+    assert never_nothing(np.array([1.0, 0.0]), 0.0).tolist() == [1.0, 0.0]
     floored = never_nothing(np.array([0.75, 0.25, 0.0]))
     assert floored.sum() == pytest.approx(1.0) and floored[-1] == pytest.approx(1e-6)

@@ -103,3 +103,16 @@ def test_leave_one_out_leaves_out(columns: tuple[Column, ...]) -> None:
 def test_bad_settings(settings: tuple[str, str, float, str], message: str) -> None:
     with pytest.raises(MethodError, match=message):
         Weighing(*settings, 100, 0.0, 50).check()
+
+
+def test_distances_as_published_and_ties_by_either_rule(sources: SourceModels, columns: tuple[Column, ...]) -> None:
+    """Rows 0, 1, 2, 3 against 3, unscaled; ties that posterior draws give to the study at hand may be shared instead."""
+    rng = np.random.default_rng(0)
+    plain = Weighing("features", "none", 2.5, "bootstrap", 60, 0.0, 50, distance="euclidean")
+    weights = plain.weights_of(target(columns, 3), sources, {"rows": 3.0, "classes": 2.0}, rng)
+    assert weights == pytest.approx(distance_weights(np.array([3.0, 2.0, 1.0, 0.0]), 2.5))
+    own = {}
+    for ties in ("by draws", "target", "shared"):
+        rule = Weighing("ranking", "none", 0.5, "posterior", 200, 0.0, 50, ties=ties)
+        own[ties] = float(rule.weights_of(target(columns, 3), sources, {}, np.random.default_rng(1))[-1])
+    assert own["by draws"] == own["target"] > own["shared"]
