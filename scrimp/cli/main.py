@@ -30,6 +30,7 @@ COMMANDS = {
         "scrimp.cli.dashboard:dashboard_command",
         "Serve the pages that show the studies of a storage, live.",
     ),
+    "key": ("scrimp.cli.key:key_app", "Make key pairs, so that workers run only what was signed."),
     "bench": ("scrimp.cli.bench:bench_app", "Compare methods on functions and tables."),
     "doctor": (
         "scrimp.cli.doctor:doctor_command",

@@ -1,9 +1,9 @@
 """``scrimp run``: tune what a study file or the command line describes, and go on where an earlier run ended."""
 
 import json
-import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +11,21 @@ import typer
 
 from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import JsonOption, best_record, printable, show_best
+from scrimp.cli.withdrawn import KEYS, refuse_token
 from scrimp.errors import StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
+from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, choose
 from scrimp.tuning.ending import ends_on_request
-from scrimp.tuning.objectives import TOKEN, described, resolved, signed
+from scrimp.tuning.keys import PrivateKey, signing
+from scrimp.tuning.objectives import described, resolved
 from scrimp.tuning.progress import failure_line, summary_line
 from scrimp.tuning.run_options import default_name, read_budget_text
 from scrimp.tuning.running import Run
+from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.studies import create_study, storage_at
 from scrimp.tuning.study import Study
 from scrimp.tuning.study_file import StudyPlan, plan_of_options, read_study_file
@@ -51,6 +55,14 @@ def run_command(  # noqa: PLR0913 - the options of a command
     learn_from: Annotated[list[str] | None, typer.Option(help="Past studies in the same storage, or all.")] = None,
     name: Annotated[str | None, typer.Option(help="Of the study.")] = None,
     plugin: PluginOption = None,
+    sign_with: Annotated[
+        str | None,
+        typer.Option(
+            "--private-key",
+            metavar="FILE",
+            help="Sign what the study evaluates, for workers with the public key.  [env var: SCRIMP_PRIVATE_KEY]",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tune what a file describes: space, objective or command, method, budget, workers. Running it again goes on.
@@ -62,6 +74,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
 
     Example: scrimp run --space "lr=float(1e-5,1e-1,log)" --n-trials 20 -- python train.py --lr {lr}
     """
+    refuse_token(None, KEYS)
     options = {
         "name": name,
         "method": method,
@@ -81,6 +94,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
     if check:
         typer.echo(f"{file} is right: study {plan.name!r} with {len(plan.question['space'])} parameters")
         return
+    key = signing(sign_with)
     place = storage_at(plan.storage)
     question = {**plan.question, "plugins": [*plan.question["plugins"], *(plugin or [])]}
     study = create_study(plan.name, storage=place, load_if_exists=True, **question)
@@ -89,7 +103,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
     known = len(study.trials)
     note = f"goes on with {known} trials" if known else "is new"
     typer.echo(f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}", err=True)
-    _run(study, plan, file, as_json)
+    _run(study, plan, file, as_json, lambda: _carried_out(study, plan, place, key))
 
 
 def _past(names: list[str] | None) -> list[str] | str | None:
@@ -120,10 +134,10 @@ def _refuse_other_method(study: Study, plan: StudyPlan) -> None:
         )
 
 
-def _run(study: Study, plan: StudyPlan, file: str, as_json: bool) -> None:
+def _run(study: Study, plan: StudyPlan, file: str, as_json: bool, carry_out: Callable[[], bool]) -> None:
     """Carry the plan out, and say how it went."""
     began = wall_clock()
-    complete = _carried_out(study, plan)
+    complete = carry_out()
     typer.echo(printable(summary_line(study.history, wall_clock() - began)), err=True)
     best = best_record(study.history)
     if as_json:
@@ -147,18 +161,22 @@ def _run(study: Study, plan: StudyPlan, file: str, as_json: bool) -> None:
     typer.echo(f"finished. For more, raise the totals{where} and run again:  {again}", err=True)
 
 
-def _carried_out(study: Study, plan: StudyPlan) -> bool:
+def _carried_out(study: Study, plan: StudyPlan, place: Storage, key: PrivateKey | None) -> bool:
     """Run the plan, here and now; whether it came to its end."""
-    record = signed(described(plan.objective), plan.name, os.environ.get(TOKEN))
+    record = described(plan.objective)
     if study.history.objective != record:  # so that `scrimp worker` knows what to evaluate
         study._ledger.append([StudyChanged(objective=record, time=wall_clock())])
     settings = dict(plan.run)
     totals = {name: settings.pop(name, None) for name in ("n_trials", "budget")}
     durable = settings.get("durable")
     study._set_totals(totals if durable is None else {**totals, "durable": durable})  # workers elsewhere follow it
+    signed = None
+    if key is not None:  # so that workers with the public key may run it
+        sign(study._ledger, place.identity(), key)
+        signed = SignedOnly(place.identity(), [key.public])
     with ends_on_request() as ending:
         try:
-            work(study, Run(resolved(record), ending=ending, **settings), progress=True)
+            work(study, Run(resolved(record), ending=ending, signed=signed, **settings), progress=True)
         except KeyboardInterrupt:
             return False
         return not ending()

@@ -1,21 +1,26 @@
 """``scrimp worker``: one more worker for a study, on any machine that reaches its storage."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import StorageOption, StudyArgument, printable
+from scrimp.cli.withdrawn import KEYS, TokenOption, refuse_token
 from scrimp.errors import ObjectiveError
 from scrimp.executors.clock import wall_clock
 from scrimp.tuning.ending import ends_on_request
+from scrimp.tuning.keys import trusted
 from scrimp.tuning.ledger import LEASE_SECONDS
-from scrimp.tuning.objectives import TOKEN, check_signature, described, resolved
+from scrimp.tuning.objectives import described, refuse_token_scheme, resolved
 from scrimp.tuning.progress import summary_line
 from scrimp.tuning.running import Run
-from scrimp.tuning.studies import DEFAULT_URL
+from scrimp.tuning.signing import SignedOnly, is_signed
+from scrimp.tuning.studies import DEFAULT_URL, storage_at
+from scrimp.tuning.study import Study
 from scrimp.tuning.working import joined, work
 
 __all__ = ["worker_command"]
@@ -38,11 +43,15 @@ def worker_command(  # noqa: PLR0913 - options of a command
     lease: Annotated[
         float, typer.Option(min=0.1, help="Seconds of silence after which others take this worker's trials over.")
     ] = LEASE_SECONDS,
-    token: Annotated[
-        str | None, typer.Option(help="Run only what was recorded with the same token.", envvar=TOKEN)
+    public_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Run only what the owner of one of these keys signed.  [env var: SCRIMP_PUBLIC_KEY]"
+        ),
     ] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for a database server that is away.")] = 60.0,
     plugin: PluginOption = None,
+    token: TokenOption = None,
 ) -> None:
     """Work on a study until it is finished, together with anybody else who does; its totals are those of the study.
 
@@ -50,9 +59,12 @@ def worker_command(  # noqa: PLR0913 - options of a command
 
     Example: scrimp worker digits --storage postgresql://ann@db.example/hpo
     """
+    refuse_token(token, KEYS)
+    keys = trusted(public_key)
     if checkpoints is not None:
         os.environ["SCRIMP_CHECKPOINTS"] = str(checkpoints)
-    loaded = joined(study, storage, wait, lambda words: typer.echo(f"scrimp: {words}", err=True))
+    place = storage_at(storage)
+    loaded = joined(study, place, wait, lambda words: typer.echo(f"scrimp: {words}", err=True))
     record = described(objective) if objective is not None else loaded.history.objective
     if record is None:
         raise ObjectiveError(
@@ -60,14 +72,35 @@ def worker_command(  # noqa: PLR0913 - options of a command
             "or start the study with `scrimp run`"
         )
     began = wall_clock()
+    signed = None if objective is not None or not keys else SignedOnly(place.identity(), keys)
     if objective is None:
-        check_signature(record, study, token)
+        _checked(loaded, record, signed)
     with ends_on_request() as ending:
         request = Run(
-            resolved(record), workers, gpus_per_worker, timeout, time_limit=time_limit, lease=lease, ending=ending
+            resolved(record),
+            workers,
+            gpus_per_worker,
+            timeout,
+            time_limit=time_limit,
+            lease=lease,
+            ending=ending,
+            signed=signed,
         )
         work(loaded, request, progress=True)
         typer.echo(printable(summary_line(loaded.history, wall_clock() - began)), err=True)
         if ending():
             typer.echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)
             raise typer.Exit(1)
+
+
+def _checked(study: Study, record: Mapping[str, Any], signed: SignedOnly | None) -> None:
+    """Refuse a recorded objective that this worker is not to run."""
+    if signed is not None:
+        signed.check(study.history)
+        return
+    refuse_token_scheme(record, study.name)
+    if is_signed(study.history):
+        typer.echo(
+            f"scrimp: study {study.name!r} is signed, and this worker has no public key: what it runs is not checked",
+            err=True,
+        )

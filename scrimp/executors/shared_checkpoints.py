@@ -9,17 +9,26 @@ up downloads it. A state counts once its mark is there, which is written last: a
 
 import contextlib
 import os
+import re
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from scrimp.errors import StorageError, StudyError
 from scrimp.executors.checkpoint_folder import PLACE, CheckpointFolder, Vouched, attempt_folder
+from scrimp.history.vetting import shortened
 from scrimp.storage.file_system import flush_folder, flush_tree, make_folders
 
 __all__ = ["SharedCheckpoints", "check_url", "shared_trials"]
 
 MARK = ".complete"
+STATE = re.compile(r"step-\d+(\.\d+)?(e[+-]?\d+)?")
+
+SCHEMES = ("file", "memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hdfs", "sftp")
+"""Where checkpoints may be. fsspec knows other schemes: some fetch any address, some run code that a file holds."""
+
+MORE = "SCRIMP_CHECKPOINT_SCHEMES"
+"""The variable that adds schemes, with commas between them."""
 
 
 class SharedCheckpoints:
@@ -30,6 +39,7 @@ class SharedCheckpoints:
             from fsspec.core import url_to_fs
         except ImportError as error:
             raise StorageError(f"checkpoints at {url!r} need fsspec ({error}): pip install 'scrimp[ray]'") from error
+        check_url(url)
         self._files, self._root = url_to_fs(url)
 
     @staticmethod
@@ -49,7 +59,7 @@ class SharedCheckpoints:
             return []
         names = [str(path).rpartition("/")[2] for path in self._files.ls(home, detail=False)]
         found = [name.removesuffix(MARK) for name in names if name.endswith(MARK)]
-        return sorted(found, key=_step)
+        return sorted((name for name in found if STATE.fullmatch(name)), key=_step)
 
     def fetch(self, folder: Path, vouched: Vouched, begin: float = float("inf")) -> None:
         """Bring the newest state that counts at or before ``begin`` here, to where `newest_state` finds it for ``folder``."""
@@ -70,8 +80,24 @@ class SharedCheckpoints:
         unfinished = target.with_name(f"unfinished-{target.name}")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        self._files.get(f"{place}/", f"{unfinished}/", recursive=True)
+        there = self._content(place)
+        for path in there.values():
+            (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
+        self._files.get(list(there), [str(unfinished / path) for path in there.values()])
         os.replace(unfinished, target)
+
+    def _content(self, place: str) -> dict[str, PurePosixPath]:
+        """The files of a state and their paths within it; whoever writes there may have chosen names that lead elsewhere."""
+        root = PurePosixPath(place)
+        found = {}
+        for path, details in self._files.find(place, detail=True).items():
+            within = PurePosixPath(path)
+            if ".." in within.parts or not within.is_relative_to(root) or details.get("islink"):
+                raise StorageError(
+                    f"the checkpoint {place} holds {path!r}, which leads out of it; scrimp writes no such files: it is not read"
+                )
+            found[path] = within.relative_to(root)
+        return found
 
     def push(self, folder: CheckpointFolder) -> None:
         """Upload the newest state an attempt committed, unless it is there; durable when it returns."""
@@ -123,7 +149,9 @@ def shared_trials(url: str, root: Path) -> set[int]:
 
 
 def check_url(url: str) -> None:
-    """Refuse what is no URL, or holds a password: the study records it, for everybody who reads the study to see."""
+    """Refuse what is no URL, holds a password (the study records it, for all its readers to see), is a chain of file systems
+    (``::``), or has a scheme that is not in `SCHEMES`.
+    """
     try:
         parts = urlsplit(url)
         secret = parts.password
@@ -136,6 +164,12 @@ def check_url(url: str) -> None:
         )
     if not parts.scheme:
         raise StudyError(f"checkpoints is {url!r}; it must be a URL such as s3://bucket/runs or file:///shared/runs")
+    more = [word.strip() for word in os.environ.get(MORE, "").split(",")]
+    if "::" in url or "://" not in url or parts.scheme not in (*SCHEMES, *filter(None, more)):
+        raise StudyError(
+            f"checkpoints is {shortened(url)}; it must be one URL, not a chain, of a file system that only keeps files: "
+            f"{', '.join(SCHEMES)}. Name others that you trust in {MORE}"
+        )
 
 
 def _step(name: str) -> float:

@@ -25,6 +25,7 @@ __all__ = [
     "Lost",
     "Noted",
     "Reported",
+    "Signature",
     "SourceAttached",
     "StudyChanged",
     "StudyCreated",
@@ -57,10 +58,23 @@ class StudyCreated(_Event, frozen=True, tag="study_created"):
     plugins: tuple[str, ...] = ()
 
 
+class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody vouches for the study as it is: ``digest`` is of what is covered, ``value`` the signature by ``key``.
+
+    A higher ``revision`` takes the place of every lower one.
+    """
+
+    revision: int
+    key: str
+    digest: str
+    value: str = ""
+
+
 class StudyChanged(_Event, frozen=True, tag="study_changed"):
     """A grown space, new totals (n_trials, budget, timeout, ...), a paused or reopened study.
 
-    ``objective`` says what workers evaluate: ``{"function": "module:name"}`` or ``{"command": [words], "folder": path}``.
+    ``objective`` says what workers evaluate: ``{"function": "module:name"}`` or ``{"command": [words], "folder": path}``;
+    ``signature`` vouches for that and for the rest of the study (`scrimp.tuning.signing`).
     """
 
     problem: dict[str, Any] | None = None
@@ -68,6 +82,7 @@ class StudyChanged(_Event, frozen=True, tag="study_changed"):
     totals: dict[str, Any] | None = None
     objective: dict[str, Any] | None = None
     plugins: tuple[str, ...] | None = None
+    signature: Signature | None = None
 
 
 class SourceAttached(_Event, frozen=True, tag="source_attached"):

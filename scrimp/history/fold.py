@@ -30,6 +30,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.problem import Problem
 from scrimp.history.trial import STATUSES, Observation, Trial
+from scrimp.history.vetting import ENDS, queue_objection, shortened, totals_objections, valid_totals
 from scrimp.space.growth import upgrade
 from scrimp.space.space import Space
 
@@ -79,6 +80,7 @@ class State:
         self.decisions = 0
         self.notes: dict[str, Any] = {}
         self.degraded: list[tuple[int, str]] = []
+        self.ignored: list[tuple[int, str]] = []
         self.spent = 0.0
         self.freed = 0
         self.best: tuple[float, int, float] | None = None
@@ -124,7 +126,14 @@ class State:
                 if "degraded" in event.notes:
                     self.degraded.append((event.decision, str(event.notes["degraded"])))
             case Enqueued():
-                self.queue.append(event.config)
+                assert self.problem is not None
+                objection = queue_objection(self.problem.space, event.config)
+                if objection:
+                    self.ignored.append((self.length, objection))
+                else:
+                    self.queue.append(event.config)
+            case StudyCreated() if self.created is not None:
+                self.ignored.append((self.length, "the study is created a second time"))
             case StudyCreated():
                 self.created, self.method, self.plugins = event, event.method, event.plugins
                 self.problem = self.parse(event.problem)
@@ -138,7 +147,13 @@ class State:
     def parse(self, record: dict[str, Any]) -> Problem:
         """The problem that an event records."""
         if id(record) not in self.parsed:  # the record is kept, so that its id stays its own
-            self.parsed[id(record)] = record, Problem.from_json(record)
+            try:
+                self.parsed[id(record)] = record, Problem.from_json(record)
+            except (LookupError, TypeError, AttributeError, ValueError) as error:
+                raise StudyError(
+                    f"event {self.length} of the log records a problem that cannot be read ({error!r}); it is damaged, or "
+                    "a newer scrimp wrote it: use that version, or restore the study from a backup"
+                ) from None
         return self.parsed[id(record)][1]
 
     def _changed(self, event: StudyChanged) -> None:
@@ -149,7 +164,8 @@ class State:
         if event.method is not None:
             self.method = event.method
         if event.totals is not None:
-            self.totals = {**self.totals, **event.totals}
+            self.totals = {**self.totals, **valid_totals(event.totals)}
+            self.ignored += [(self.length, words) for words in totals_objections(event.totals)]
         if event.objective is not None:
             self.objective = event.objective
         if event.plugins is not None:
@@ -195,6 +211,9 @@ class State:
                 trial = self._reported(event, before)
             case BudgetGranted():
                 trial = before if before.finished else _granted(event, before)
+            case Ended() if event.status not in ENDS:
+                trial = before
+                self.ignored.append((self.length, f"trial {event.trial} ends as {shortened(event.status)}"))
             case Ended():
                 trial = before if _given_up(event, before) else _ended(event, before)
             case Lost():

@@ -178,6 +178,11 @@ class History:
         return self._current().degraded
 
     @property
+    def ignored(self) -> Sequence[tuple[int, str]]:
+        """Entries of the log that do not count since they cannot be: where they stand, and why."""
+        return self._current().ignored
+
+    @property
     def spent(self) -> float:
         """Budget used over all trials, in units of the budget."""
         return self._current().spent

@@ -26,6 +26,7 @@ from scrimp.history.events import Event, StudyChanged
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
+from scrimp.history.vetting import valid_totals
 
 __all__ = ["Bracket", "BracketTable", "Brackets", "Job", "Shape", "value_at"]
 
@@ -194,7 +195,7 @@ class BracketTable(Fold[Brackets]):
         if trial is not None and trial is not before:
             state.update(trial, added=before is None)
         elif isinstance(event, StudyChanged) and event.totals is not None:
-            state.set_totals(event.totals)
+            state.set_totals(valid_totals(event.totals))
 
 
 def value_at(trial: Trial, level: float) -> float:

@@ -8,7 +8,7 @@ objectives are better served by a method that asks for repetitions on purpose.
     known.fresh(candidates, count)                 # the first ``count`` candidates that are new, none twice
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +46,8 @@ class Known:
         """Take the configuration of the next trial in."""
         self.configs.append(config)
         key = None if config is None else self.space.key(config)
-        if key is None or key in self._keys:
-            return
+        if key is None or not all(isinstance(part, Hashable) for part in key) or key in self._keys:
+            return  # a list or a table is no value of any parameter, whoever wrote it
         self._keys.add(key)
         row = self._rows.get(key)
         if row is not None:  # the last row that is left takes its place

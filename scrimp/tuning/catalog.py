@@ -19,6 +19,7 @@ import numpy as np
 
 from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
+from scrimp.history.vetting import shortened
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.registry.names import Names
@@ -65,8 +66,11 @@ class Method:
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> "Method":
-        """The method that `to_json` wrote."""
-        return Method(record["name"], **record["settings"])
+        """The method that `to_json` wrote; `MethodError` for any other record."""
+        name, settings = record.get("name"), record.get("settings")
+        if not isinstance(name, str) or not isinstance(settings, Mapping):
+            raise MethodError(f"the study records the method {shortened(record)}, which has no name or no settings")
+        return Method(name, **settings)
 
 
 @dataclass(frozen=True)

@@ -61,15 +61,20 @@ def _best_of(history: History, trials: set[int]) -> set[int]:
 
 
 class Collector:
-    """Removes what `needless` names from the folder ``root``, and from the URL that the study records."""
+    """Removes what `needless` names from the folder ``root``, and from ``url`` where this run keeps its checkpoints there.
 
-    def __init__(self, ledger: Ledger, policy: Policy, root: Path, keep: str, clock: Clock) -> None:
+    The URL that the log records is not used: whoever may write to the storage could name any place.
+    """
+
+    def __init__(
+        self, ledger: Ledger, policy: Policy, root: Path, keep: str, clock: Clock, url: str | None = None
+    ) -> None:
         self._ledger = ledger
         self._policy = policy
         self._root = root
         self._keep = keep
         self._clock = clock
-        self._shared: str | None = ledger.history.totals.get("checkpoints")
+        self._shared = url
         found = (PLACE.fullmatch(path.name) for path in root.glob("trial-*"))
         self._trials = {int(match[1]) for match in found if match is not None}
         if self._shared is not None:

@@ -8,12 +8,14 @@ configuration is added beyond the study's total.
 from collections.abc import Mapping
 from typing import Any
 
-from scrimp.errors import ScrimpError
+from scrimp.errors import ConfigError, ScrimpError
 from scrimp.history.events import BudgetGranted, Event, Noted, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.history.vetting import shortened
 from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Wait
 
-__all__ = ["decision_events", "next_decision", "room_for_trials"]
+__all__ = ["decision_events", "misfit", "next_decision", "room_for_trials"]
 
 
 def room_for_trials(history: History) -> bool:
@@ -74,6 +76,20 @@ def _enqueued(history: History, instead: Start) -> Decision:
     reason = "enqueued by the user"
     start = Start(dict(history.queue[0]), instead.budget, instead.tag, instead.continue_from, reason)
     return Decision(start, {"reason": reason})
+
+
+def misfit(history: History, trial: Trial) -> str:
+    """Why a trial may not be run, whoever wrote it into the log; empty when it may."""
+    try:
+        history.problem.space.validate(trial.config)
+    except (ConfigError, TypeError) as error:
+        return f"its configuration does not fit the space, so it was not run: {shortened(error)}"
+    if not 0 < trial.granted <= history.problem.full_budget:
+        return f"its grant of {trial.granted:g} is none that this study gives, so it was not run"
+    parent = trial.continue_from
+    if parent is not None and not 0 <= parent < trial.id:
+        return f"it would go on from trial {parent}, which there was not, so it was not run"
+    return ""
 
 
 def decision_events(history: History, decision: Decision, worker: str, time: float) -> list[Event]:

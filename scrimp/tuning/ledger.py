@@ -15,7 +15,7 @@ from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Policy, Resume, Start, Wait
 from scrimp.storage.liveness import dead_leases, own_lease
 from scrimp.storage.store import EventStore, Lease
-from scrimp.tuning.decisions import decision_events, next_decision
+from scrimp.tuning.decisions import decision_events, misfit, next_decision
 
 __all__ = ["LEASE_SECONDS", "MOST_LOSSES", "Ledger"]
 
@@ -72,7 +72,13 @@ class Ledger:
             try:
                 with self.store.turn(before.length) as news:  # a courtesy; the numbered append still decides
                     self._grown(news)
-                    return self._decided(deciding(), worker)
+                    taken = self._decided(deciding(), worker)
+                if not isinstance(taken, Trial):
+                    return taken
+                why = misfit(self._history, taken)
+                if not why:
+                    return taken
+                self.append([self._failed(taken, why)])  # and decide again
             except TurnLost:
                 self._history = before  # the news may be void: read again
             except Conflict:
@@ -128,9 +134,11 @@ class Ledger:
         self.append([lost])
         self.store.release(trial.id, trial.attempt)
 
+    def _failed(self, trial: Trial, message: str) -> Event:
+        return Ended(trial=trial.id, status="failed", message=message, attempt=trial.attempt, time=self.clock())
+
     def loss(self, trial: Trial, message: str) -> Event:
         """What the log says of a trial whose attempt vanished."""
         if trial.losses + 1 >= MOST_LOSSES:
-            message = f"its worker vanished {trial.losses + 1} times without a report in between"
-            return Ended(trial=trial.id, status="failed", message=message, attempt=trial.attempt, time=self.clock())
+            return self._failed(trial, f"its worker vanished {trial.losses + 1} times without a report in between")
         return Lost(trial=trial.id, attempt=trial.attempt, message=message, time=self.clock())

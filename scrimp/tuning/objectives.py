@@ -3,14 +3,11 @@
     {"function": "train:objective"}                              imported where the worker runs
     {"command": ["python", "train.py"], "folder": "/shared"}     a script, run where the worker runs
 
-Who may write to a storage may therefore choose what its workers run; a worker that is told its objective ignores the record.
-With a token it runs only what was signed with the same one: the record then has a ``signature``, the HMAC-SHA256 of study and
-record.
+Who may write to a storage may therefore choose what its workers run; a worker that is told its objective ignores the record, and
+one with a public key runs only what was signed (`scrimp.tuning.signing`).
 """
 
-import hmac
 import importlib
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -20,10 +17,7 @@ from typing import Any
 from scrimp.errors import ObjectiveError
 from scrimp.executors.command_line import Command
 
-__all__ = ["TOKEN", "check_signature", "described", "imported", "resolved", "signed"]
-
-TOKEN = "SCRIMP_TOKEN"
-"""The variable that holds the token: of those who record objectives, of workers, and of the dashboard."""
+__all__ = ["described", "imported", "refuse_token_scheme", "resolved"]
 
 
 def described(objective: str | Command) -> dict[str, Any]:
@@ -39,34 +33,24 @@ def described(objective: str | Command) -> dict[str, Any]:
     return {"function": objective}
 
 
-def signed(record: Mapping[str, Any], study: str, token: str | None) -> dict[str, Any]:
-    """The record with a signature for that study, or as it is without a token."""
-    bare = {key: value for key, value in record.items() if key != "signature"}
-    if not token:
-        return bare
-    text = json.dumps([study, bare], sort_keys=True)
-    return {**bare, "signature": hmac.new(token.encode(), text.encode(), "sha256").hexdigest()}
-
-
-def check_signature(record: Mapping[str, Any], study: str, token: str | None) -> None:
-    """Refuse a record that nobody with this token has signed; without a token there is nothing to check."""
-    given = str(record.get("signature", ""))
-    if token and not hmac.compare_digest(given.encode(), signed(record, study, token)["signature"].encode()):
-        what = "was signed with another token" if given else "carries no signature"
-        raise ObjectiveError(
-            f"the objective that study {study!r} records {what}, so this worker does not run it; record it with `scrimp run` "
-            f"and the same {TOKEN}, or name it with --objective"
-        )
-
-
 def resolved(record: Mapping[str, Any]) -> Callable[[Any], Any] | Command:
     """The objective of a record."""
+    folder = record.get("folder")
     match record:
         case {"function": str(path)}:
             return imported(path)
-        case {"command": [*words]}:
-            return Command(words, record.get("folder"))
+        case {"command": [*words]} if folder is None or isinstance(folder, str):
+            return Command(words, folder)
     raise ObjectiveError(f"the study records the objective {dict(record)!r}, which names no function and no command")
+
+
+def refuse_token_scheme(record: Mapping[str, Any], study: str) -> None:
+    """Refuse what was signed with a token: its owner wanted it checked, and that scheme could be guessed and replayed."""
+    if "signature" in record:
+        raise ObjectiveError(
+            f"the objective of study {study!r} was signed with a token, a scheme that is no longer trusted; record it again with "
+            "`scrimp run` and a private key (`scrimp key new FILE`), or name what to run with --objective"
+        )
 
 
 def imported(path: str) -> Callable[[Any], Any]:

@@ -19,6 +19,7 @@ from scrimp.policies.policy import Policy
 from scrimp.tuning.collection import check_keep
 from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
 from scrimp.tuning.progress import Progress
+from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import Seconds, StopRule
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
@@ -43,6 +44,7 @@ class Run:
     ending: Callable[[], bool] = bool
     ray: Mapping[str, Any] | None = None
     durable: str | None = None
+    signed: SignedOnly | None = None
 
     def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
         """Refuse what cannot be, before anything is recorded."""
@@ -144,7 +146,10 @@ def run(  # one call that puts the parts together
             lease=request.lease,
             ending=request.ending,
             flush=request.flush(ledger),
+            signed=request.signed,
+            url=request.places.get("checkpoints"),
         )
+        settings.check(ledger.history)
         Tuner(ledger, policy, executor, settings).run()
 
 

@@ -111,7 +111,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         if load_if_exists and name in place.names():  # somebody else was quicker
             return _adopted(name, place, problem, seed, named)
         raise
-    return Study(store, checkpoint_root(place, name), past_reader(place))
+    return Study(store, checkpoint_root(place, name), past_reader(place), place)
 
 
 def load_study(name: str, *, storage: str | Storage | None = None, plugins: Sequence[str] = ()) -> Study:
@@ -129,7 +129,7 @@ def load_study(name: str, *, storage: str | Storage | None = None, plugins: Sequ
 def load_any(name: str, *, storage: str | Storage | None = None) -> Study:
     """The study or selection of that name, to read its history."""
     place = storage_at(storage)
-    return Study(place.open(name), checkpoint_root(place, name), past_reader(place))
+    return Study(place.open(name), checkpoint_root(place, name), past_reader(place), place)
 
 
 def delete_study(name: str, *, storage: str | Storage | None = None) -> None:

@@ -22,13 +22,15 @@ from scrimp.history.reports import as_metrics, as_stderr, readable, report_event
 from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.policies.scheduled import Scheduled
-from scrimp.storage.store import EventStore
+from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.decisions import room_for_trials
+from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.running import Run, run
+from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
 
 if TYPE_CHECKING:  # loading it takes SciPy
@@ -44,9 +46,14 @@ class Study:
     """One study in a storage; made by `create_study` and `load_study`."""
 
     def __init__(
-        self, store: EventStore, checkpoints: Root, past: "Callable[[History], Past | None] | None" = None
+        self,
+        store: EventStore,
+        checkpoints: Root,
+        past: "Callable[[History], Past | None] | None" = None,
+        place: Storage | None = None,
     ) -> None:
         self._ledger = Ledger(store, wall_clock)
+        self._place = place
         self._root = checkpoints
         self._past = past
         self._policy: Policy | None = None
@@ -71,7 +78,7 @@ class Study:
     @property
     def method(self) -> str:
         """The name of the method that decides."""
-        return str(self._ledger.history.method["name"])
+        return str(self._ledger.history.method.get("name", "unknown"))
 
     @property
     def suggester(self) -> Suggester | None:
@@ -123,6 +130,9 @@ class Study:
         vouched = self._ledger.history.vouched(trial.id)
         folder = checkpoint_folder(self._checkpoints(), trial.id)
         if shared is not None:
+            keys = trusted()
+            if keys and self._place is not None:  # the URL is part of what is signed
+                SignedOnly(self._place.identity(), keys).check(self._ledger.history)
             SharedCheckpoints.of(shared, folder).fetch(folder, vouched)
         committed = newest_state(folder, vouched)
         if committed is None:
@@ -267,6 +277,10 @@ class Study:
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
             raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")
         self._set_totals({**self._totals_of_run(n_trials, budget, timeout), **request.places})
+
+        key = signing() if request.places else None
+        if key is not None and self._place is not None:  # the URL of the checkpoints is part of what is signed
+            sign(self._ledger, self._place.identity(), key)
 
         def finished(trial: Trial) -> None:
             for callback in callbacks:

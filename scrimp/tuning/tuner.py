@@ -19,6 +19,7 @@ from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.tuning.collection import Collector, checkpoint_folder
 from scrimp.tuning.heartbeat import Heartbeat
 from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
+from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import StopRule
 
 __all__ = ["Tuner", "TunerSettings"]
@@ -30,8 +31,9 @@ Observer = Callable[[History], None]
 class TunerSettings:
     """``observe`` sees the history after each batch of news (progress), ``finished`` each trial that ended here (callbacks).
 
-    ``lease`` is how many seconds this process may be silent before its trials count as lost. Once ``ending`` says yes, trials
-    end with the step they are at and go back to the study. With ``flush`` a report waits until its checkpoint is on disk.
+    ``checkpoints`` is their folder on this machine, ``url`` where they are shared; ``lease`` is how many seconds this process may
+    be silent before its trials count as lost. Once ``ending`` says yes, trials end with the step they are at and go back to the
+    study. With ``flush`` a report waits until its checkpoint is on disk; with ``signed`` nothing runs that was not signed.
     """
 
     until: StopRule | None = None
@@ -43,6 +45,13 @@ class TunerSettings:
     lease: float = LEASE_SECONDS
     ending: Callable[[], bool] = bool
     flush: bool = True
+    signed: SignedOnly | None = None
+    url: str | None = None
+
+    def check(self, history: History) -> None:
+        """Refuse a study that says something that must be signed and is not."""
+        if self.signed is not None:
+            self.signed.check(history)
 
 
 class Tuner:
@@ -61,7 +70,7 @@ class Tuner:
         self._reclaimed = -LEASE_SECONDS
         self._began = executor.clock()
         root, keep = settings.checkpoints, settings.keep
-        self._collector = None if root is None else Collector(ledger, policy, root, keep, executor.clock)
+        self._collector = None if root is None else Collector(ledger, policy, root, keep, executor.clock, settings.url)
 
     def run(self) -> None:
         """Until the study finishes, enough was done, or somebody interrupts; nothing is left behind."""
@@ -106,6 +115,7 @@ class Tuner:
 
     def _start(self, trial: Trial) -> None:
         self._running[trial.id] = trial
+        self._settings.check(self._ledger.history)
         if self._heartbeat is not None:
             self._heartbeat.add(trial)
         root, history = self._settings.checkpoints, self._ledger.history

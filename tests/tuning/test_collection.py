@@ -8,8 +8,9 @@ import pytest
 import scrimp
 from scrimp.errors import StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder, remove_trial
+from scrimp.executors.clock import wall_clock
 from scrimp.history.events import CheckpointsRemoved
-from scrimp.tuning.collection import check_keep
+from scrimp.tuning.collection import Collector, check_keep
 from scrimp.tuning.running import Run
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -136,6 +137,11 @@ def test_checkpoints_at_a_url_are_found_and_removed(tmp_path: Path) -> None:
     done._set_totals(Run(objective, ray={"checkpoints": url}).places)
     elsewhere = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")
     assert (elsewhere.best_checkpoint / "model").stat().st_size == 1000
+    before = shared_trials(url, root)
     elsewhere.optimize(objective, n_trials=5)
+    assert shared_trials(url, root) == before, (
+        "a run that was not told of the URL removes nothing at one that the log names"
+    )
+    Collector(elsewhere._ledger, elsewhere._deciding(), root, "best", wall_clock, url).collect()
     assert shared_trials(url, root) <= {elsewhere.best_trial.id, done.best(at="max")[0].id}
     assert elsewhere.history.freed >= 3000 and elsewhere.best_checkpoint.is_dir()

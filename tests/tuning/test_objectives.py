@@ -8,7 +8,7 @@ import scrimp
 from scrimp.errors import ObjectiveError
 from scrimp.executors.command_line import Command
 from scrimp.history.events import StudyChanged
-from scrimp.tuning.objectives import check_signature, described, imported, resolved, signed
+from scrimp.tuning.objectives import described, imported, refuse_token_scheme, resolved
 
 
 def test_there_and_back() -> None:
@@ -50,21 +50,15 @@ def test_what_is_refused(path: str, words: str) -> None:
         imported(path)
 
 
-@pytest.mark.parametrize("record", [{}, {"pickle": "gASV"}, {"function": 3}, {"command": "rm"}])
+@pytest.mark.parametrize(
+    "record", [{}, {"pickle": "gASV"}, {"function": 3}, {"command": "rm"}, {"command": ["rm"], "folder": 3}]
+)
 def test_other_records_are_refused(record: dict[str, object]) -> None:
     with pytest.raises(ObjectiveError, match="no function and no command"):
         resolved(record)
 
 
-def test_signatures() -> None:
-    record = described("train:objective")
-    ours = signed(record, "s", "token")
-    assert ours == {**record, "signature": ours["signature"]} == signed(ours, "s", "token")
-    assert signed(ours, "s", None) == record
-    check_signature(ours, "s", "token")
-    check_signature(record, "s", None)
-    for bad in (record, signed(record, "t", "token"), signed(record, "s", "other"), {**ours, "function": "os:abort"}):
-        with pytest.raises(
-            ObjectiveError, match=r"study 's' records (carries no signature|was signed with another token)"
-        ):
-            check_signature(bad, "s", "token")
+def test_what_was_signed_with_a_token_must_be_recorded_again() -> None:
+    refuse_token_scheme(described("train:objective"), "s")
+    with pytest.raises(ObjectiveError, match=r"study 's' was signed with a token.*scrimp key new"):
+        refuse_token_scheme({**described("train:objective"), "signature": "ab" * 32}, "s")

@@ -1,0 +1,74 @@
+"""A storage is input: what cannot be does not count, and says so."""
+
+from typing import Any
+
+import pytest
+
+from scrimp.errors import StudyError
+from scrimp.history.events import BudgetGranted, Ended, Enqueued, Event, StudyChanged, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.history.vetting import TOTALS, valid_totals
+from scrimp.space.parameter import Float, Int
+from scrimp.space.space import Space
+
+PROBLEM = Problem(Space(x=Float(0, 1), n=Int(1, 3)))
+FIRST = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "random", "settings": {}})
+RUNNING: list[Event] = [TrialAdded(trial=0, config={"x": 0.5, "n": 1}), BudgetGranted(trial=0, budget=1.0)]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"x": "0; id", "n": 1},
+        {"x": 2.0, "n": 1},
+        {"x": 0.5, "n": 1.5},
+        {"x": 0.5, "n": True},
+        {"x": 0.5},
+        {"x": 0.5, "n": 1, "other": 1},
+        {"x": [0.5], "n": 1},
+        {"x": {"y": 1}, "n": 1},
+        {},
+    ],
+)
+def test_what_does_not_fit_the_space_is_not_in_the_queue(config: dict[str, Any]) -> None:
+    history = History.of([FIRST, Enqueued(config=config), Enqueued(config={"x": 0.5, "n": 2})])
+    assert list(history.queue) == [{"x": 0.5, "n": 2}]
+    ((position, why),) = history.ignored
+    assert position == 1 and "does not fit the space" in why and len(why) < 500
+
+
+@pytest.mark.parametrize("name", TOTALS)
+@pytest.mark.parametrize("value", ["; rm -rf /", [1], {"a": [1]}, -1, 1e400, True])
+def test_totals_of_another_type_do_not_count(name: str, value: Any) -> None:
+    if name in ("since", "checkpoints") and value in (-1, "; rm -rf /"):
+        return  # a time may be negative, and a text is looked at where it is used as a URL
+    history = History.of([FIRST, StudyChanged(totals={"n_trials": 7}), StudyChanged(totals={name: value})])
+    assert history.totals == {"n_trials": 7} and repr(name) in history.ignored[0][1]
+
+
+def test_totals_that_may_be() -> None:
+    good = {"n_trials": 0, "budget": 2.5, "timeout": 1, "since": -3.0, "halt": "paused", "checkpoints": "s3://b/c"}
+    good |= {"durable": "log"}
+    good |= {"stop": {"rule": "loss", "limit": 0.1, "least": None}}
+    assert valid_totals(good) == good and valid_totals(dict.fromkeys(good)) == dict.fromkeys(good)
+    assert History.of([FIRST, StudyChanged(totals=good)]).ignored == []
+
+
+def test_an_end_that_is_none_does_not_count() -> None:
+    history = History.of([FIRST, *RUNNING, Ended(trial=0, status="owned")])
+    assert history.trials[0].status == "running" and "'owned'" in history.ignored[0][1]
+    assert history.with_events([Ended(trial=0, status="failed")]).trials[0].status == "failed"
+
+
+def test_a_study_begins_once() -> None:
+    other = StudyCreated(name="t", problem=Problem(Space(y=Float(0, 9))).to_json(), method={"name": "gp"})
+    history = History.of([FIRST, other])
+    assert history.created is FIRST or history.created == FIRST
+    assert list(history.problem.space) == ["x", "n"] and "second time" in history.ignored[0][1]
+
+
+@pytest.mark.parametrize("problem", [{}, {"space": {"parameters": 3}}, {"space": None}])
+def test_a_problem_that_cannot_be_read_is_named(problem: dict[str, Any]) -> None:
+    with pytest.raises(StudyError, match="event 1 of the log records a problem that cannot be read"):
+        History.of([FIRST, StudyChanged(problem=problem)])
