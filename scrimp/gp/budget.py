@@ -36,7 +36,7 @@ from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.stationary import Matern52
 from scrimp.gp.warping import Warped
 
-__all__ = ["RESOURCE_KERNELS", "DecayPrior", "InverseLargest", "budget_prior", "same_rows"]
+__all__ = ["RESOURCE_KERNELS", "DecayPrior", "InverseLargest", "budget_prior", "configuration_kernel", "same_rows"]
 
 RESOURCE_KERNELS = (
     "exp-decay-sum",
@@ -55,31 +55,42 @@ SIZE = Parameter("decay_size", LogNormal(0.0, 1.0), bounds=(1e-3, 20.0), initial
 SHARE = Parameter("decay_share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding=LOGIT, initial=0.5)
 
 
-def budget_prior(name: str, columns: Sequence[Column], kernel: str = "matern52-ard", folds: float = 1.0) -> Prior:
+def budget_prior(
+    name: str, columns: Sequence[Column], kernel: str = "matern52-ard", folds: float = 1.0, warped: bool = False
+) -> Prior:
     """The prior of that name over configurations with these columns and a budget column after them.
 
-    ``folds`` is the number of folds that rho = 1 stands for, which the cross-validation kernel needs.
+    ``folds`` is the number of folds that rho = 1 stands for, which the cross-validation kernel needs. ``warped`` bends the
+    configuration's columns by learned powers (`Warped`); the budget is bent by matern52-res-warp only.
     """
     width = len(columns)
     own = tuple(range(width))
+    fixed = Column((0.0,), ordered=False)  # a column that is not bent
     match name:
         case "exp-decay-sum":
-            return DecayPrior(kernel_by_name(kernel, columns), share=0.0)
+            return DecayPrior(configuration_kernel(kernel, columns, warped), share=0.0)
         case "exp-decay-combined":
-            return DecayPrior(kernel_by_name(kernel, columns))
+            return DecayPrior(configuration_kernel(kernel, columns, warped))
         case "exp-decay-delta1":
-            return DecayPrior(kernel_by_name(kernel, columns), share=1.0)
+            return DecayPrior(configuration_kernel(kernel, columns, warped), share=1.0)
         case "freeze-thaw":
-            return DecayPrior(kernel_by_name(kernel, columns), share=0.0, separate=True)
+            return DecayPrior(configuration_kernel(kernel, columns, warped), share=0.0, separate=True)
         case "matern52":
-            return MeanAndKernel(kernel_by_name(kernel, (*columns, Column())))
+            both = kernel_by_name(kernel, (*columns, Column()))
+            return MeanAndKernel(Warped(both, (*columns, fixed)) if warped else both)
         case "matern52-res-warp":
-            bent = (Column((0.0,), ordered=False),) * width + (Column(),)  # the budget alone is warped
-            return MeanAndKernel(Warped(kernel_by_name(kernel, (*columns, Column())), bent))
+            bent = tuple(columns) if warped else (fixed,) * width
+            return MeanAndKernel(Warped(kernel_by_name(kernel, (*columns, Column())), (*bent, Column())))
         case "cross-validation":
             fold = OnColumns(Scaled(Matern52(columns, ard=False)), own) * OnColumns(InverseLargest(folds), (width,))
-            return MeanAndKernel(OnColumns(kernel_by_name(kernel, columns), own) + fold)
+            return MeanAndKernel(OnColumns(configuration_kernel(kernel, columns, warped), own) + fold)
     raise MethodError(f"no resource kernel is called {name!r}; choose one of {', '.join(RESOURCE_KERNELS)}")
+
+
+def configuration_kernel(name: str, columns: Sequence[Column], warped: bool = False) -> Kernel:
+    """The kernel of that name over the columns of a configuration, which it sees bent by learned powers if ``warped``."""
+    plain = kernel_by_name(name, columns)
+    return Warped(plain, columns) if warped else plain
 
 
 def same_rows(x1: Array, x2: Array) -> Array:

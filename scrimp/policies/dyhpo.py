@@ -14,13 +14,14 @@ Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter 
 halving is that of Syne Tune; the deep kernel of the paper is replaced by Gaussian processes over budgets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.improvement import log_expected_improvement
+from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisition
+from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import encoded_trials
@@ -36,11 +37,11 @@ from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import halving_levels
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import Curves, CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import anything_reported, first_suggestion
+from scrimp.suggesters.curve_search import anything_reported, curve_formula, first_suggestion
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.random import draw_fresh
-from scrimp.surrogates.at_budget import with_share
+from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 __all__ = ["DyHPO", "improvements"]
@@ -54,7 +55,8 @@ class DyHPO(Policy):
     """``increment``: the distance between rungs, None for the minimum budget (a 25th of the maximum at least).
 
     ``candidates``: new configurations that compete, at least as many as there are paused trials. The model's settings are
-    those of `CurveSettings`; ``model`` is gp_multitask or, with data="all", one of the additive models.
+    those of `CurveSettings`; ``model`` is gp_multitask or, with data="all", one of the additive models. ``acquisition`` by name,
+    yours too, with ``acquisition_settings``, takes the place of expected improvement.
     """
 
     probability_sh: float = 0.25
@@ -69,6 +71,9 @@ class DyHPO(Policy):
     initial: int = 6
     fantasies: int = 20
     candidates: int = 250
+    acquisition: str = "log-ei"
+    acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
+    input_warping: bool = False
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -85,6 +90,7 @@ class DyHPO(Policy):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
         self._settings.check()
+        curve_formula(self.acquisition, self.acquisition_settings)
 
     @property
     def _settings(self) -> CurveSettings:
@@ -98,6 +104,7 @@ class DyHPO(Policy):
             refit_every=self.refit_every,
             dense=True,
             length_scales=self.length_scales,
+            input_warping=self.input_warping,
         )
 
     def _scheduler(self, problem: Problem) -> AsynchronousHalving:
@@ -131,7 +138,9 @@ class DyHPO(Policy):
         try:
             curves = fit_curves(race.history, race.encoding, race.levels, self._settings, rng)
             model = fantasise(curves.fitted, curves.pending, self.fantasies, rng)
-            scores = improvements(model, curves, race.rows(new))
+            scores = improvements(
+                model, curves, race.rows(new), curve_formula(self.acquisition, self.acquisition_settings)
+            )
         except NumericalError as error:
             below = Scheduled(self._scheduler(race.history.problem), MultiFidelitySuggester(model="gp_independent"))
             decision = below.decide(race.history, rng)
@@ -162,20 +171,31 @@ def _competitors(scores: Array, paused: int) -> dict[str, Any]:
     return {name: float(side.max()) if len(side) else None for name, side in sides.items()}
 
 
-def improvements(model: FittedSurrogate, curves: Curves, rows: Array) -> Array:
-    """log EI of rows (x, share) (m, d + 1), averaged over fantasies; each over the best posterior mean at its own budget."""
-    posterior = model.posterior(rows)
-    assert posterior.variance is not None
-    means = model.mean(curves.data.x)  # (n, F)
-    overall = means.min(axis=0)
-    incumbent = np.empty_like(posterior.mean)
+def improvements(
+    model: FittedSurrogate, curves: Curves, rows: Array, acquisition: MeanStdAcquisition | None = None
+) -> Array:
+    """log EI of rows (x, share) (m, d + 1), averaged over fantasies; each over the best posterior mean at its own budget.
+
+    Another ``acquisition``, a formula of mean and standard deviation, counts by the logarithm that wrappers weigh.
+    """
+    formula = LogExpectedImprovement() if acquisition is None else acquisition.logarithm()
+    shares = curves.data.x[:, -1]
+    reached = {share: _at(formula, model, share, curves.data.x[shares == share, :-1]) for share in np.unique(shares)}
+    # At a budget that nobody has reached, the best at any budget is what has to be beaten.
+    overall = [np.min([bound.members[k][1] for bound in reached.values()], axis=0) for k in range(len(model.members))]
+    scores = np.empty(len(rows))
     for share in np.unique(rows[:, -1]):
-        here = np.abs(curves.data.x[:, -1] - share) < 1e-9
-        incumbent[rows[:, -1] == share] = means[here].min(axis=0) if here.any() else overall
-    deviation = np.sqrt(np.maximum(posterior.variance, 1e-30))[:, None]
-    terms = log_expected_improvement(posterior.mean, deviation, incumbent)
-    top = terms.max(axis=1, keepdims=True)
-    return np.asarray(top[:, 0] + np.log(np.exp(terms - top).mean(axis=1)), dtype=np.float64)
+        bound = next((known for other, known in reached.items() if abs(other - share) < 1e-9), None)
+        if bound is None:
+            members = AtBudget(model, share).members
+            bound = BoundMeanStd(formula, tuple(zip(members, overall, strict=True)))
+        here = rows[:, -1] == share
+        scores[here] = bound(rows[here, :-1])
+    return scores
+
+
+def _at(formula: MeanStdAcquisition, model: FittedSurrogate, share: float, evaluated: Array) -> BoundMeanStd:
+    return formula.bind({"loss": AtBudget(model, share)}, Context(evaluated))
 
 
 class _Race:

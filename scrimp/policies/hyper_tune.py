@@ -4,8 +4,8 @@ Like MOBSTER, with two differences, both resting on the weights theta_r of `scri
 as soon as the second rung has six observations; before that the lowest rung has all weight.
 
 *What*: configurations are scored by the mixture  sum theta_r EI_r(x), r up to the highest supported rung; weights of at most
-0.01 are left out. ``acquisition="linear"`` scores the linear ensemble instead (mean sum theta mean_r, variance sum theta^2
-variance_r), as the reference code does.
+0.01 are left out. ``combine="linear"`` scores the linear ensemble instead (mean sum theta mean_r, variance sum theta^2
+variance_r), as the reference code does. Another ``acquisition`` takes the place of EI, yours too.
 
 *How much*: with several brackets, a new trial starts at rung r of the supported ones with probability proportional to
 theta_r / r, scaled to the mass that the law of asynchronous Hyperband gives them; at higher rungs that law itself holds.
@@ -15,15 +15,15 @@ theta_r / r, scaled to the mass that the law of asynchronous Hyperband gives the
 Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context
-from scrimp.acquisition.improvement import LogExpectedImprovement
+from scrimp.acquisition.acquisition import BoundAcquisition, Context, MeanStdAcquisition
 from scrimp.acquisition.mixture import BoundMixture
+from scrimp.acquisition.products import bind_logarithm
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.policies.policy import Decision, Policy, Start, Verdict
@@ -32,7 +32,7 @@ from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import draw_bracket
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import Plan, degrading, search_configs, without_model
+from scrimp.suggesters.curve_search import Plan, curve_formula, degrading, search_configs, without_model
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
@@ -42,14 +42,15 @@ from scrimp.surrogates.surrogate import Array, FittedSurrogate
 __all__ = ["HyperTune", "adaptive_law"]
 
 LEAST_WEIGHT = 0.01
+COMBINE = ("mixture", "linear")
 
 
 @dataclass(frozen=True)
 class HyperTune(Policy):
     """``type``, ``brackets`` and ``reduction`` as in asynchronous halving, the model's settings as in `CurveSettings`.
 
-    ``acquisition``: mixture or linear. ``samples``: draws from which the weights are estimated. ``initial``: configurations
-    before the model decides. ``fantasies``: joint samples over running trials.
+    ``acquisition``: by name, with ``acquisition_settings``; ``combine``: mixture or linear. ``samples``: draws from which the
+    weights are estimated. ``initial``: configurations before the model decides. ``fantasies``: joint samples over running trials.
     """
 
     type: str = "promotion"
@@ -62,11 +63,14 @@ class HyperTune(Policy):
     max_data: int | None = 500
     refit_from: int = 150
     refit_every: int = 1
-    acquisition: str = "mixture"
+    acquisition: str = "log-ei"
     samples: int = 50
     initial: int = 6
     random_fraction: float | None = None
     fantasies: int = 20
+    acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
+    combine: str = "mixture"
+    input_warping: bool = False
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -75,8 +79,9 @@ class HyperTune(Policy):
                 f"Hyper-Tune compares rungs, which the additive model {self.model!r} does not keep apart; "
                 "use model='gp_independent' or 'gp_multitask', or the method 'mobster-joint'"
             )
-        if self.acquisition not in ("mixture", "linear"):
-            raise MethodError(f"acquisition is {self.acquisition!r}; it must be 'mixture' or 'linear'")
+        if self.combine not in COMBINE:
+            raise MethodError(f"combine is {self.combine!r}; it must be one of {', '.join(COMBINE)}")
+        self._formula()
         for name in ("samples", "initial", "fantasies"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -95,7 +100,17 @@ class HyperTune(Policy):
             refit_every=self.refit_every,
             random_fraction=self.random_fraction,
             length_scales=self.length_scales,
+            input_warping=self.input_warping,
         )
+
+    def _formula(self) -> MeanStdAcquisition:
+        """What is mixed over rungs; studies of earlier versions say in ``acquisition`` how to combine."""
+        name = "log-ei" if self.acquisition in COMBINE else self.acquisition
+        return curve_formula(name, self.acquisition_settings)
+
+    @property
+    def _linear(self) -> bool:
+        return "linear" in (self.acquisition, self.combine)
 
     @property
     def _scheduler(self) -> AsynchronousHalving:
@@ -164,13 +179,13 @@ class HyperTune(Policy):
         used = [(float(weight), float(shares[k])) for k, weight in enumerate(theta) if weight > LEAST_WEIGHT]
         weights, budgets = tuple(weight for weight, _ in used), [share for _, share in used]
 
+        formula = self._formula()
+
         def bind(model: FittedSurrogate, context: Context) -> BoundAcquisition:
             views = tuple(AtBudget(model, share) for share in budgets)
-            if self.acquisition == "linear":
-                return LogExpectedImprovement().bind({"loss": LinearEnsemble(weights, views)}, context)
-            return BoundMixture(
-                weights, tuple(LogExpectedImprovement().bind({"loss": view}, context) for view in views)
-            )
+            if self._linear:
+                return formula.bind({"loss": LinearEnsemble(weights, views)}, context)
+            return BoundMixture(weights, tuple(bind_logarithm(formula, {"loss": view}, context) for view in views))
 
         return Plan(bind, budgets[int(np.argmax(weights))], float(shares[bracket]), self.fantasies, notes)
 

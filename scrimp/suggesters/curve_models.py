@@ -10,7 +10,7 @@ then every ``refit_every``-th time that there are new ones. In between, the reco
 the moment. The record is a note in the log, so a resumed study decides exactly as an uninterrupted one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, ScrimpError
-from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior
+from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior, configuration_kernel
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.residual import DecayResidual, InnovationResidual
+from scrimp.gp.warping import Warped
 from scrimp.history.history import History
+from scrimp.registry.names import Names
 from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
 from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.at_budget import with_share
@@ -36,7 +38,15 @@ from scrimp.surrogates.independent_gps import IndependentGPs
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_transform import Standardise, Transformed, Winsorise
 
-__all__ = ["ADDITIVE", "MODELS", "CurveSettings", "Curves", "curve_model", "fit_curves"]
+__all__ = [
+    "ADDITIVE",
+    "CurveModelFactory",
+    "CurveSettings",
+    "Curves",
+    "curve_model",
+    "fit_curves",
+    "register_curve_model",
+]
 
 MOST_STEPS = 500
 ADDITIVE = ("gp_expdecay", "gp_issm")
@@ -48,7 +58,8 @@ Two steps on 150 of 330 observations cost as much, and end 10 to 100 nats below 
 process per rung: mostly under 8).
 """
 
-MODELS = ("gp_multitask", "gp_independent", *ADDITIVE)
+CurveModelFactory = Callable[[Sequence[Column], tuple[float, ...]], Surrogate]
+"""(columns of the configuration, shares of the full budget at the rungs) -> a model of rows (x, share)."""
 
 RANDOM_FRACTION = 0.25
 
@@ -61,7 +72,8 @@ class CurveSettings:
     need not be the best at full budget, and a model that carries what it learned at the one to the other draws all trials to
     where the former are; random ones show it what goes on elsewhere, as in BOHB (Falkner, Klein, Hutter, 2018). None is a
     quarter for such models, and nothing for one process per rung, which knows little at high rungs and explores by itself.
-    ``length_scales``: what past studies let expect along each column; empty without any.
+    ``length_scales``: what past studies let expect along each column; empty without any. ``input_warping`` bends the columns of
+    numbers by learned powers. ``model`` may be one that a plugin registered; it sees rows (x, share of the full budget).
     """
 
     model: str = "gp_multitask"
@@ -75,6 +87,7 @@ class CurveSettings:
     dense: bool = False
     random_fraction: float | None = None
     length_scales: tuple[float, ...] = ()
+    input_warping: bool = False
 
     @property
     def at_random(self) -> float:
@@ -85,7 +98,8 @@ class CurveSettings:
 
     def check(self) -> None:
         """Refuse what does not exist and what does not go together."""
-        for name, known in (("model", MODELS), ("resource_kernel", RESOURCE_KERNELS), ("data", DATA)):
+        _MODELS[self.model]
+        for name, known in (("resource_kernel", RESOURCE_KERNELS), ("data", DATA)):
             if getattr(self, name) not in known:
                 raise MethodError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")
         kernel_by_name(self.kernel, (Column(),))
@@ -151,23 +165,61 @@ def curve_model(
     settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings = FIRST_FIT
 ) -> Surrogate:
     """The model over (x, share of the full budget); ``levels`` are the rungs, the full budget last."""
-    full = levels[-1]
     if len(settings.length_scales) == len(columns):
         columns = [replace(column, scale=scale) for column, scale in zip(columns, settings.length_scales, strict=True)]
-    if settings.model == "gp_multitask":
-        prior = budget_prior(settings.resource_kernel, columns, settings.kernel, folds=full)
-        return Transformed(ExactGP(prior, search=search), (Winsorise(), Standardise()))
+    return Transformed(_MODELS[settings.model](settings, columns, levels, search), (Winsorise(), Standardise()))
+
+
+def register_curve_model(name: str, factory: CurveModelFactory) -> None:
+    """Make a model of (x, share) selectable as ``model`` in the multi-fidelity methods; a name is given once.
+
+    The factory is handed the columns of the configuration and the shares of the full budget at the rungs; targets come
+    standardised.
+    """
+    _MODELS.add(name, _OfAnAuthor(factory))
+
+
+@dataclass(frozen=True)
+class _OfAnAuthor:
+    factory: CurveModelFactory
+
+    def __call__(
+        self, settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+    ) -> Surrogate:
+        return self.factory(columns, tuple(level / levels[-1] for level in levels))
+
+
+def _multitask(
+    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+) -> Surrogate:
+    prior = budget_prior(settings.resource_kernel, columns, settings.kernel, levels[-1], settings.input_warping)
+    return ExactGP(prior, search=search)
+
+
+def _independent(
+    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+) -> Surrogate:
     kernel = kernel_by_name(settings.kernel, columns)
-    if settings.model in ADDITIVE:
-        decaying = settings.model == "gp_expdecay"
-        steps, count = _steps(levels[0], full)
-        residual = DecayResidual() if decaying else InnovationResidual()
-        curves = AdditiveCurves(MeanAndKernel(kernel), residual, steps, 1.0 if decaying else count, search)
-        return Transformed(curves, (Winsorise(), Standardise()))
     unscaled = kernel.inner if isinstance(kernel, Scaled) else kernel
-    shares = tuple(level / full for level in levels)
-    independent = IndependentGPs(unscaled, shares, settings.separate_noise, search)
-    return Transformed(independent, (Winsorise(), Standardise()))
+    unscaled = Warped(unscaled, columns) if settings.input_warping else unscaled
+    shares = tuple(level / levels[-1] for level in levels)
+    return IndependentGPs(unscaled, shares, settings.separate_noise, search)
+
+
+def _additive(
+    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+) -> Surrogate:
+    kernel = configuration_kernel(settings.kernel, columns, settings.input_warping)
+    decaying = settings.model == "gp_expdecay"
+    steps, count = _steps(levels[0], levels[-1])
+    residual = DecayResidual() if decaying else InnovationResidual()
+    return AdditiveCurves(MeanAndKernel(kernel), residual, steps, 1.0 if decaying else count, search)
+
+
+_MODELS: Names[Callable[[CurveSettings, Sequence[Column], tuple[float, ...], SearchSettings], Surrogate]] = Names(
+    "curve model",
+    {"gp_multitask": _multitask, "gp_independent": _independent, "gp_expdecay": _additive, "gp_issm": _additive},
+)
 
 
 def _steps(first: float, full: float) -> tuple[tuple[float, ...], float]:

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.acquisition import BoundAcquisition, Context, MeanStdAcquisition
 from scrimp.acquisition.domain import Domain, contains_rows
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
 from scrimp.acquisition.pending import fantasise
+from scrimp.acquisition.registry import create_acquisition
 from scrimp.encoding.encoding import Encoding
-from scrimp.errors import NumericalError
+from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester
@@ -34,7 +35,16 @@ from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["Plan", "anything_reported", "believed", "degrading", "first_suggestion", "search_configs", "without_model"]
+__all__ = [
+    "Plan",
+    "anything_reported",
+    "believed",
+    "curve_formula",
+    "degrading",
+    "first_suggestion",
+    "search_configs",
+    "without_model",
+]
 
 CANDIDATES = 250
 """Rows of a pool that are scored in one decision, as in the published methods."""
@@ -55,6 +65,17 @@ class Plan:
     first: float
     fantasies: int
     notes: Mapping[str, Any]
+
+
+def curve_formula(name: str, settings: Mapping[str, Any]) -> MeanStdAcquisition:
+    """The acquisition of that name, where a method applies it rung by rung: a formula of the loss's mean and deviation."""
+    acquisition = create_acquisition(name, **settings)
+    if not isinstance(acquisition, MeanStdAcquisition):
+        raise MethodError(
+            f"acquisition {name!r} is no formula of the mean and standard deviation of the loss, which is what this method "
+            "applies rung by rung; use 'log-ei', 'ei', 'pi', 'ucb' or one of your own, or another method"
+        )
+    return acquisition
 
 
 def anything_reported(history: History) -> bool:

@@ -15,12 +15,13 @@ A model that fails numerically gives way to the next simpler one (joint, indepen
 Klein, Tiao, Lienart, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neural Architecture Search, 2020.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition, Context
-from scrimp.acquisition.improvement import LogExpectedImprovement
+from scrimp.acquisition.registry import create_acquisition
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import encoding_of
@@ -39,9 +40,9 @@ R_ACQ = ("bohb", "first", "final")
 class MultiFidelitySuggester(Suggester):
     """Expected improvement at r_acq under a model of budgets.
 
-    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``, ``refit_from``, ``refit_every``
-    and ``random_fraction`` describe the model; see `CurveSettings`. ``initial``: configurations before it decides.
-    ``fantasies``: joint samples over running trials.
+    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``, ``refit_from``, ``refit_every``,
+    ``random_fraction`` and ``input_warping`` describe the model; see `CurveSettings`. ``initial``: configurations before it
+    decides. ``fantasies``: joint samples over running trials. ``acquisition``: by name, with ``acquisition_settings``.
     """
 
     model: str = "gp_multitask"
@@ -57,10 +58,14 @@ class MultiFidelitySuggester(Suggester):
     r_acq: str = "bohb"
     r_acq_points: int = 3
     fantasies: int = 20
+    acquisition: str = "log-ei"
+    acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
+    input_warping: bool = False
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         self.settings.check()
+        create_acquisition(self.acquisition, **self.acquisition_settings)
         if self.r_acq not in R_ACQ:
             raise MethodError(f"r_acq is {self.r_acq!r}; it must be one of {', '.join(R_ACQ)}")
         for name in ("initial", "r_acq_points", "fantasies"):
@@ -81,6 +86,7 @@ class MultiFidelitySuggester(Suggester):
             self.refit_every,
             random_fraction=self.random_fraction,
             length_scales=self.length_scales,
+            input_warping=self.input_warping,
         )
 
     def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
@@ -93,17 +99,26 @@ class MultiFidelitySuggester(Suggester):
         def decide(settings: CurveSettings) -> Suggestion:
             encoding = encoding_of(history.problem.space)
             curves = fit_curves(history, encoding, levels, settings, rng)
-            plan = self._plan(curves.share * levels[-1], levels, levels[min(request.bracket, len(levels) - 1)])
+            first = levels[min(request.bracket, len(levels) - 1)]
+            plan = self._plan(curves.share * levels[-1], levels, first, int(rng.integers(2**31)) if self._draws else 0)
             return search_configs(curves, encoding, plan, count, rng)
 
         return degrading(self.settings, decide, history, request, count, rng)
 
-    def _plan(self, budgets: Array, levels: tuple[float, ...], first: float) -> Plan:
+    @property
+    def _draws(self) -> bool:
+        """Whether the acquisition is a draw, which needs a seed; others must not use up randomness."""
+        return self.acquisition == "thompson"
+
+    def _plan(self, budgets: Array, levels: tuple[float, ...], first: float, seed: int) -> Plan:
         level = {"first": first, "final": levels[-1]}.get(self.r_acq) or acquisition_level(budgets, self.r_acq_points)
         share = level / levels[-1]
 
+        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+
         def bind(model: FittedSurrogate, context: Context) -> BoundAcquisition:
-            return LogExpectedImprovement().bind({"loss": AtBudget(model, share)}, context)
+            seeded = replace(context, settings={"seed": float(seed)})
+            return acquisition.bind({"loss": AtBudget(model, share)}, seeded)
 
         return Plan(bind, share, first / levels[-1], self.fantasies, {"r_acq": level})
 

@@ -9,6 +9,7 @@ from scrimp.bench import runner
 from scrimp.bench.function_suite import function_cells
 from scrimp.bench.results import read_results
 from scrimp.errors import MethodError
+from scrimp.registry import plugins
 
 
 def test_results_come_in_order_and_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,9 +33,13 @@ def test_results_come_in_order_and_are_not_run_again(tmp_path: Path, monkeypatch
 def test_workers_have_one_thread_and_this_process_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with runner._one_thread_each():
+    monkeypatch.delenv("SCRIMP_PLUGINS", raising=False)
+    monkeypatch.setattr(plugins, "_named", {"toy_one": None, "toy_two": None})
+    with runner._inherited():
         assert {os.environ[name] for name in runner.ONE_THREAD} == {"1"}
+        assert os.environ["SCRIMP_PLUGINS"] == "toy_one,toy_two"
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7" and "MKL_NUM_THREADS" not in os.environ
+    assert "SCRIMP_PLUGINS" not in os.environ
 
 
 def test_errors_of_workers_arrive(tmp_path: Path) -> None:

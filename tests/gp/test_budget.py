@@ -42,10 +42,19 @@ def name(request):
 
 @pytest.fixture
 def prior(name):
-    start = budget_prior(name, COLUMNS, folds=FOLDS)
+    return moved(budget_prior(name, COLUMNS, folds=FOLDS))
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "warped"])
+def any_prior(name, request):
+    return moved(budget_prior(name, COLUMNS, folds=FOLDS, warped=request.param))
+
+
+def moved(start):
+    """The prior with parameters away from where they start."""
     vector = ParameterVector(start.parameters)
-    moved = vector.encode(vector.initial) + np.random.default_rng(1).uniform(-0.5, 0.5, vector.size)
-    return start.with_values(np.clip(vector.decode(moved), vector.lower, vector.upper))
+    shifted = vector.encode(vector.initial) + np.random.default_rng(1).uniform(-0.5, 0.5, vector.size)
+    return start.with_values(np.clip(vector.decode(shifted), vector.lower, vector.upper))
 
 
 def values_by_name(prior):
@@ -110,7 +119,8 @@ def test_is_the_published_formula(name, prior, x):
     assert np.linalg.eigvalsh(covariance).min() > -1e-9
 
 
-def test_pullback_to_parameters(prior, x):
+def test_pullback_to_parameters(any_prior, x):
+    prior = any_prior
     rng = np.random.default_rng(0)
     d_mean, d_covariance = rng.standard_normal(len(x)), rng.standard_normal((len(x), len(x)))
     mean, covariance, pull = prior.value_and_pullback(x)
@@ -125,7 +135,8 @@ def test_pullback_to_parameters(prior, x):
     close(pull(d_mean, d_covariance), numerical_gradient(total, prior.values))
 
 
-def test_pullback_to_the_first_argument(prior, x):
+def test_pullback_to_the_first_argument(any_prior, x):
+    prior = any_prior
     rng = np.random.default_rng(0)
     first, second = x[:4].copy(), x[3:]
     first[:, 3] += [0.02, -0.03, -0.01, 0.04]  # off the ties, where the largest of two budgets has no slope

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.acquisition.improvement import expected_improvement
+from scrimp.acquisition.improvement import ExpectedImprovement, expected_improvement
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Noted, StudyChanged
 from scrimp.history.problem import Problem
@@ -30,7 +30,14 @@ def study_of(n_trials, method="dyhpo", **more):
     return study
 
 
-@pytest.mark.parametrize("policy", [DyHPO(fantasies=3), DyHPO(probability_sh=0.0, increment=4, candidates=20)])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        DyHPO(fantasies=3),
+        DyHPO(probability_sh=0.0, increment=4, candidates=20),
+        DyHPO(fantasies=3, acquisition="ucb", input_warping=True),
+    ],
+)
 def test_keeps_the_rules_in_a_rough_world(policy):
     world = World(events=60, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1, ending_early=0.05)
     assert not play(policy, world).degraded
@@ -66,6 +73,25 @@ def test_scores_are_improvements_at_the_own_rung():
         here = np.ones(len(means), dtype=bool) if share is None else np.isclose(curves.data.x[:, -1], share)
         expected = expected_improvement(posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), means[here].min())
         np.testing.assert_allclose(np.exp(improvements(curves.fitted, curves, rows)[k]), expected[0], rtol=1e-6)
+
+
+def test_another_acquisition_is_scored_at_the_own_rung():
+    """Its logarithm, over the threshold with its margin."""
+    history = study_of(10).history
+    curves = fit_curves(history, encoding_of(SPACE), tuple(range(1, 7)), CurveSettings(), np.random.default_rng(0))
+    rows = np.array([[0.2, 0.3, 1 / 6], [0.6, 0.1, 3 / 6], [0.6, 0.1, 0.93]])
+    formula = ExpectedImprovement(margin=0.3)
+    means, posterior = curves.fitted.mean(curves.data.x)[:, 0], curves.fitted.posterior(rows)
+    spread = curves.fitted.data.y.std()
+    for k, share in enumerate((1 / 6, 3 / 6, None)):
+        here = np.ones(len(means), dtype=bool) if share is None else np.isclose(curves.data.x[:, -1], share)
+        aim = means[here].min() - 0.3 * spread
+        expected = expected_improvement(posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), aim)
+        np.testing.assert_allclose(
+            np.exp(improvements(curves.fitted, curves, rows, formula)[k]), expected[0], rtol=1e-6
+        )
+    with pytest.raises(MethodError, match="no formula of the mean"):
+        DyHPO(acquisition="thompson")
 
 
 def test_the_coin_promotes_by_successive_halving():

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 import scrimp
+from scrimp.acquisition.acquisition import Context
+from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.errors import MethodError, NumericalError
 from scrimp.policies import hyper_tune
 from scrimp.policies.hyper_tune import HyperTune, adaptive_law
 from scrimp.schedulers.rungs import bracket_law, geometric_levels
+from scrimp.surrogates.at_budget import AtBudget
+from scrimp.testing.dense_posterior import random_posterior
 from scrimp.testing.play import World, play
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
@@ -59,11 +63,34 @@ def test_a_misleading_rung_loses_its_weight_and_its_bracket():
     assert low["false"] < low["true"]
 
 
-@pytest.mark.parametrize("method", ["hypertune-indep", "hypertune-joint:acquisition=linear"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "hypertune-indep",
+        "hypertune-joint:acquisition=linear",
+        "hypertune-indep:acquisition=ucb,input_warping=true",
+        "hypertune-indep:acquisition=ei,combine=linear",
+    ],
+)
 def test_finds_the_bowl(method):
     study = run(method, n_trials=25)
     assert study.best_value < 0.15 and not study.history.degraded
     assert study.history.note("believed") and study.history.note("rung_weights")
+
+
+def test_the_acquisition_is_mixed_over_rungs():
+    """EI and log EI are the same mixture, and earlier studies say in the acquisition how to combine."""
+    plain = HyperTune()._plan(np.array([0.4, 0.6]), np.array([1 / 3, 1.0]), 0, {})
+    other = HyperTune(acquisition="ei")._plan(np.array([0.4, 0.6]), np.array([1 / 3, 1.0]), 0, {})
+    early = HyperTune(acquisition="linear")._plan(np.array([0.4, 0.6]), np.array([1 / 3, 1.0]), 0, {})
+    model = random_posterior(seed=1, d=3)
+    context = Context(evaluated=model.data.x[:, :-1])
+    x = np.random.default_rng(0).uniform(size=(5, 2))
+    scores = [plan.bind(model, context)(x) for plan in (plain, other, early)]
+    np.testing.assert_allclose(scores[0], scores[1])
+    assert not np.allclose(scores[0], scores[2])
+    parts = [LogExpectedImprovement().bind({"loss": AtBudget(model, share)}, context)(x) for share in (1 / 3, 1.0)]
+    np.testing.assert_allclose(scores[0], np.log(0.4 * np.exp(parts[0]) + 0.6 * np.exp(parts[1])))
 
 
 def test_the_weights_are_estimated_anew_only_when_the_top_has_changed():
@@ -104,8 +131,10 @@ def test_failing_models_give_way_and_say_so(monkeypatch):
     ("settings", "words"),
     [
         ({"model": "gp_issm"}, "additive model 'gp_issm'"),
-        ({"model": "gp"}, "gp_multitask"),
-        ({"acquisition": "ei"}, "'mixture' or 'linear'"),
+        ({"model": "gp"}, "no curve model 'gp'"),
+        ({"combine": "sum"}, "mixture, linear"),
+        ({"acquisition": "eei"}, "did you mean 'ei'"),
+        ({"acquisition": "thompson"}, "no formula of the mean"),
         ({"samples": 0}, "samples is 0"),
         ({"brackets": 0}, "brackets is 0"),
     ],

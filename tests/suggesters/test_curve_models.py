@@ -11,8 +11,10 @@ from scrimp.history.events import Noted, Reported
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
+from scrimp.suggesters import curve_models
 from scrimp.suggesters.bayesian import encoding_of
-from scrimp.suggesters.curve_models import MODELS, CurveSettings, curve_model, fit_curves
+from scrimp.suggesters.curve_models import ADDITIVE, CurveSettings, curve_model, fit_curves, register_curve_model
+from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.testing.suggesters import begin, pend
 
 SPACE = Space(x=Float(0, 1), y=Float(0, 1))
@@ -46,7 +48,7 @@ def learn(history, notes):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"model": "gp"}, "must be one of gp_multitask"),
+        ({"model": "gp"}, "no curve model 'gp' among gp_expdecay"),
         ({"resource_kernel": "decay"}, "exp-decay-sum"),
         ({"data": "some"}, "rungs_and_last"),
         ({"kernel": "matern"}, "matern52-ard"),
@@ -62,7 +64,7 @@ def test_what_does_not_go_together_is_refused(settings, words):
         CurveSettings(**settings).check()
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["gp_multitask", "gp_independent", *ADDITIVE])
 @pytest.mark.parametrize("data", ["rungs", "rungs_and_last", "all"])
 def test_every_model_learns_that_x_matters(model, data):
     settings = CurveSettings(model, data=data)
@@ -75,6 +77,15 @@ def test_every_model_learns_that_x_matters(model, data):
     assert low < high - 0.5
     assert curves.pending.shape == (1, 3) and len(curves.configs) == 18
     assert len(curves.kept) == len(curves.fitted.data) == len(curves.share)
+
+
+@pytest.mark.parametrize(
+    "settings", [CurveSettings(), CurveSettings("gp_independent"), CurveSettings("gp_issm", data="all")]
+)
+def test_so_do_models_of_warped_columns(settings):
+    curves = fit(history_of(18), replace(settings, input_warping=True))
+    low, high = curves.fitted.mean(np.array([[0.1, 0.5, 1 / 9], [0.9, 0.5, 1 / 9]]))[:, 0]
+    assert low < high - 0.3
 
 
 def test_fits_follow_the_schedule():
@@ -127,3 +138,45 @@ def test_violated_rows_teach_the_worst_loss_and_while_all_are_their_violation():
     assert mixed.of_losses and plain.of_losses and not hopeless.of_losses
     unreported = fit(history_of(20, memory=1.0), CurveSettings())
     np.testing.assert_array_equal(unreported.data.y, plain.data.y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "warped"),
+    [
+        (CurveSettings(resource_kernel="exp-decay-sum"), 2),
+        (CurveSettings(resource_kernel="matern52"), 2),
+        (CurveSettings(resource_kernel="matern52-res-warp"), 3),
+        (CurveSettings(resource_kernel="cross-validation"), 2),
+        (CurveSettings("gp_independent"), 2),
+        (CurveSettings("gp_expdecay", data="all"), 2),
+    ],
+)
+def test_columns_of_the_configuration_are_warped(settings, warped):
+    """And the budget where its kernel says so."""
+    powers = {
+        parameter.name.removeprefix("left.").removeprefix("right."): parameter.size
+        for parameter in curve_model(
+            replace(settings, input_warping=True), (Column(), Column()), LEVELS
+        ).inner.vector.parameters
+        if "warping" in parameter.name
+    }
+    assert list(powers.values()) == [warped, warped], powers
+
+
+def test_a_model_of_ones_own_learns_from_rows_with_shares(monkeypatch):
+    monkeypatch.setattr(curve_models, "_MODELS", curve_models._MODELS.copy())
+    handed = []
+
+    def make(columns, shares):
+        handed.append((len(columns), shares))
+        return ExactGP.over((*columns, Column()))
+
+    register_curve_model("mine", make)
+    settings = CurveSettings("mine")
+    settings.check()
+    curves = fit(history_of(18), settings)
+    assert handed == [(2, (1 / 9, 1 / 3, 1.0))] and curves.fitted.data.x.shape[1] == 3
+    low, high = curves.fitted.mean(np.array([[0.1, 0.5, 1 / 9], [0.9, 0.5, 1 / 9]]))[:, 0]
+    assert low < high - 0.5
+    with pytest.raises(MethodError, match="curve model 'gp_issm' exists already"):
+        register_curve_model("gp_issm", make)

@@ -1,9 +1,13 @@
 """MOBSTER: at the right budget, aware of what runs, better than random search, open about failures."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import scrimp
+from scrimp.acquisition import registry
+from scrimp.acquisition.acquisition import MeanStdAcquisition
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.scheduled import Scheduled
@@ -81,10 +85,32 @@ def test_decisions_say_why_and_at_which_budget():
         {"resource_kernel": "freeze-thaw"},
         {"model": "gp_expdecay", "data": "all"},
         {"model": "gp_issm", "data": "all"},
+        {"input_warping": True},
+        {"model": "gp_independent", "input_warping": True, "acquisition": "ei"},
+        {"acquisition": "ucb", "acquisition_settings": {"kappa": 1.0}},
+        {"acquisition": "thompson"},
     ],
 )
 def test_settings_work(settings):
     assert not run(scrimp.Method("mobster-joint", **settings), n_trials=10).history.degraded
+
+
+def test_the_acquisition_decides(monkeypatch):
+    """A formula of one's own, in place of expected improvement: here the one that prefers a large x."""
+    monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
+
+    @dataclass(frozen=True)
+    class Careless(MeanStdAcquisition):
+        def alpha(self, mean, std, incumbent):
+            return mean
+
+        def derivatives(self, mean, std, incumbent):
+            return 1.0, 0.0
+
+    registry.register_acquisition("careless", Careless)
+    chosen = [run(f"mobster-joint:random_fraction=0,acquisition={name}").trials[6:] for name in ("careless", "log-ei")]
+    worse, better = (np.mean([curve(trial.params, 9) for trial in trials]) for trials in chosen)
+    assert worse > better + 0.2
 
 
 def test_running_trials_are_not_repeated():
@@ -135,6 +161,7 @@ def test_works_without_rungs():
         ("mobster-joint:model=gp_issm", "data='all'"),
         ("mobster-indep:data=all", "data='rungs'"),
         ("mobster-joint:resource_kernel=rbf", "exp-decay-sum"),
+        ("mobster-joint:acquisition=eei", "did you mean 'ei'"),
     ],
 )
 def test_bad_settings_are_named(method, words):
