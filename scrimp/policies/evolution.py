@@ -49,23 +49,24 @@ RETRIES = 50
 
 @dataclass(frozen=True)
 class Evolution(Policy):
-    """``mutation`` is F, ``crossover`` is C; ``brackets`` and ``reduction`` as in synchronous Hyperband."""
+    """``mutation`` is F, ``crossover`` is C; ``brackets``, ``reduction`` and ``rounding`` as in synchronous Hyperband."""
 
     mutation: float = 0.5
     crossover: float = 0.5
     brackets: int | None = None
     reduction: float = 3
+    rounding: str = "up"
 
     def __post_init__(self) -> None:
         if not 0 < self.mutation <= 1:
             raise MethodError(f"mutation is {self.mutation}; it must be above 0 and at most 1")
         if not 0 <= self.crossover <= 1:
             raise MethodError(f"crossover is {self.crossover}; it is a probability")
-        SynchronousHalving(self.brackets, self.reduction)
+        SynchronousHalving(self.brackets, self.reduction, self.rounding)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The oldest bracket that has work: a promotion in the first, a child in any other."""
-        shapes = SynchronousHalving(self.brackets, self.reduction).shapes(history.problem)
+        shapes = SynchronousHalving(self.brackets, self.reduction, self.rounding).shapes(history.problem)
         brackets = history.derive(BracketTable(shapes, promoting=1))
         job = brackets.job()
         if job is None:
@@ -82,7 +83,7 @@ class Evolution(Policy):
 
     def may_resume(self, history: History, trial: int) -> bool:
         """In the first bracket only, as long as its rung is not decided."""
-        shapes = SynchronousHalving(self.brackets, self.reduction).shapes(history.problem)
+        shapes = SynchronousHalving(self.brackets, self.reduction, self.rounding).shapes(history.problem)
         return history.derive(BracketTable(shapes, promoting=1)).may_resume(history.trials[trial])
 
     def _children(self, history: History, job: Job, leaders: Sequence[int], rng: np.random.Generator) -> list[Config]:

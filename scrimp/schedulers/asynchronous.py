@@ -30,23 +30,34 @@ from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verd
 
 __all__ = ["AsynchronousHalving"]
 
+CUTOFFS = ("quantile", "top", "delayed")
+
 
 @dataclass(frozen=True)
 class AsynchronousHalving(Scheduler):
     """ASHA; with more than one of ``brackets`` asynchronous Hyperband.
 
     ``type`` is promotion or stopping; ``brackets`` None means one per level. Rungs grow by the factor ``reduction``, or by
-    ``increment`` when that is given.
+    ``increment`` when that is given. ``cutoff`` of promotions: ``quantile`` as above; ``top``, the best floor(n / reduction) of
+    the n trials at a rung, as ASHA is published; ``delayed``: the same while fewer than that have gone on, the D-ASHA of
+    Hyper-Tune (Li et al., 2022), which does not promote another trial only because a better one came late.
     """
 
     type: str = "promotion"
     brackets: int | None = 1
     reduction: float = 3
     increment: float | None = None
+    cutoff: str = "quantile"
 
     def __post_init__(self) -> None:
         if self.type not in ("promotion", "stopping"):
             raise MethodError(f"type is {self.type!r}; it must be 'promotion' or 'stopping'")
+        if self.cutoff not in CUTOFFS:
+            raise MethodError(f"cutoff is {self.cutoff!r}; it must be one of {', '.join(CUTOFFS)}")
+        if self.cutoff != "quantile" and self.type == "stopping":
+            raise MethodError(
+                f"cutoff {self.cutoff!r} is a rule of promotion; use type='promotion', or cutoff='quantile'"
+            )
         if self.brackets is not None and self.brackets < 1:
             raise MethodError(f"brackets is {self.brackets}; it must be at least 1, or None for one per level")
         if not self.reduction > 1:
@@ -59,7 +70,10 @@ class AsynchronousHalving(Scheduler):
     def rungs(self, history: History) -> Rungs:
         """Who stands where."""
         levels = self.levels(history.problem)
-        return history.derive(RungTable(levels, promotion_quantiles(levels)))
+        if self.cutoff == "quantile":
+            return history.derive(RungTable(levels, promotion_quantiles(levels)))
+        shares = (1.0 / self.reduction,) * (len(levels) - 1)
+        return history.derive(RungTable(levels, shares, rule=self.cutoff))
 
     def law(self, problem: Problem) -> tuple[float, ...]:
         """The probability of each bracket."""

@@ -26,14 +26,20 @@ MOST_LEVELS = 100
 
 @dataclass(frozen=True)
 class MedianStopping(Scheduler):
-    """Stop beyond the ``quantile`` of running averages, once ``least`` trials can be compared."""
+    """Stop beyond the ``quantile`` of running averages, once ``least`` trials can be compared.
+
+    ``compare``: the trial's own ``average``, or its ``best`` report so far, as published.
+    """
 
     quantile: float = 0.5
     least: int = 5
+    compare: str = "average"
 
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
             raise MethodError(f"quantile is {self.quantile}; it must lie between 0 and 1: 0.5 is the median")
+        if self.compare not in ("average", "best"):
+            raise MethodError(f"compare is {self.compare!r}; it must be 'average' or 'best'")
         if self.least < 2:
             raise MethodError(f"least is {self.least}; at least 2 trials are needed for a comparison")
 
@@ -47,5 +53,5 @@ class MedianStopping(Scheduler):
         if budget is None:
             return Verdict.CONTINUE
         levels = halving_levels(budget, increment=max(budget.minimum, budget.maximum / MOST_LEVELS))
-        table = RungTable(levels, (self.quantile,) * (len(levels) - 1), self.least, average=True)
+        table = RungTable(levels, (self.quantile,) * (len(levels) - 1), self.least, average=True, compare=self.compare)
         return Verdict.STOP if history.derive(table).stops(trial) else Verdict.CONTINUE

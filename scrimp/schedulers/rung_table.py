@@ -28,11 +28,12 @@ __all__ = ["Rung", "RungTable", "Rungs"]
 class Rung:
     """One rung: all losses in increasing order, and the paused trials among them as (-loss, -trial), best last."""
 
-    __slots__ = ("level", "losses", "quantile", "waiting")
+    __slots__ = ("level", "losses", "quantile", "rule", "waiting")
 
-    def __init__(self, level: float, quantile: float) -> None:
+    def __init__(self, level: float, quantile: float, rule: str = "quantile") -> None:
         self.level = level
         self.quantile = quantile
+        self.rule = rule
         self.losses: list[float] = []
         self.waiting: list[tuple[float, int]] = []
 
@@ -40,7 +41,14 @@ class Rung:
         """Whether ``loss`` is within the cutoff; None while fewer than ``least`` trials can be compared."""
         if loss == math.inf:
             return False
-        return None if len(self.losses) < least else loss <= cutoff(self.losses, self.quantile)
+        if len(self.losses) < least:
+            return None
+        if self.rule == "quantile":
+            return loss <= cutoff(self.losses, self.quantile)
+        best = math.floor(len(self.losses) * self.quantile + 1e-9)
+        if self.rule == "delayed" and len(self.losses) - len(self.waiting) + 1 > best:
+            return False  # as many as may have gone on already
+        return best > 0 and loss <= self.losses[best - 1]
 
 
 class Rungs:
@@ -49,7 +57,9 @@ class Rungs:
     def __init__(self, table: "RungTable") -> None:
         self.least = table.least
         self.average = table.average
-        self.rungs = [Rung(level, quantile) for level, quantile in zip(table.levels, table.quantiles, strict=False)]
+        pairs = zip(table.levels, table.quantiles, strict=False)
+        self.rungs = [Rung(level, quantile, table.rule) for level, quantile in pairs]
+        self.compare = table.compare
         self._entries: dict[int, list[float]] = {}
         self._waiting: dict[int, tuple[Rung, tuple[float, int]]] = {}
         self._stopped: set[int] = set()
@@ -79,7 +89,8 @@ class Rungs:
             insort(self.rungs[index].losses, loss)
             entries.append(loss)
             index += 1
-        if self.rungs[index - 1].passes(loss, self.least) is False:
+        judged = min(point.standing for point in trial.curve) if self.compare == "best" else loss
+        if self.rungs[index - 1].passes(judged, self.least) is False:
             self._stopped.add(trial.id)
 
     def settle(self, trial: Trial) -> None:
@@ -112,12 +123,16 @@ class RungTable(Fold[Rungs]):
     """How to keep `Rungs`: ``quantiles[j]`` of the trials at ``levels[j]`` go on, once ``least`` can be compared.
 
     With ``average`` a trial's value is the mean of its feasible reports so far (of all, without any) instead of the newest.
+    ``rule``: within the ``quantile``; among the ``top``, the best floor(share * number); or ``delayed``: among those, while
+    fewer than that have gone on. ``compare``: what of a trial is held against the others, its ``value`` or its ``best`` report.
     """
 
     levels: Levels
     quantiles: tuple[float, ...]
     least: int = 2
     average: bool = False
+    rule: str = "quantile"
+    compare: str = "value"
 
     def begin(self, problem: Problem) -> Rungs:
         """No trial at any rung."""

@@ -121,19 +121,25 @@ def draw_bracket(law: Sequence[float], uniform: float) -> int:
     return min(bisect_right(list(accumulate(law)), uniform), len(law) - 1)
 
 
-def synchronous_sizes(levels: Levels, reduction: float = 3) -> tuple[tuple[tuple[int, float], ...], ...]:
+def synchronous_sizes(
+    levels: Levels, reduction: float = 3, rounding: str = "up"
+) -> tuple[tuple[tuple[int, float], ...], ...]:
     """Synchronous Hyperband: for each bracket b its rungs as (size, level), all levels from b on.
 
-    With s = S - 1 the rung k of bracket b has ceil((s + 1) / (s - b + 1) * reduction^(s - b - k)) slots.
+    With s = S - 1 the rung k of bracket b has ceil((s + 1) / (s - b + 1) * reduction^(s - b - k)) slots. Rounded ``down``, that
+    holds for the first rung only, and rung k has floor(n_0 / reduction^k), as Hyperband is published.
 
     >>> synchronous_sizes((1, 3, 9))
     (((9, 1), (3, 3), (1, 9)), ((5, 3), (2, 9)), ((3, 9),))
+    >>> synchronous_sizes((1, 3, 9), rounding="down")
+    (((9, 1), (3, 3), (1, 9)), ((5, 3), (1, 9)), ((3, 9),))
     """
     top = len(levels) - 1
-    return tuple(
-        tuple(
-            (math.ceil((top + 1) * reduction ** (top - b - k) / (top - b + 1) - 1e-9), levels[b + k])
-            for k in range(top - b + 1)
-        )
-        for b in range(top + 1)
-    )
+
+    def size(bracket: int, rung: int) -> int:
+        first = (top + 1) * reduction ** (top - bracket) / (top - bracket + 1)
+        if rounding == "down":
+            return max(math.floor(math.ceil(first - 1e-9) / reduction**rung + 1e-9), 1)
+        return math.ceil(first / reduction**rung - 1e-9)
+
+    return tuple(tuple((size(b, k), levels[b + k]) for k in range(top - b + 1)) for b in range(top + 1))

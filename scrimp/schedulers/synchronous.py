@@ -28,16 +28,22 @@ __all__ = ["SynchronousHalving"]
 
 @dataclass(frozen=True)
 class SynchronousHalving(Scheduler):
-    """Brackets in turn, ``brackets`` of them (None: one per level); one trial in ``reduction`` goes on."""
+    """Brackets in turn, ``brackets`` of them (None: one per level); one trial in ``reduction`` goes on.
+
+    ``rounding`` of the sizes of rungs: up, or down as Hyperband is published.
+    """
 
     brackets: int | None = 1
     reduction: float = 3
+    rounding: str = "up"
 
     def __post_init__(self) -> None:
         if self.brackets is not None and self.brackets < 1:
             raise MethodError(f"brackets is {self.brackets}; it must be at least 1, or None for one per level")
         if not self.reduction > 1:
             raise MethodError(f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three go on")
+        if self.rounding not in ("up", "down"):
+            raise MethodError(f"rounding is {self.rounding!r}; it must be 'up' or 'down'")
 
     def levels(self, problem: Problem) -> Levels:
         """The rungs and the full budget."""
@@ -45,7 +51,7 @@ class SynchronousHalving(Scheduler):
 
     def shapes(self, problem: Problem) -> tuple[Shape, ...]:
         """The rungs of each bracket as (size, level)."""
-        return synchronous_sizes(self.levels(problem), self.reduction)[: self.brackets]
+        return synchronous_sizes(self.levels(problem), self.reduction, self.rounding)[: self.brackets]
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """The oldest bracket that has work, else a new one."""

@@ -15,7 +15,7 @@ The papers are named in `scrimp.surrogates.density`; the defaults were chosen on
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil, inf
 from operator import attrgetter
@@ -48,6 +48,12 @@ class DensitySuggester(Suggester):
     ``share``: of the trials that count as good. ``candidates``: drawn from the good density for each suggestion.
     ``bandwidth``: of the kernels for one trial, in units of the range; it shrinks with their number.
     ``random_fraction``: of the suggestions that are uniform draws. ``initial``: trials before the model, d + 2 without it.
+
+    The papers differ in what follows. ``spread``: bandwidths are a share of the ``range``, or follow the ``observed`` spread
+    (BOHB's normal reference rule), at least ``least_bandwidth``. ``widening``: of the kernels that candidates are drawn from.
+    ``weighting`` of good trials: by ``rank``, or ``equal``. ``uniform``: the weight of the uniform component, in those of one
+    trial. ``least_good``: so many trials are good at least, and as many bad; None for d + 1, as in BOHB. ``avoid_running``:
+    running trials count as bad.
     """
 
     share: float = 0.2
@@ -55,6 +61,13 @@ class DensitySuggester(Suggester):
     bandwidth: float = 0.1
     random_fraction: float = 0.0
     initial: int | None = None
+    spread: str = "range"
+    least_bandwidth: float = 0.01
+    widening: float = 1.0
+    weighting: str = "rank"
+    uniform: float = 1.0
+    least_good: int | None = 1
+    avoid_running: bool = True
 
     def __post_init__(self) -> None:
         for name, legal, rule in (
@@ -63,6 +76,12 @@ class DensitySuggester(Suggester):
             ("bandwidth", self.bandwidth > 0, "above 0"),
             ("random_fraction", 0 <= self.random_fraction <= 1, "from 0 to 1"),
             ("initial", self.initial is None or self.initial >= 2, "at least 2"),
+            ("spread", self.spread in ("range", "observed"), "'range' or 'observed'"),
+            ("least_bandwidth", self.least_bandwidth > 0, "above 0"),
+            ("widening", self.widening > 0, "above 0"),
+            ("weighting", self.weighting in ("rank", "equal"), "'rank' or 'equal'"),
+            ("uniform", self.uniform >= 0, "at least 0"),
+            ("least_good", self.least_good is None or self.least_good >= 1, "at least 1"),
         ):
             if not legal:
                 raise MethodError(
@@ -93,7 +112,7 @@ class DensitySuggester(Suggester):
         """The candidate with the largest ratio that is new, or a random one; none when nothing is left."""
         encoding = _encoding(known.space)
         ratio = self._ratio(known, ranking, taken, rng)
-        configs = encoding.decode(ratio.good.sample(self.candidates, rng))
+        configs = encoding.decode(ratio.good.sample(self.candidates, rng, self.widening))
         order = np.argsort(-ratio(encode_existing(encoding, configs)), kind="stable")
         if isinstance(known.space, Pool):
             return nearest_fresh(known, encoding.encode([configs[order[0]]]), taken)
@@ -105,16 +124,23 @@ class DensitySuggester(Suggester):
         """The two densities; good trials weigh by rank, log(g + 1/2) - log(rank) for g of them."""
         encoding = _encoding(known.space)
         ordered = [config for trial in ranking.trials if (config := known.configs[trial]) is not None]
-        avoided = [config for trial in ranking.avoided if (config := known.configs[trial]) is not None]
-        split = min(ceil(self.share * len(ordered)), ceil(self.share * MOST))
-        good, bad = ordered[:split], [*ordered[split:], *avoided, *taken]
+        numbers = ranking.avoided if self.avoid_running else ranking.failed
+        avoided = [config for trial in numbers if (config := known.configs[trial]) is not None]
+        least = len(encoding.space.searched) + 1 if self.least_good is None else self.least_good
+        split = max(min(ceil(self.share * len(ordered)), ceil(self.share * MOST)), least)
+        rest = (
+            split if least == 1 else max(min(split, len(ordered) - least), 0)
+        )  # where both need more, they share some
+        good, bad = ordered[:split], [*ordered[rest:], *avoided, *(taken if self.avoid_running else ())]
         if len(bad) > MOST:
             bad = [bad[place] for place in np.sort(rng.choice(len(bad), MOST, replace=False))]
-        weights = np.log(len(good) + 0.5) - np.log(np.arange(1, len(good) + 1))
-        bandwidth = Bandwidth(self.bandwidth)
+        weights = None
+        if self.weighting == "rank":
+            weights = np.log(len(good) + 0.5) - np.log(np.arange(1, len(good) + 1))
+        bandwidth = Bandwidth(self.bandwidth, self.least_bandwidth, self.spread == "observed")
         return DensityRatio(
-            kernel_density(encoding.columns, encode_existing(encoding, good), weights, bandwidth),
-            kernel_density(encoding.columns, encode_existing(encoding, bad), None, bandwidth),
+            kernel_density(encoding.columns, encode_existing(encoding, good), weights, bandwidth, self.uniform),
+            kernel_density(encoding.columns, encode_existing(encoding, bad), None, bandwidth, self.uniform),
         )
 
 
@@ -134,11 +160,12 @@ def encode_existing(encoding: Encoding, configs: Sequence[Config]) -> Array:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The trials compared at budget ``level``, best first; ``avoided`` are failed ones and those under evaluation."""
+    """The trials compared at budget ``level``, best first; ``avoided`` are ``failed`` ones and those under evaluation."""
 
     level: float
     trials: tuple[int, ...]
     avoided: tuple[int, ...]
+    failed: tuple[int, ...] = field(default=(), compare=False)
 
 
 def rank_trials(history: History, needed: int) -> Ranking | None:
@@ -155,7 +182,8 @@ def rank_trials(history: History, needed: int) -> Ranking | None:
     settled = {trial.id for trial in observed}
     others = [trial.id for trial in history.with_status("failed", "running", "stale") if trial.id not in settled]
     budget = history.problem.full_budget if level == inf else level
-    return Ranking(budget, tuple(trial.id for trial in observed), tuple(others))
+    failed = tuple(number for number in others if history.trials[number].status == "failed")
+    return Ranking(budget, tuple(trial.id for trial in observed), tuple(others), failed)
 
 
 def _reach(trial: Trial) -> float:

@@ -33,22 +33,31 @@ from scrimp.surrogates.surrogate import Array
 
 __all__ = ["Bandwidth", "DensityRatio", "KernelDensity", "kernel_density"]
 
+_TINY = 1e-300  # the least density: without a uniform component it may vanish
+
 
 @dataclass(frozen=True)
 class Bandwidth:
     """How wide kernels are: h_k = scale * n_k^(-1/(4 + d)) in d columns, n_k observations in column k; at least ``floor``.
 
     The scale is a share of the range and does not follow the spread of the observations: good ones lie close together soon,
-    and a bandwidth that shrinks with them never leaves that place again.
+    and a bandwidth that shrinks with them never leaves that place again. ``reference``: it does follow them, as in BOHB, by the
+    normal reference rule, h_k = 1.06 std_k n_k^(-1/(4 + d)).
     """
 
     scale: float = 0.1
     floor: float = 0.01
+    reference: bool = False
 
     def __call__(self, x: Array) -> Array:
         """Bandwidths (d,) for observations x (n, d)."""
-        counts = np.maximum(np.count_nonzero(~np.isnan(x), axis=0), 1)
-        widths: Array = np.maximum(self.scale * counts ** (-1.0 / (4 + x.shape[1])), self.floor)
+        known = ~np.isnan(x)
+        counts = np.maximum(np.count_nonzero(known, axis=0), 1)
+        scale: float | Array = self.scale
+        if self.reference:
+            centred = np.where(known, x, 0.0) - np.where(known, x, 0.0).sum(axis=0) / counts
+            scale = 1.06 * np.sqrt((centred**2 * known).sum(axis=0) / counts)
+        widths: Array = np.maximum(scale * counts ** (-1.0 / (4 + x.shape[1])), self.floor)
         return widths
 
 
@@ -75,26 +84,39 @@ class KernelDensity:
         density: Array = 1.0 - self.weights.sum() + np.exp(log_kernels) @ self.weights
         return density
 
-    def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """``count`` draws (count, d); a draw has a value in every column, whether it applies or not."""
+    def sample(self, count: int, rng: np.random.Generator, widening: float = 1.0) -> Array:
+        """``count`` draws (count, d); a draw has a value in every column, whether it applies or not.
+
+        Draws come from kernels so many times as wide; BOHB takes 3.
+        """
         uniform = max(0.0, 1.0 - float(self.weights.sum()))
         law = np.append(self.weights, uniform)
         component = rng.choice(len(law), size=count, p=law / law.sum())
         centres = np.vstack([self.centres, np.full(len(self.columns), np.nan)])[component]
-        draws = [_sample(column, centres[:, k], float(self.widths[k]), rng) for k, column in enumerate(self.columns)]
+        widths = [
+            width if column.kind == "categorical" else width * widening
+            for column, width in zip(self.columns, self.widths.tolist(), strict=True)
+        ]
+        draws = [_sample(column, centres[:, k], widths[k], rng) for k, column in enumerate(self.columns)]
         return np.stack(draws, axis=1) if draws else np.empty((count, 0))
 
 
 def kernel_density(
-    columns: Sequence[Column], x: Array, weights: Array | None = None, bandwidth: Bandwidth | None = None
+    columns: Sequence[Column],
+    x: Array,
+    weights: Array | None = None,
+    bandwidth: Bandwidth | None = None,
+    uniform: float = 1.0,
 ) -> KernelDensity:
     """The density of observations x (n, d) with relative ``weights`` (n,); the uniform component weighs as much as the mean one.
+
+    Or ``uniform`` times as much; without observations it is all there is.
 
     A categorical column with k choices gets e = k / (n + k): uniform without observations, sharp with many.
     """
     count = len(x)
     relative = np.ones(count) if weights is None else weights
-    total = relative.sum() + (relative.mean() if count else 1.0)
+    total = relative.sum() + (uniform * relative.mean() if count else 1.0)
     widths = (bandwidth or Bandwidth())(x)
     for k, column in enumerate(columns):
         if column.kind == "categorical" and column.values is not None:
@@ -111,7 +133,7 @@ class DensityRatio:
 
     def __call__(self, x: Array) -> Array:
         """log l(x) - log g(x), (m,) at x (m, d); larger is better."""
-        score: Array = np.log(self.good(x)) - np.log(self.bad(x))
+        score: Array = np.log(np.maximum(self.good(x), _TINY)) - np.log(np.maximum(self.bad(x), _TINY))
         return score
 
 

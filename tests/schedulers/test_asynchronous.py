@@ -31,6 +31,16 @@ class TestPromotion(SchedulerBattery):
         return AsynchronousHalving()
 
 
+class TestPublished(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(cutoff="top")
+
+
+class TestDelayed(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(cutoff="delayed")
+
+
 class TestStopping(SchedulerBattery):
     def scheduler(self) -> Scheduler:
         return AsynchronousHalving(type="stopping")
@@ -79,6 +89,28 @@ def test_promotes_the_best_within_the_cutoff_and_starts_otherwise(log):
     assert log.ask(asha) == Resume(
         0, 3.0, "within the cutoff at 1"
     )  # quantile((0.4, ..., 0.7), 1/3) = 0.5: the promoted count
+
+
+def test_asha_as_published_promotes_the_best_third_once_there_are_three(log):
+    asha = AsynchronousHalving(cutoff="top")
+    started(log, [0.5, 0.4])
+    assert isinstance(log.ask(asha), Sample)  # floor(2 / 3) = 0, where the quantile lets one go on
+    started(log, [0.6])
+    assert log.ask(asha) == Resume(1, 3.0, "within the cutoff at 1")
+    log.resume(1, 3.0)
+    started(log, [0.3, 0.7])
+    assert isinstance(log.ask(asha), Sample) is False and log.ask(asha).trial == 3  # 0.3 is the best of five now
+
+
+def test_delayed_promotion_lets_no_more_than_a_third_go_on(log):
+    """D-ASHA: one of five went on, so the better one that came late waits until there are six."""
+    asha = AsynchronousHalving(cutoff="delayed")
+    started(log, [0.5, 0.4, 0.6])
+    log.resume(log.ask(asha).trial, 3.0)
+    started(log, [0.3, 0.7])
+    assert isinstance(log.ask(asha), Sample)
+    started(log, [0.8])
+    assert log.ask(asha) == Resume(3, 3.0, "within the cutoff at 1")
 
 
 def test_looks_at_the_highest_rung_first(log):
@@ -292,3 +324,7 @@ def test_bad_settings_are_refused():
         AsynchronousHalving(brackets=0)
     with pytest.raises(MethodError, match="reduction is nan"):
         AsynchronousHalving(reduction=math.nan)
+    with pytest.raises(MethodError, match="cutoff is 'none'"):
+        AsynchronousHalving(cutoff="none")
+    with pytest.raises(MethodError, match="'top' is a rule of promotion"):
+        AsynchronousHalving("stopping", cutoff="top")

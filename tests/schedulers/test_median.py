@@ -34,6 +34,19 @@ def test_stops_beyond_the_median_of_running_averages(log):
     assert 30 < stopped < 60
 
 
+def test_as_published_the_best_so_far_is_held_against_averages(log):
+    """The last trial's average, 0.55, is beyond the others' 0.5; its best report, 0.1, is not."""
+    for _ in range(5):
+        trial = log.start(9.0)
+        for step in (1, 2):
+            log.report(trial, step, 0.5)
+    trial = log.start(9.0)
+    for step, loss in ((1, 0.1), (2, 1.0)):
+        log.report(trial, step, loss)
+    assert MedianStopping().review(log.history, trial) is Verdict.STOP
+    assert MedianStopping(compare="best").review(log.history, trial) is Verdict.CONTINUE
+
+
 def test_a_failed_trial_is_forgotten(log):
     scheduler = MedianStopping(least=2)
     for loss in (0.1, 0.2, 0.9):
@@ -61,3 +74,5 @@ def test_bad_settings_are_refused():
         MedianStopping(quantile=1)
     with pytest.raises(MethodError, match="least is 1"):
         MedianStopping(least=1)
+    with pytest.raises(MethodError, match="compare is 'last'"):
+        MedianStopping(compare="last")

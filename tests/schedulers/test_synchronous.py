@@ -60,6 +60,13 @@ def test_one_worker_runs_through_the_published_sizes(log):
     assert [trial for bracket, level, trial in done if (bracket, level) == (0, 3)] == [8, 7, 6]  # the best three
 
 
+def test_hyperband_as_published_rounds_down(new_log):
+    """Li et al., 2018, table 1: R = 81, eta = 3."""
+    published = [[81, 27, 9, 3, 1], [34, 11, 3, 1], [15, 5, 1], [8, 2], [5]]
+    shapes = SynchronousHalving(None, rounding="down").shapes(new_log(81).history.problem)
+    assert [[size for size, _ in shape] for shape in shapes] == published
+
+
 def test_nasbench_hyperband_first_bracket(new_log):
     log = new_log(200)
     done = run(
@@ -153,3 +160,5 @@ def test_bad_settings_are_refused():
         SynchronousHalving(brackets=0)
     with pytest.raises(MethodError, match="reduction is 1"):
         SynchronousHalving(reduction=1)
+    with pytest.raises(MethodError, match="rounding is 'off'"):
+        SynchronousHalving(rounding="off")

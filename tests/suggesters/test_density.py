@@ -18,6 +18,7 @@ from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.density import DensitySuggester, Ranking, encode_existing, rank_trials
+from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.quasi_random import QuasiRandomSuggester
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Request, Suggester
@@ -146,6 +147,49 @@ def test_workers_keep_away_from_pending_trials() -> None:
     assert np.mean(after < 0.305) < 0.5 * np.mean(before < 0.305)
 
 
+PUBLISHED = {
+    "share": 0.15,
+    "candidates": 64,
+    "spread": "observed",
+    "least_bandwidth": 1e-3,
+    "widening": 3.0,
+    "weighting": "equal",
+    "uniform": 0.0,
+    "least_good": None,
+    "avoid_running": False,
+}
+"""BOHB as in the paper."""
+
+
+class TestPublishedBohb(SuggesterBattery):
+    def suggester(self) -> Suggester:
+        return DensitySuggester(random_fraction=1 / 3, **PUBLISHED)  # type: ignore[arg-type]
+
+
+def test_running_trials_may_be_ignored_as_published() -> None:
+    history = bowl()
+    ignoring = DensitySuggester(avoid_running=False)
+    before = places(ignoring, history, 20)
+    for x in np.linspace(0.2, 0.3, 12):
+        history = pend(history, {"x": float(x) + 1e-3})
+    assert places(ignoring, history, 20) == pytest.approx(before)
+
+
+def test_settings_of_the_papers_change_the_densities() -> None:
+    """The kernels follow the spread of what was seen; weights are equal; d + 1 = 2 are good where 15 % of five would be one."""
+    history = begin(Problem(LINE))
+    for x in (0.30, 0.32, 0.5, 0.7, 0.9):
+        history = tell(history, {"x": x}, (x - 0.3) ** 2)
+    known, ranking = history.derive(KNOWN), rank_trials(history, 3)
+    assert ranking is not None
+    rng = np.random.default_rng(0)
+    ratio = DensitySuggester(**PUBLISHED)._ratio(known, ranking, [], rng)  # type: ignore[arg-type]
+    assert ratio.good.weights.tolist() == [0.5, 0.5] and len(ratio.bad.weights) == 3
+    assert ratio.good.widths == pytest.approx([1.06 * 0.01 * 2 ** (-1 / 5)])
+    usual = DensitySuggester(share=0.15)._ratio(known, ranking, [], rng)
+    assert len(usual.good.weights) == 1 and usual.good.weights.sum() == pytest.approx(0.5)
+
+
 def test_a_batch_spreads() -> None:
     """Eight at once cover a wider range than eight for the same history one by one, in the mean over 20 generators."""
     history, ranges = bowl(), []
@@ -212,7 +256,20 @@ def test_better_than_random_search(name: str) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [{"share": 0.0}, {"share": 1.0}, {"candidates": 0}, {"bandwidth": 0}, {"random_fraction": 1.5}, {"initial": 1}],
+    [
+        {"share": 0.0},
+        {"share": 1.0},
+        {"candidates": 0},
+        {"bandwidth": 0},
+        {"random_fraction": 1.5},
+        {"initial": 1},
+        {"spread": "wide"},
+        {"least_bandwidth": 0},
+        {"widening": 0},
+        {"weighting": "none"},
+        {"uniform": -1},
+        {"least_good": 0},
+    ],
 )
 def test_impossible_settings_are_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(MethodError, match=f"{next(iter(setting))!r}.*must be"):

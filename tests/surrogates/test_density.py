@@ -120,6 +120,18 @@ def test_bandwidths() -> None:
     assert Bandwidth(0.2, 0.15)(x)[0] == 0.15
 
 
+def test_bandwidths_by_the_normal_reference_rule_and_draws_from_wider_kernels() -> None:
+    x = rows(MIXED, 32, 6)
+    x[:16, 1] = np.nan
+    widths = Bandwidth(floor=1e-6, reference=True)(x)
+    counts = np.array([32, 16, 32])
+    np.testing.assert_allclose(widths, 1.06 * np.nanstd(x, axis=0) * counts ** (-1 / 7))
+    density = kernel_density((CONTINUOUS,), np.full((40, 1), 0.5), bandwidth=Bandwidth(0.01, 1e-6), uniform=0.0)
+    assert density.weights.sum() == pytest.approx(1.0)
+    spreads = [density.sample(4000, np.random.default_rng(0), widening).std() for widening in (1.0, 3.0)]
+    assert spreads[1] == pytest.approx(3.0 * spreads[0], rel=0.1)  # 4000 draws: a standard error of 1.6 % each
+
+
 def test_far_away_observations_do_not_underflow() -> None:
     density = kernel_density((CONTINUOUS, DISCRETE), np.full((50, 2), 0.1), bandwidth=Bandwidth(1e-6, 1e-6))
     assert density(np.array([[0.9, 0.9]]))[0] == pytest.approx(1 / 51)
