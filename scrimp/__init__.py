@@ -18,7 +18,7 @@ if typing.TYPE_CHECKING:
     from scrimp.bench.simulation import simulate
     from scrimp.executors.command_line import Command
     from scrimp.executors.run_context import RunContext
-    from scrimp.history.problem import AtLeast, AtMost, Budget
+    from scrimp.history.problem import AtLeast, AtMost, Budget, Equals
     from scrimp.history.trial import Trial
     from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
     from scrimp.space.space import Pool, Space
@@ -37,6 +37,7 @@ __all__ = [
     "Categorical",
     "Command",
     "Constant",
+    "Equals",
     "Float",
     "Int",
     "Method",
@@ -72,6 +73,7 @@ _HOMES = {
     "AtLeast": "scrimp.history.problem",
     "AtMost": "scrimp.history.problem",
     "Budget": "scrimp.history.problem",
+    "Equals": "scrimp.history.problem",
     "Trial": "scrimp.history.trial",
     "Categorical": "scrimp.space.parameter",
     "Constant": "scrimp.space.parameter",

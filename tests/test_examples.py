@@ -40,6 +40,14 @@ def test_the_study_file_of_the_documentation_is_right(tmp_path: Path) -> None:
     assert read_study_file(tmp_path / "study.toml").run == {"n_trials": 50, "workers": 2}
 
 
+def test_the_learning_rate_of_the_textbook(tmp_path: Path) -> None:
+    text = run(tmp_path, str(EXAMPLES / "learning_rate.py"), "out", "2")
+    assert text.count("balanced accuracy") == 4 and "pictures are in out/" in text
+    assert float(re.search(r"with ([0-9.]+);", text)[1]) > 0.8  # type: ignore[index]
+    pictures = sorted(path.name for path in (tmp_path / "out").glob("learning-rate-*.html"))
+    assert pictures == [f"learning-rate-{number:02d}.html" for number in (1, 2)]
+
+
 def test_the_checkpoint_example_finds_a_good_one_with_a_tenth_of_the_cells(tmp_path: Path) -> None:
     script = EXAMPLES / "checkpoints" / "select_checkpoint.py"
     text = run(tmp_path, str(script), "out")

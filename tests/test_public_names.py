@@ -14,6 +14,7 @@ PUBLIC = [
     "Categorical",
     "Command",
     "Constant",
+    "Equals",
     "Float",
     "Int",
     "Method",

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import MethodError
-from scrimp.surrogates.surrogate import Array, FittedSurrogate, Posterior, PosteriorPullback
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 
 __all__ = [
     "Acquisition",
@@ -38,6 +38,8 @@ __all__ = [
 TermsPullback = Callable[[Array], Array]
 """pull(d_terms (m, F)) -> d_x (m, d)."""
 
+MARGIN_UNITS = ("deviation", "metric")
+
 _TINY_VARIANCE = 1e-30  # below it a posterior variance is rounding error; its derivative is then taken as zero
 
 
@@ -51,6 +53,8 @@ class Context:
     promise its improvement a second time, at the very same place.
     ``feasible``: which evaluated inputs satisfied all constraints (n,) of bool, or None without constraints.
     ``pending_feasible``: the same of the pending inputs, per fantasy (p, F) or (p, 1); supplied by `Constrained`.
+    ``bands``: of the models of constraints, by name: between which two values of their targets a constraint holds; where there
+    is none it holds at 0 and below.
     ``incumbent``: "mean" takes the best posterior mean; "observed" the best target.
     ``settings``: further numbers, such as the "seed" that Thompson sampling draws from.
     """
@@ -61,6 +65,7 @@ class Context:
     incumbent: str = "mean"
     settings: Mapping[str, float] = field(default_factory=dict)
     pending_feasible: NDArray[np.bool_] | None = None
+    bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 class BoundAcquisition(ABC):
@@ -82,7 +87,13 @@ class BoundAcquisition(ABC):
 
 
 class Acquisition(ABC):
-    """Settings of an acquisition function; a frozen value without data."""
+    """Settings of an acquisition function; a frozen value without data.
+
+    ``weighs``: True for one that takes constraints and costs into account itself; any other is wrapped in `Constrained` and
+    `CostAware` where a study has them.
+    """
+
+    weighs: ClassVar[bool] = False
 
     @abstractmethod
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
@@ -138,14 +149,15 @@ class MeanStdAcquisition(Acquisition):
     ...         return -1.0, self.kappa
 
     ``logarithmic``: set it to True where alpha is the logarithm of what is to be averaged over fantasies and members.
-    ``margin``: how much better than the incumbent to be, in standard deviations of the targets ("xi"); the incumbent
-    handed to alpha is lowered by it.
+    ``margin``: how much better than the incumbent to be ("xi"); the incumbent handed to alpha is lowered by it.
+    ``margin_unit``: "deviation" for standard deviations of the targets, "metric" for the units of the metric itself.
     ``uses_std``: set it to False where alpha ignores std, so that a model which gives means only will do.
     """
 
     logarithmic: ClassVar[bool] = False
     uses_std: ClassVar[bool] = True
     margin: float = 0.0
+    margin_unit: str = "deviation"
 
     @abstractmethod
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
@@ -172,7 +184,18 @@ class MeanStdAcquisition(Acquisition):
 
     def _threshold(self, member: FittedSurrogate, context: Context) -> Array:
         best = incumbents(member, context)
-        return best if self.margin == 0.0 else best - self.margin * _targets(member).std(axis=0)
+        if self.margin == 0.0:
+            return best
+        if self.margin_unit == "deviation":
+            deviation: Array = _targets(member).std(axis=0)
+            return best - self.margin * deviation
+        lowered: Array = member.target_units(best) - self.margin
+        return member.model_units(Data(np.zeros((len(best), member.data.x.shape[1])), lowered)).y
+
+    def check_margin(self) -> None:
+        """Refuse a unit that does not exist; for ``__post_init__`` of those with a margin."""
+        if self.margin_unit not in MARGIN_UNITS:
+            raise MethodError(f"margin_unit is {self.margin_unit!r}; it must be one of {', '.join(MARGIN_UNITS)}")
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,17 @@
 """Improvement that counts only where all constraints hold.
 
-    CEI(x) = EI(x; best feasible) * prod over constraints of P(violation_k(x) <= 0)
+    CEI(x) = EI(x; best feasible) * prod over constraints of P(low_k <= g_k(x) <= high_k)
 
 Schonlau, Welch, Jones, "Global versus local search in constrained optimization of computer models", 1998; Gardner et
-al., "Bayesian optimization with inequality constraints", 2014. Each constraint has a model "constraint:<name>" of its
-violation, feasible when at most 0. The incumbent is the best feasible one. While nothing evaluated is feasible there
-is nothing to improve on: then the score is the probability that x is feasible, over the fantasies in which no pending
-input is.
+al., "Bayesian optimization with inequality constraints", 2014. Each constraint has a model "constraint:<name>" of the
+distance g from its limit, feasible when at most 0, or within ``context.bands[name]`` for one that has two sides. The
+incumbent is the best feasible one. While nothing evaluated is feasible there is nothing to improve on: then the score is
+the probability that x is feasible, over the fantasies in which no pending input is.
 
     Constrained(LogExpectedImprovement()).bind({"loss": loss, "constraint:memory_gb": memory}, context)
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -20,13 +21,16 @@ from numpy.typing import NDArray
 from scrimp.acquisition.acquisition import Acquisition, BoundMeanStd, Context
 from scrimp.acquisition.improvement import LogExpectedImprovement, ProbabilityOfImprovement
 from scrimp.acquisition.products import BoundProduct, bind_logarithm
+from scrimp.acquisition.within import ProbabilityWithin
 from scrimp.errors import MethodError
-from scrimp.surrogates.surrogate import Array, FittedSurrogate
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 
-__all__ = ["CONSTRAINT", "Constrained"]
+__all__ = ["CONSTRAINT", "Constrained", "Limit", "limits_of"]
 
 CONSTRAINT = "constraint:"
-"""What the names of models of violations begin with."""
+"""What the names of models of constraints begin with."""
+
+ONE_SIDED = (-math.inf, 0.0)
 
 
 @dataclass(frozen=True)
@@ -36,30 +40,61 @@ class Constrained(Acquisition):
     inner: Acquisition = field(default_factory=LogExpectedImprovement)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundProduct:
-        violations = [models[name] for name in sorted(models) if name.startswith(CONSTRAINT)]
-        if not violations or context.feasible is None:
+        limits = limits_of(models, context)
+        if not limits or context.feasible is None:
             raise MethodError(
                 f"Constrained needs a model named '{CONSTRAINT}<name>' per constraint and context.feasible; "
                 f"there are models {sorted(models)} and feasible={context.feasible}"
             )
-        pending_feasible = None if context.pending is None else _believed_feasible(violations, context.pending)
-        factors = tuple(probability_of_feasibility(model) for model in violations)
+        pending_feasible = None if context.pending is None else _believed_feasible(limits, context.pending)
+        factors = tuple(probability_of_feasibility(limit) for limit in limits)
         if context.feasible.any():
             known = replace(context, pending_feasible=pending_feasible)
             return BoundProduct((bind_logarithm(self.inner, models, known), *factors))
         return BoundProduct(factors, _unsolved(pending_feasible))
 
 
-def probability_of_feasibility(violation: FittedSurrogate) -> BoundMeanStd:
-    """log P(violation <= 0), which is the probability of improvement on 0."""
-    return BoundMeanStd(ProbabilityOfImprovement(margin=0.0), tuple((one, np.zeros(1)) for one in violation.members))
+@dataclass(frozen=True)
+class Limit:
+    """The model of one constraint, and between which two values, in units of the model, the constraint holds."""
+
+    model: FittedSurrogate
+    low: float
+    high: float
+
+    def violation(self, values: Array) -> Array:
+        """How far values, in units of the model, lie outside; feasible when not positive."""
+        return np.maximum(values - self.high, self.low - values)
 
 
-def _believed_feasible(violations: list[FittedSurrogate], pending: Array) -> NDArray[np.bool_]:
-    """In which fantasies the mean violation of each pending input is at most 0, for all constraints: (p, F)."""
+def limits_of(models: Mapping[str, FittedSurrogate], context: Context) -> tuple[Limit, ...]:
+    """The models of constraints with their bands, by name."""
+    named = ((name, models[name]) for name in sorted(models) if name.startswith(CONSTRAINT))
+    return tuple(Limit(model, *_in_model_units(model, context.bands.get(name, ONE_SIDED))) for name, model in named)
+
+
+def _in_model_units(model: FittedSurrogate, band: tuple[float, float]) -> tuple[float, float]:
+    """A band of targets as the model sees it; infinite ends stay so."""
+    finite = np.nan_to_num(np.array(band), posinf=0.0, neginf=0.0)
+    seen = model.model_units(Data(np.zeros((2, model.data.x.shape[1])), finite)).y
+    low, high = (float(end if math.isinf(end) else inner) for end, inner in zip(band, seen, strict=True))
+    return low, high
+
+
+def probability_of_feasibility(limit: Limit) -> BoundMeanStd:
+    """log P(low <= g <= high); with one side it is the probability of improvement on the upper end."""
+    members = tuple((one, np.array([limit.high])) for one in limit.model.members)
+    if math.isinf(limit.low):
+        return BoundMeanStd(ProbabilityOfImprovement(margin=0.0), members)
+    return BoundMeanStd(ProbabilityWithin(limit.low, limit.high), members)
+
+
+def _believed_feasible(limits: tuple[Limit, ...], pending: Array) -> NDArray[np.bool_]:
+    """In which fantasies the mean of each pending input keeps every limit: (p, F)."""
     holds = np.ones((len(pending), 1), dtype=bool)
-    for model in violations:
-        holds = holds & (np.mean([member.mean(pending) for member in model.members], axis=0) <= 0.0)
+    for limit in limits:
+        mean = np.mean([member.mean(pending) for member in limit.model.members], axis=0)
+        holds = holds & (limit.violation(mean) <= 0.0)
     return holds
 
 

@@ -90,13 +90,17 @@ def log_probability_of_improvement(mean: Array, std: Array, incumbent: Array) ->
 
 @dataclass(frozen=True)
 class ProbabilityOfImprovement(MeanStdAcquisition):
-    """The logarithm of the probability to beat the incumbent by ``margin`` standard deviations of the targets.
+    """The logarithm of the probability to beat the incumbent by ``margin``, in standard deviations of the targets by default.
 
     Without a margin it stays at the incumbent, where a tiny improvement is almost certain.
     """
 
     margin: float = 0.01
+    margin_unit: str = "deviation"
     logarithmic: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self.check_margin()
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
         return log_probability_of_improvement(mean, std, incumbent)
@@ -109,9 +113,13 @@ class ProbabilityOfImprovement(MeanStdAcquisition):
 
 @dataclass(frozen=True)
 class ExpectedImprovement(MeanStdAcquisition):
-    """EI over the incumbent less ``margin`` standard deviations of the targets, in the units of the targets."""
+    """EI over the incumbent less ``margin``, in the units of the model; see `MeanStdAcquisition` for the margin's units."""
 
     margin: float = 0.0
+    margin_unit: str = "deviation"
+
+    def __post_init__(self) -> None:
+        self.check_margin()
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
         return expected_improvement(mean, std, incumbent)
@@ -121,7 +129,7 @@ class ExpectedImprovement(MeanStdAcquisition):
         return -ndtr(z), _density(z)
 
     def logarithm(self) -> "LogExpectedImprovement":
-        return LogExpectedImprovement(self.margin)
+        return LogExpectedImprovement(self.margin, self.margin_unit)
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,11 @@ class LogExpectedImprovement(MeanStdAcquisition):
     """
 
     margin: float = 0.0
+    margin_unit: str = "deviation"
     logarithmic: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self.check_margin()
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
         return log_expected_improvement(mean, std, incumbent)

@@ -5,6 +5,7 @@ create_acquisition("my-lcb", kappa=3.0)
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from scrimp.acquisition.thompson import ThompsonSampling
 from scrimp.errors import MethodError
 from scrimp.registry.names import Names
 
-__all__ = ["acquisition_names", "create_acquisition", "register_acquisition"]
+__all__ = ["acquisition_names", "acquisition_settings", "create_acquisition", "register_acquisition"]
 
 _FACTORIES: Names[Callable[..., Acquisition]] = Names(
     "acquisition",
@@ -47,7 +48,20 @@ def create_acquisition(name: str, **settings: Any) -> Acquisition:
     """
     factory = _FACTORIES[name]
     valid = inspect.signature(factory).parameters
-    unknown = sorted(set(settings) - set(valid))
-    if unknown:
-        raise MethodError(f"acquisition {name!r} has no setting {unknown[0]!r}; it has {', '.join(valid) or 'none'}")
+    for key, value in settings.items():
+        if key not in valid:
+            raise MethodError(f"acquisition {name!r} has no setting {key!r}; it has {', '.join(valid) or 'none'}")
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if valid[key].annotation is float and not number:
+            raise MethodError(f"setting {key!r} of acquisition {name!r} is {value!r}; it must be a finite number")
     return factory(**settings)
+
+
+def acquisition_settings(name: str) -> tuple[str, ...]:
+    """The settings of the acquisition of that name; none where there is no such acquisition.
+
+    >>> acquisition_settings("ucb")
+    ('kappa',)
+    """
+    factory = _FACTORIES.find(name)
+    return () if factory is None else tuple(inspect.signature(factory).parameters)

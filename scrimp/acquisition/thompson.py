@@ -3,6 +3,10 @@
 Thompson, "On the likelihood that one unknown probability exceeds another", 1933. The draw is joint over a finite set
 of candidates, which is why the scores of one call belong together (`BoundAcquisition.joint`): the maximiser scores
 all candidates once and takes the best. Randomness spreads parallel workers by itself.
+
+With constraints, every one is drawn too: the lowest loss among the candidates whose draws keep all limits, and where there is
+none, the smallest sum of violations (Eriksson and Poloczek, "Scalable constrained Bayesian optimization", 2021). With a cost, the
+draw's improvement on the incumbent counts per cost^exponent; candidates that improve nothing come after, by their draw.
 """
 
 from collections.abc import Mapping
@@ -11,7 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, model_named
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, incumbents, model_named
+from scrimp.acquisition.constrained import Limit, limits_of
+from scrimp.acquisition.cost_aware import median_log_cost
 from scrimp.errors import MethodError
 from scrimp.gp.cholesky import cholesky
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -32,27 +38,55 @@ def draw(model: FittedSurrogate, x: Array, rng: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class ThompsonSampling(Acquisition):
-    """Minus a draw of the loss. ``context.settings["seed"]`` and the number of evaluated inputs decide which draw.
+    """Minus a draw of the loss. ``context.settings["seed"]`` and the number of evaluated inputs decide which draw;
+    ``context.settings["cost_exponent"]`` how much a cost counts.
 
     >>> score = ThompsonSampling().bind({"loss": fitted}, Context(x, settings={"seed": 7}))  # doctest: +SKIP
     >>> candidates[score(candidates).argmax()]                                               # doctest: +SKIP
     """
 
+    weighs: ClassVar[bool] = True
+
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundThompson":
         seed = int(context.settings.get("seed", 0))
-        return BoundThompson(model_named(models, "loss"), (seed, len(context.evaluated)))
+        loss, limits = model_named(models, "loss"), limits_of(models, context)
+        cost, exponent = models.get("cost"), context.settings.get("cost_exponent", 1.0)
+        hopeless = context.feasible is not None and not context.feasible.any()
+        best = np.inf if cost is None or hopeless else float(incumbents(loss, context).min())
+        return BoundThompson(loss, (seed, len(context.evaluated)), limits, cost, (best, exponent))
 
 
 @dataclass(frozen=True)
 class BoundThompson(BoundAcquisition):
-    """The draw that belongs to a seed: the same rows give the same scores."""
+    """The draw that belongs to a seed: the same rows give the same scores. ``aim``: the incumbent, and the cost's exponent."""
 
     model: FittedSurrogate
     seed: tuple[int, ...]
+    limits: tuple[Limit, ...] = ()
+    cost: FittedSurrogate | None = None
+    aim: tuple[float, float] = (np.inf, 1.0)
     joint: ClassVar[bool] = True
 
     def __call__(self, x: Array) -> Array:
-        return -draw(self.model, x, np.random.default_rng(self.seed))
+        rng = np.random.default_rng(self.seed)
+        score = self._per_cost(draw(self.model, x, rng), x)
+        if not self.limits:
+            return score
+        violations = [np.maximum(limit.violation(draw(limit.model, x, rng)), 0.0) for limit in self.limits]
+        outside: Array = np.sum(violations, axis=0)
+        holds = outside <= 0.0
+        floor = score[holds].min() - 1.0 if holds.any() else 0.0
+        return np.where(holds, score, floor - outside)
+
+    def _per_cost(self, drawn: Array, x: Array) -> Array:
+        """Minus the draw, or what it improves per cost^exponent."""
+        best, exponent = self.aim
+        if self.cost is None or not np.isfinite(best):
+            return -drawn
+        gain = best - drawn
+        members = [median_log_cost(member, x)[:, 0] for member in self.cost.members]
+        logarithm = exponent * np.asarray(np.mean(members, axis=0))
+        return np.where(gain > 0.0, gain * np.exp(logarithm.min() - logarithm), gain)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         raise MethodError("a joint draw has no gradient: score all candidates in one call and take the best")

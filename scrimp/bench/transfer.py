@@ -28,7 +28,7 @@ from scrimp.history.events import Config
 from scrimp.history.problem import Problem
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import PastStudy, Unusable, past_study
-from scrimp.tuning.catalog import choose, learns, parse_method
+from scrimp.tuning.catalog import choose, compares_features, learns, parse_method
 from scrimp.tuning.studies import beginning, storage_at
 from scrimp.tuning.study import Study
 
@@ -69,8 +69,14 @@ def transfer_cells(
         raise TableError(f"sources is {settings.sources!r}; choose one of {', '.join(SOURCES)}")
     known = read_tasks(path)
     names = chosen_tasks(known.tasks, tasks)
+    compared = [method for method in methods if compares_features(parse_method(method))]
     for name in names:
-        known.task(name)
+        task = known.task(name)
+        if compared and not task.features:
+            raise TableError(
+                f"method {compared[0]!r} weighs past tasks by their features, and {path.name} has none for {name!r}; add "
+                "'meta_features' to the table, or use 'tst-r' and 'taf-r', which compare how tasks rank configurations"
+            )
     folder = "" if settings.folder is None else str(settings.folder)
     return [
         Cell("transfer", known.name, name, method, seed, settings.trials, 1, settings.sources, str(path), folder)

@@ -60,7 +60,8 @@ class Training:
     """n rows of observations in the order of trials, p pending evaluations, k configurations that are known.
 
     ``noise``: variances of the losses from reported standard errors, 0 where there is none; None when none was reported.
-    ``violations``: by constraint, feasible when not positive, NaN where the metric was not reported.
+    ``violations``: by constraint, feasible when not positive, NaN where the metric was not reported. ``deviations``: the signed
+    distances from the limit, or from the wanted value, that models learn; ``bands``: where these have to lie.
     ``feasible``: whether all constraints held; None without constraints. ``log_cost``: of the trial up to the report,
     NaN where unknown; None when the study has no cost. ``repeatable``: whether a known configuration may be tried again.
     """
@@ -72,6 +73,8 @@ class Training:
     noise: Array | None  # (n,)
     failed: Mask  # (n,)
     violations: Mapping[str, Array]  # of (n,)
+    deviations: Mapping[str, Array]  # of (n,)
+    bands: Mapping[str, tuple[float, float]]
     feasible: Mask | None  # (n,)
     log_cost: Array | None  # (n,)
     pending_trial: NDArray[np.int64]  # (p,) ids
@@ -206,7 +209,7 @@ def _training(
     failed = np.array([point is None for _, _, point in seen], dtype=bool)
     y[failed] = np.max(y[~failed], initial=-math.inf)
     points = [point for _, _, point in seen]
-    violations = _violations(problem, points)
+    violations, deviations = _distances(problem, points)
     waiting = np.array([trial for trial, _ in pending], dtype=np.int64)
     return Training(
         trial=ids,
@@ -216,6 +219,8 @@ def _training(
         noise=_noise(points),
         failed=failed,
         violations=violations,
+        deviations=deviations,
+        bands={name: rule.band for name, rule in problem.constraints.items()},
         feasible=np.all([v <= 0 for v in violations.values()], axis=0) & ~failed if violations else None,
         log_cost=None if problem.cost is None else _log_cost(seen),
         pending_trial=waiting,
@@ -231,12 +236,16 @@ def _noise(points: Sequence[Observation | None]) -> Array | None:
     return errors**2 if errors.any() else None
 
 
-def _violations(problem: Problem, points: Sequence[Observation | None]) -> dict[str, Array]:
-    found = {}
+def _distances(problem: Problem, points: Sequence[Observation | None]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Violations and deviations by constraint, NaN where the metric was not reported."""
+    violations, deviations = {}, {}
     for name, rule in problem.constraints.items():
-        values = (None if point is None else point.metrics.get(name) for point in points)
-        found[name] = np.array([math.nan if value is None else rule.violation(value) for value in values], dtype=float)
-    return found
+        values = [None if point is None else point.metrics.get(name) for point in points]
+        violations[name], deviations[name] = (
+            np.array([math.nan if value is None else distance(value) for value in values], dtype=float)
+            for distance in (rule.violation, rule.deviation)
+        )
+    return violations, deviations
 
 
 def _log_cost(seen: Sequence[tuple[Trial, float, Observation | None]]) -> Array:

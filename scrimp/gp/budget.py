@@ -157,6 +157,10 @@ class DecayPrior(Prior):
         share = learned if self.share is None else self.share
         return mean, shape, rate, size - share * mean, share
 
+    def length_scales(self, dimension: int) -> Array:
+        """Those of the configuration's kernel; a decay has no length-scale along the budget."""
+        return np.append(self.base.length_scales(dimension - 1), np.nan)
+
     @property
     def additive(self) -> bool:
         """Whether the covariance is k_x plus that of one curve, which all configurations share."""

@@ -34,6 +34,9 @@ class _Fixed(Kernel):
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))
 
+    def length_scales(self, dimension: int) -> Array:
+        return np.full(dimension, np.inf)
+
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         return self(x, x), lambda d: np.empty(0)
 

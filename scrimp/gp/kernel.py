@@ -66,6 +66,13 @@ class Kernel(Parametrised):
         _, pull = self.cross_and_pullback(x, x)
         return self.diagonal(x), lambda d: 2.0 * pull(np.diag(d))
 
+    def length_scales(self, dimension: int) -> Array:
+        """How far it sees along each of ``dimension`` input columns (d,): the distance over which values stay alike.
+
+        Infinite along a column it does not look at; NaN where it does not say, which is the default.
+        """
+        return np.full(dimension, np.nan)
+
     def __add__(self, other: "Kernel") -> "Sum":
         return Sum(self, other)
 
@@ -107,6 +114,11 @@ class _Pair(Kernel):
         )
         assert isinstance(changed, type(self))
         return changed
+
+    def length_scales(self, dimension: int) -> Array:
+        """The shorter of the two along each column: what changes fastest is what a search has to resolve."""
+        shorter: Array = np.fmin(self.left.length_scales(dimension), self.right.length_scales(dimension))
+        return shorter
 
 
 class Sum(_Pair):
@@ -220,6 +232,9 @@ class Scaled(Kernel):
     def diagonal(self, x: Array) -> Array:
         return self.factor * self.inner.diagonal(x)
 
+    def length_scales(self, dimension: int) -> Array:
+        return self.inner.length_scales(dimension)
+
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         unscaled, pull_inner = self.inner.value_and_pullback(x)
 
@@ -271,6 +286,11 @@ class OnColumns(Kernel):
 
     def diagonal(self, x: Array) -> Array:
         return self.inner.diagonal(x[:, self.chosen])
+
+    def length_scales(self, dimension: int) -> Array:
+        scales = np.full(dimension, np.inf)
+        scales[list(self.chosen)] = self.inner.length_scales(len(self.chosen))
+        return scales
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         return self.inner.value_and_pullback(x[:, self.chosen])

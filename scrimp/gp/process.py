@@ -46,6 +46,10 @@ class Prior(Parametrised):
     ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
         """m (n,), k(x1_i, x1_i) (n,), K (n, m), and pull(dm (n,), dk (n,), dK (n, m)) -> gradient of x1 (n, d)."""
 
+    def length_scales(self, dimension: int) -> Array:
+        """How far it sees along each of ``dimension`` input columns (d,), as `Kernel.length_scales` has it."""
+        return np.full(dimension, np.nan)
+
 
 @dataclass(frozen=True, eq=False)
 class MeanAndKernel(Prior):
@@ -74,6 +78,9 @@ class MeanAndKernel(Prior):
 
     def variance(self, x: Array) -> Array:
         return self.kernel.diagonal(x)
+
+    def length_scales(self, dimension: int) -> Array:
+        return self.kernel.length_scales(dimension)
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
         mean, pull_mean = self.mean_function.value_and_pullback(x)

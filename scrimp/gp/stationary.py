@@ -100,6 +100,9 @@ class Stationary(Kernel):
     def _per_feature(self) -> Array:
         return self.features.spread(self._values) if self.ard else self._values
 
+    def length_scales(self, dimension: int) -> Array:
+        return np.array(np.broadcast_to(self._values, dimension))
+
     def __call__(self, x1: Array, x2: Array) -> Array:
         z1 = self.scaled(x1)
         return self.profile(_squared_distances(z1, z1 if x2 is x1 else self.scaled(x2)))

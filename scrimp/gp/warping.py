@@ -94,6 +94,10 @@ class Warped(Kernel):
 
         return warped, pull
 
+    def length_scales(self, dimension: int) -> Array:
+        """Those of the inner kernel, in warped columns, which cover the same cube."""
+        return self.inner.length_scales(dimension)
+
     def __call__(self, x1: Array, x2: Array) -> Array:
         warped = self.warp(x1)[0]
         return self.inner(warped, warped if x2 is x1 else self.warp(x2)[0])

@@ -11,7 +11,7 @@ from typing import Any
 from scrimp.errors import StudyError
 from scrimp.space.space import Space
 
-__all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Problem"]
+__all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Equals", "Problem"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,15 @@ class AtMost:
 
     limit: float
 
+    @property
+    def band(self) -> tuple[float, float]:
+        """Where `deviation` has to lie."""
+        return -math.inf, 0.0
+
+    def deviation(self, value: float) -> float:
+        """The signed distance from the limit that a model learns."""
+        return value - self.limit
+
     def violation(self, value: float) -> float:
         """How far ``value`` is over the limit; feasible when not positive."""
         return value - self.limit
@@ -73,12 +82,74 @@ class AtLeast:
 
     limit: float
 
+    @property
+    def band(self) -> tuple[float, float]:
+        """Where `deviation` has to lie."""
+        return -math.inf, 0.0
+
+    def deviation(self, value: float) -> float:
+        """The signed distance from the limit that a model learns."""
+        return self.limit - value
+
     def violation(self, value: float) -> float:
         """How far ``value`` is under the limit; feasible when not positive."""
         return self.limit - value
 
 
-Constraint = AtMost | AtLeast
+@dataclass(frozen=True)
+class Equals:
+    """A metric that must come out at ``value``, give or take ``tolerance``.
+
+    >>> Equals(0.5, tolerance=0.01).violation(0.51) <= 0
+    True
+    """
+
+    value: float
+    tolerance: float
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Where `deviation` has to lie."""
+        return -self.tolerance, self.tolerance
+
+    def deviation(self, value: float) -> float:
+        """The signed distance from the wanted value that a model learns."""
+        return value - self.value
+
+    def violation(self, value: float) -> float:
+        """How far ``value`` is outside the tolerance; feasible when not positive."""
+        return max(value - (self.value + self.tolerance), (self.value - self.tolerance) - value)
+
+
+Constraint = AtMost | AtLeast | Equals
+
+_KINDS: Mapping[str, type[AtMost] | type[AtLeast] | type[Equals]] = {
+    "at_most": AtMost,
+    "at_least": AtLeast,
+    "equals": Equals,
+}
+
+
+def _check_constraint(name: str, rule: Any) -> None:
+    """Refuse what is no rule, and rules that nothing can meet."""
+    if not isinstance(rule, AtMost | AtLeast | Equals):
+        raise StudyError(
+            f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit), scrimp.AtLeast(limit) or "
+            "scrimp.Equals(value, tolerance)"
+        )
+    for label, number in vars(rule).items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise StudyError(f"constraint on {name!r} has {label} {number!r}; it must be a finite number")
+    if isinstance(rule, Equals) and rule.tolerance <= 0:
+        raise StudyError(
+            f"constraint on {name!r} has tolerance {rule.tolerance!r}; it must be positive, since measured numbers are "
+            "never exactly equal; for whole numbers use 0.5"
+        )
+
+
+def _constraint_json(rule: Constraint) -> list[Any]:
+    """The kind and its numbers."""
+    return [next(kind for kind, made in _KINDS.items() if isinstance(rule, made)), *vars(rule).values()]
 
 
 def _named(label: str, given: Any, example: str) -> Mapping[str, Any]:
@@ -120,12 +191,7 @@ class Problem:
         if not isinstance(self.noisy, bool):
             raise StudyError(f"noisy is {self.noisy!r}; it must be True or False")
         for name, rule in _named("constraints", self.constraints, "{'memory_gb': scrimp.AtMost(16)}").items():
-            if not isinstance(rule, AtMost | AtLeast):
-                raise StudyError(
-                    f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit) or scrimp.AtLeast(limit)"
-                )
-            if not isinstance(rule.limit, int | float) or not math.isfinite(rule.limit):
-                raise StudyError(f"constraint on {name!r} has limit {rule.limit!r}; it must be a finite number")
+            _check_constraint(name, rule)
         for name, number in _named("features", self.features, "{'rows': 1e5}").items():
             if not isinstance(number, int | float) or not math.isfinite(number):
                 raise StudyError(f"feature {name!r} is {number!r}; it must be a finite number")
@@ -171,10 +237,7 @@ class Problem:
             "metric": self.metric,
             "direction": self.direction,
             "budget": None if self.budget is None else [self.budget.name, self.budget.minimum, self.budget.maximum],
-            "constraints": {
-                name: ["at_most" if isinstance(rule, AtMost) else "at_least", rule.limit]
-                for name, rule in self.constraints.items()
-            },
+            "constraints": {name: _constraint_json(rule) for name, rule in self.constraints.items()},
             "cost": self.cost,
             "features": dict(self.features),
             "seed": self.seed,
@@ -184,13 +247,12 @@ class Problem:
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> "Problem":
         """The problem that `to_json` wrote."""
-        rules: dict[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
         return Problem(
             space=Space.from_json(record["space"]),
             metric=record["metric"],
             direction=record["direction"],
             budget=None if record["budget"] is None else Budget(*record["budget"]),
-            constraints={name: rules[kind](limit) for name, (kind, limit) in record["constraints"].items()},
+            constraints={name: _KINDS[kind](*numbers) for name, (kind, *numbers) in record["constraints"].items()},
             cost=record["cost"],
             features=record["features"],
             seed=record["seed"],

@@ -19,6 +19,7 @@ import numpy as np
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.schedulers.scheduler import Finish, Resume, Verdict, Wait
+from scrimp.suggesters.suggester import Suggester
 
 __all__ = ["Action", "Decision", "Finish", "Forecast", "Policy", "Resume", "Start", "Verdict", "Wait"]
 
@@ -57,6 +58,14 @@ class Forecast:
 
 class Policy(ABC):
     """Decides jointly; a frozen value, and a function of the history."""
+
+    @property
+    def chooser(self) -> Suggester | None:
+        """The part that chooses configurations, which pictures ask what it believes; None for a method that decides jointly.
+
+        A wrapper hands on what it wraps.
+        """
+        return None
 
     @abstractmethod
     def decide(self, history: History, rng: np.random.Generator) -> Decision:

@@ -23,6 +23,11 @@ class Scheduled(Policy):
     scheduler: Scheduler
     suggester: Suggester
 
+    @property
+    def chooser(self) -> Suggester:
+        """The suggester."""
+        return self.suggester
+
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The scheduler's request, with a configuration where it asks for one."""
         wanted = self.scheduler.next_request(history, rng)

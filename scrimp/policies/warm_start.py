@@ -15,6 +15,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.policies.policy import Decision, Forecast, Policy, Start, Verdict
 from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.suggester import Suggester
 
 __all__ = ["WarmStarted"]
 
@@ -27,17 +28,25 @@ class WarmStarted(Policy):
     configs: tuple[Config, ...]
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """What ``inner`` decides; a new trial gets the next recommended configuration."""
-        decision = self.inner.decide(history, rng)
-        action = decision.action
-        if not isinstance(action, Start) or len(history.trials) >= len(self.configs):
-            return decision
+        """What ``inner`` decides; a new trial gets the next recommended configuration, and no model is fitted for it."""
         known = history.derive(KNOWN)
         left = [config for config in self.configs if config not in known]
-        if not left:
+        if not left or len(history.trials) >= len(self.configs):
+            return self.inner.decide(history, rng)
+        decision = self.inner.outline(history, rng)
+        if not isinstance(decision.action, Start):
             return decision
         reason = "recommended by past studies"
-        return Decision(replace(action, config=dict(left[0]), reason=reason), {"reason": reason})
+        return Decision(replace(decision.action, config=dict(left[0]), reason=reason), {"reason": reason})
+
+    @property
+    def chooser(self) -> Suggester | None:
+        """That of ``inner``."""
+        return self.inner.chooser
+
+    def outline(self, history: History, rng: np.random.Generator) -> Decision:
+        """What ``inner`` says."""
+        return self.inner.outline(history, rng)
 
     def may_resume(self, history: History, trial: int) -> bool:
         """What ``inner`` says."""

@@ -20,12 +20,11 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context
 from scrimp.acquisition.confidence import LowerConfidenceBound
-from scrimp.acquisition.constrained import Constrained
-from scrimp.acquisition.cost_aware import CostAware
 from scrimp.acquisition.guided import Guided
 from scrimp.acquisition.maximize import Found, Search, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
+from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.belief import user_belief
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
@@ -34,7 +33,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.space.space import Space
 from scrimp.suggesters.first_design import first_configs
-from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales, noise_level
+from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -46,8 +45,9 @@ class BayesianSuggester(Suggester):
     """A Gaussian process and an acquisition function, by name.
 
     ``initial``: configurations before the model decides, None for one more than the parameters, at most 10.
-    ``acquisition_settings``: of the acquisition, such as {"margin": 0.1} for EI and PI (in standard deviations of the targets)
-    or {"kappa": 3.0} for UCB. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI / cost^exponent when
+    ``acquisition_settings``: of the acquisition, such as {"margin": 0.1} for EI and PI (in standard deviations of the targets, or
+    with {"margin_unit": "metric"} in the metric's own units) or {"kappa": 3.0} for UCB; in the text of a method they stand beside
+    the others: ``gp-ei:margin=0.1``. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI / cost^exponent when
     the study has a cost. ``patience``: trials without progress after which every second decision explores; 0 for never.
     The rest describes the model; see `ModelSettings`.
     """
@@ -55,7 +55,7 @@ class BayesianSuggester(Suggester):
     acquisition: str = "log-ei"
     kernel: str = "matern52-ard"
     initial: int | None = None
-    acquisition_settings: Mapping[str, float] = field(default_factory=dict)
+    acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
     incumbent: str = "mean"
     fantasies: int = 16
     cost_exponent: float = 1.0
@@ -64,6 +64,8 @@ class BayesianSuggester(Suggester):
     mcmc: bool = False
     max_data: int = 1000
     patience: int = 6
+    noise_floor: float = 1e-6
+    restarts: int = 1
 
     def __post_init__(self) -> None:
         create_acquisition(self.acquisition, **self.acquisition_settings)
@@ -96,7 +98,16 @@ class BayesianSuggester(Suggester):
     @property
     def _model_settings(self) -> ModelSettings:
         impute = self.acquisition == "thompson"  # a draw has no logarithm that feasibility could weigh
-        return ModelSettings(self.kernel, self.input_warping, self.transform, self.mcmc, self.max_data, impute)
+        return ModelSettings(
+            self.kernel,
+            self.input_warping,
+            self.transform,
+            self.mcmc,
+            self.max_data,
+            impute,
+            self.noise_floor,
+            self.restarts,
+        )
 
     def _lacking(self, encoding: Encoding, training: Training) -> int:
         """How many first configurations are still to come; failed ones are replaced, up to twice as many in all."""
@@ -134,17 +145,14 @@ class BayesianSuggester(Suggester):
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
         if self._stuck(models, outcomes):
             acquisition = LowerConfidenceBound(EXPLORING)
-        if any(name.startswith("constraint:") for name in models.fitted):
-            acquisition = Constrained(acquisition)
-        if "cost" in models.fitted:
-            acquisition = CostAware(acquisition, exponent=self.cost_exponent)
+        acquisition = weighted(acquisition, models.fitted, self.cost_exponent)
         if self.acquisition != "thompson" and (belief := user_belief(encoding)) is not None:
             acquisition = Guided(acquisition, belief)
         return acquisition
 
     def _stuck(self, models: Models, outcomes: Array) -> bool:
         """Whether this decision looks elsewhere."""
-        quiet = noise_level(models.fitted["loss"]) < NOISY  # under noise, standing still is no sign of being stuck
+        quiet = models.fitted["loss"].noise_variance < NOISY  # under noise, standing still is no sign of being stuck
         return self.patience > 0 and quiet and explores(outcomes, self.patience)
 
     def _maximized(
@@ -178,7 +186,8 @@ class BayesianSuggester(Suggester):
             pending=pending if len(pending) else None,
             feasible=models.feasible,
             incumbent=self.incumbent,
-            settings={"seed": float(rng.integers(2**31))},
+            settings={"seed": float(rng.integers(2**31)), "cost_exponent": self.cost_exponent},
+            bands=models.bands,
         )
         return acquisition.bind(fitted, context)
 

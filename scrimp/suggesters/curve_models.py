@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
-from scrimp.errors import MethodError, ScrimpError
+from scrimp.errors import MethodError, NumericalError, ScrimpError
 from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior, configuration_kernel
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
@@ -31,6 +31,7 @@ from scrimp.gp.warping import Warped
 from scrimp.history.history import History
 from scrimp.registry.names import Names
 from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
+from scrimp.suggesters.model_fitting import noted_scales
 from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.at_budget import with_share
 from scrimp.surrogates.exact_gp import ExactGP
@@ -234,6 +235,8 @@ def fit_curves(
 ) -> Curves:
     """Fit or restore the model on what has been seen so far; `NumericalError` where that fails."""
     training = training_data(history, encoding, rule_for(settings.data, levels))
+    if not len(training.y):  # reports there are, but none of them counts at a rung
+        raise NumericalError("no finite loss was reported at a rung yet")
     kept = _kept(training, settings, rng)
     full = levels[-1]
     x = with_share(training.x[kept], training.budget[kept] / full)
@@ -289,7 +292,8 @@ def _fit_or_restore(
         except ScrimpError:
             recorded = None  # the space or the method changed since: fit anew
     fitted = model.fit(data, rng, None if recorded is None else recorded["state"])
-    return fitted, {"n": seen, "since": 0, "state": fitted.state}
+    scales = noted_scales(fitted, data.x.shape[1] - 1)  # the last column is the budget
+    return fitted, {"n": seen, "since": 0, "state": fitted.state, "length_scales": scales}
 
 
 def _is_due(recorded: Mapping[str, Any] | None, seen: int, settings: CurveSettings) -> bool:

@@ -7,7 +7,7 @@ study decides exactly as an uninterrupted one.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,19 +19,21 @@ from scrimp.errors import MethodError, ScrimpError
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
+from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.priors import LogNormal, Parameter
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import Matern32
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
 from scrimp.surrogates.chosen_transform import ChosenTransform
-from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.exact_gp import NOISE, ExactGP
+from scrimp.surrogates.limits import CapDeviation, CapViolation
 from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
 from scrimp.surrogates.power_transform import YeoJohnson
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_transform import GaussianCopula, Standardise, TargetStep, Transformed, Winsorise
 
-__all__ = ["FAILURE", "ModelSettings", "Models", "fit_models", "length_scales", "loss_model", "noise_level"]
+__all__ = ["FAILURE", "ModelSettings", "Models", "fit_models", "length_scales", "loss_model", "noted_scales"]
 
 
 FAILURE = "failure"
@@ -40,10 +42,12 @@ FAILURE = "failure"
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """``transform`` of the losses: standardise, power, copula, or auto (the evidence decides between the first two; losses that
-    diverged are capped first). ``mcmc`` averages over
-    posterior samples of the hyperparameters. Beyond ``max_data`` observations the best quarter and a random rest are used.
-    Failed trials are infeasible, with a model of their own; ``impute_failures`` gives them the worst loss seen instead."""
+    """``transform`` of the losses: plain (shifted and scaled, nothing else), standardise (the same, with losses that diverged
+    capped first), power, copula, or auto (the evidence decides between standardise and power). ``mcmc`` averages over
+    posterior samples of the hyperparameters. ``noise_floor``: the least noise variance, as a share of the variance of the losses;
+    ``restarts``: random starts of a fit, beside the recorded one and the mode of the densities. Beyond ``max_data``
+    observations the best quarter and a random rest are used. Failed trials are infeasible, with a model of their own;
+    ``impute_failures`` gives them the worst loss seen instead."""
 
     kernel: str = "matern52-ard"
     input_warping: bool = False
@@ -51,24 +55,37 @@ class ModelSettings:
     mcmc: bool = False
     max_data: int = 1000
     impute_failures: bool = False
+    noise_floor: float = NOISE.bounds[0]
+    restarts: int = 1
 
     def check(self) -> None:
         """Refuse names that do not exist."""
         names = ("auto", *_STEPS)
         if self.transform not in names:
             raise MethodError(f"transform is {self.transform!r}; choose one of {', '.join(names)}")
+        if not 1e-10 <= self.noise_floor <= 0.5:
+            raise MethodError(
+                f"noise_floor is {self.noise_floor}; it is a share of the variance of the losses, from 1e-10 (below it factors "
+                "of covariances fail) to 0.5"
+            )
+        if not 0 <= self.restarts <= 1000:
+            raise MethodError(f"restarts is {self.restarts}; it must be from 0 to 1000")
         kernel_by_name(self.kernel, (Column(),))
 
 
 @dataclass(frozen=True)
 class Models:
-    """Fitted models by name ("loss", "constraint:<metric>", "cost"), what they rest on, and what to note about them."""
+    """Fitted models by name ("loss", "constraint:<metric>", "cost"), what they rest on, and what to note about them.
+
+    ``bands``: between which two values of its targets each constraint holds, by the name of its model.
+    """
 
     fitted: Mapping[str, FittedSurrogate]
     evaluated: Array  # (n, d)
     losses: Array  # (n,)
     feasible: NDArray[np.bool_] | None  # (n,)
     notes: Mapping[str, Any]
+    bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def loss_model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
@@ -106,7 +123,8 @@ def fit_models(
     if any(name.startswith(CONSTRAINT) for name in fits):
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
     notes = {"fit": states} if states != recorded else {}
-    return Models(fitted, training.x[kept], training.y[kept], feasible, notes)
+    bands = {CONSTRAINT + name: band for name, band in training.bands.items()}
+    return Models(fitted, training.x[kept], training.y[kept], feasible, notes, bands)
 
 
 def _side_models(
@@ -114,51 +132,53 @@ def _side_models(
 ) -> dict[str, tuple[Surrogate, Data]]:
     """Models beside the loss: of each constraint, of failure (violated by 1 where a trial failed), of the logarithm of cost."""
     gp = _exact_gp(columns, settings)
-    limit = Transformed(gp, _VIOLATION_STEPS)
     fits: dict[str, tuple[Surrogate, Data]] = {}
     if training.failed.any() and not settings.impute_failures:
         outcome = np.where(training.failed, 1.0, -1.0)
         fits[CONSTRAINT + FAILURE] = (_failure_model(columns), Data(training.x, outcome))
-    for name, values in training.violations.items():
+    for name, values in training.deviations.items():
         known = np.isfinite(values)
         if known.any():
-            fits[CONSTRAINT + name] = (limit, Data(training.x[known], values[known]))
+            steps = _limit_steps(training.bands[name])
+            fits[CONSTRAINT + name] = (Transformed(gp, steps), Data(training.x[known], values[known]))
     if training.log_cost is not None and np.isfinite(training.log_cost).any():
         known = np.isfinite(training.log_cost)
-        fits["cost"] = (Transformed(gp, _STEPS["standardise"]), Data(training.x[known], training.log_cost[known]))
+        fits["cost"] = (Transformed(gp, (Standardise(),)), Data(training.x[known], training.log_cost[known]))
     return fits
 
 
-def noise_level(model: FittedSurrogate) -> float:
-    """The learned noise variance in units of the transformed targets, whose variance is 1; 0 where the model does not say."""
-    found = _lookup(model.state, "noise")
-    return 0.0 if found is None else float(np.max(found))
-
-
 def length_scales(model: FittedSurrogate, dimension: int) -> Array:
-    """How far the model sees along each column, for scaling a search; 0.5 where it does not say."""
-    found = _lookup(model.state, "length_scale")
-    scales: Array = (
-        np.full(dimension, 0.5) if found is None else np.broadcast_to(np.asarray(found, dtype=float), dimension)
-    )
-    return scales.clip(0.01, 2.0)
+    """How far the model sees along the first ``dimension`` columns, for scaling a search; 0.5 where it does not say."""
+    scales = model.length_scales[:dimension]
+    return np.where(np.isnan(scales), 0.5, scales).clip(0.01, 2.0)
+
+
+def noted_scales(model: FittedSurrogate, dimension: int) -> list[float | None]:
+    """The length-scales along the columns of a configuration, for explanations; None where there is none."""
+    return [float(scale) if math.isfinite(scale) else None for scale in model.length_scales[:dimension]]
 
 
 _POWER = (Standardise(), YeoJohnson(), Standardise())
 
 _STEPS: Mapping[str, tuple[TargetStep, ...]] = {
+    "plain": (Standardise(),),
     "standardise": (Winsorise(), Standardise()),
     "power": (Winsorise(), *_POWER),
     "copula": (GaussianCopula(),),
 }
 
 
-_VIOLATION_STEPS = (Winsorise(), Standardise(centred=False))  # zero, the limit, stays zero
+def _limit_steps(band: tuple[float, float]) -> tuple[TargetStep, ...]:
+    """How distances from a limit come to a model: far-out ones capped, and zero, the limit, kept where it is."""
+    cap = CapViolation() if math.isinf(band[0]) else CapDeviation(tolerance=band[1])
+    return (cap, Standardise(centred=False))
 
 
 def _exact_gp(columns: Sequence[Column], settings: ModelSettings) -> ExactGP:
     kernel = kernel_by_name(settings.kernel, columns)
-    return ExactGP(MeanAndKernel(Warped(kernel, columns) if settings.input_warping else kernel))
+    prior = MeanAndKernel(Warped(kernel, columns) if settings.input_warping else kernel)
+    noise = replace(NOISE, bounds=(settings.noise_floor, NOISE.bounds[1]))
+    return ExactGP(prior, noise, SearchSettings(random_starts=settings.restarts))
 
 
 def _failure_model(columns: Sequence[Column]) -> ExactGP:
@@ -183,7 +203,7 @@ def _fit_or_restore(
         except ScrimpError:
             recorded = None  # the space or the method changed since: fit anew
     fitted = model.fit(data, rng, None if recorded is None else recorded["state"])
-    return fitted, {"n": count, "state": fitted.state}
+    return fitted, {"n": count, "state": fitted.state, "length_scales": noted_scales(fitted, data.x.shape[1])}
 
 
 def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:
@@ -196,15 +216,3 @@ def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:
     draw = np.random.default_rng(seed).random(len(losses))[others]
     rest = others[np.argsort(draw, kind="stable")[: most - len(best)]]
     return np.sort(np.concatenate([best, rest]))
-
-
-def _lookup(state: Any, key: str) -> Any:
-    """The first value of ``key`` anywhere in a nested record."""
-    if isinstance(state, Mapping):
-        if key in state:
-            return state[key]
-        for value in state.values():
-            found = _lookup(value, key)
-            if found is not None:
-                return found
-    return _lookup(state[-1], key) if isinstance(state, list) and state else None

@@ -268,6 +268,14 @@ class FittedAdditiveCurves(FittedSurrogate):
     def state(self) -> Mapping[str, Any]:
         return self.recorded
 
+    @property
+    def length_scales(self) -> Array:
+        return np.append(self.ends.length_scales, np.nan)
+
+    @property
+    def noise_variance(self) -> float:
+        return float(self.values[-1])
+
     @cached_property
     def _group_of(self) -> Mapping[int, tuple[int, int]]:
         """For each curve its group and its place there."""

@@ -34,6 +34,14 @@ class AtBudget(FittedSurrogate):
         return self.whole.data
 
     @property
+    def length_scales(self) -> Array:
+        return self.whole.length_scales[:-1]
+
+    @property
+    def noise_variance(self) -> float:
+        return self.whole.noise_variance
+
+    @property
     def state(self) -> Mapping[str, Any]:
         return self.whole.state
 

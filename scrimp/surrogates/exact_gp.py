@@ -139,6 +139,14 @@ class FittedGP(FittedSurrogate):
     def state(self) -> Mapping[str, Any]:
         return self.recorded
 
+    @property
+    def length_scales(self) -> Array:
+        return self.prior.length_scales(self.observed.x.shape[1])
+
+    @property
+    def noise_variance(self) -> float:
+        return self.noise
+
     @cached_property
     def alpha(self) -> Array:
         """K^-1 (y - m), as (n, F)."""

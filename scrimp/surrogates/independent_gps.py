@@ -171,6 +171,17 @@ class FittedIndependentGPs(FittedSurrogate):
         return self.recorded
 
     @property
+    def length_scales(self) -> Array:
+        """Those of the shared kernel; levels know nothing of each other."""
+        return np.append(self.prior(0).length_scales(self.observed.x.shape[1] - 1), np.nan)
+
+    @property
+    def noise_variance(self) -> float:
+        """The largest over levels."""
+        slots = range(len(self.model.levels))
+        return max(float(self.values[self.model.slots(level)[-1]]) for level in slots)
+
+    @property
     def fantasies(self) -> int:
         """F."""
         return as_columns(self.observed.y).shape[1] if len(self.observed) else 1

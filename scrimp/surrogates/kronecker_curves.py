@@ -166,6 +166,14 @@ class FittedKroneckerCurves(FittedSurrogate):
     def state(self) -> Mapping[str, Any]:
         return self.recorded
 
+    @property
+    def length_scales(self) -> Array:
+        return self.prior.length_scales(self.observed.data.x.shape[1])
+
+    @property
+    def noise_variance(self) -> float:
+        return self.noise
+
     @cached_property
     def _kernels(self) -> tuple[Kernel, Kernel, Kernel]:
         """kx over configurations, and the shared and the own kernel over time."""

@@ -30,6 +30,14 @@ class LinearEnsemble(FittedSurrogate):
         return self.models[0].data
 
     @property
+    def length_scales(self) -> Array:
+        return self.models[-1].length_scales
+
+    @property
+    def noise_variance(self) -> float:
+        return self.models[-1].noise_variance
+
+    @property
     def state(self) -> Mapping[str, Any]:
         return {"weights": list(self.weights), "models": [dict(model.state) for model in self.models]}
 

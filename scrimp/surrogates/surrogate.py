@@ -91,10 +91,31 @@ class FittedSurrogate(ABC):
         """Values of this posterior in the units of the targets given to `fit`."""
         return values
 
+    def target_slope(self, values: Array) -> Array:
+        """d target_units / d values, elementwise: what a chain rule through `target_units` needs.
+
+        The default differentiates `target_units` numerically; a model that knows its transform overrides it.
+        """
+        step = 1e-5
+        return (self.target_units(values + step) - self.target_units(values - step)) / (2.0 * step)
+
     @property
     def members(self) -> tuple["FittedSurrogate", ...]:
         """The models to average a decision over: itself, or one per posterior sample of the hyperparameters."""
         return (self,)
+
+    @property
+    def length_scales(self) -> Array:
+        """How far the model sees along each of its input columns (d,): the distance over which values stay alike.
+
+        Infinite along a column it does not look at; NaN where it does not say, which is the default.
+        """
+        return np.full(self.data.x.shape[1], np.nan)
+
+    @property
+    def noise_variance(self) -> float:
+        """The learned noise variance of an observation, in model units squared; 0 where the model does not say."""
+        return 0.0
 
     @property
     @abstractmethod

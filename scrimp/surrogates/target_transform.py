@@ -124,6 +124,14 @@ class FittedTransformed(FittedSurrogate):
             values = step.backward(values)
         return values
 
+    def target_slope(self, values: Array) -> Array:
+        slope = self.inner.target_slope(values)
+        values = self.inner.target_units(values)
+        for step in reversed(self.steps):
+            values = step.backward(values)
+            slope = slope / step.slope(values)
+        return slope
+
     @property
     def data(self) -> Data:
         return self.inner.data
@@ -146,6 +154,14 @@ class FittedTransformed(FittedSurrogate):
     @property
     def members(self) -> tuple[FittedSurrogate, ...]:
         return tuple(FittedTransformed(member, self.steps) for member in self.inner.members)
+
+    @property
+    def length_scales(self) -> Array:
+        return self.inner.length_scales
+
+    @property
+    def noise_variance(self) -> float:
+        return self.inner.noise_variance
 
     @property
     def state(self) -> Mapping[str, Any]:

@@ -137,9 +137,7 @@ def _sampled(model: FittedSurrogate) -> FittedSurrogate:
     """Two posterior samples of the hyperparameters, where the model is one that can be varied."""
     if not isinstance(model, DensePosterior):
         return model
-    return SampledPosterior(
-        (model, replace(model, length_scales=0.8 * model.length_scales, amplitude=1.5 * model.amplitude))
-    )
+    return SampledPosterior((model, replace(model, scales=0.8 * model.scales, amplitude=1.5 * model.amplitude)))
 
 
 def _rescaled(model: FittedSurrogate) -> DensePosterior:

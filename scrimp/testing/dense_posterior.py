@@ -18,10 +18,10 @@ __all__ = ["DensePosterior", "SampledPosterior", "random_posterior"]
 
 @dataclass(frozen=True, eq=False)
 class DensePosterior(FittedSurrogate):
-    """k(x, x') = amplitude exp(-|(x - x') / length_scales|^2 / 2), a constant prior mean ``level``, noise variance ``noise``."""
+    """k(x, x') = amplitude exp(-|(x - x') / scales|^2 / 2), a constant prior mean ``level``, noise variance ``noise``."""
 
     observations: Data
-    length_scales: Array
+    scales: Array
     amplitude: float = 1.0
     noise: float = 1e-4
     level: float = 0.0
@@ -36,7 +36,7 @@ class DensePosterior(FittedSurrogate):
 
     def kernel(self, a: Array, b: Array) -> Array:
         """(n, m)."""
-        squares = (((a[:, None, :] - b[None]) / self.length_scales) ** 2).sum(axis=2)
+        squares = (((a[:, None, :] - b[None]) / self.scales) ** 2).sum(axis=2)
         values: Array = self.amplitude * np.exp(-0.5 * squares)
         return values
 
@@ -62,7 +62,7 @@ class DensePosterior(FittedSurrogate):
         def pull(d_mean: Array, d_variance: Array) -> Array:
             d_cross = d_mean @ self.weights.T - 2.0 * d_variance[:, None] * (cross @ self.inverse)
             inner = d_cross * cross
-            d_x: Array = (inner @ self.data.x - inner.sum(axis=1)[:, None] * x) / self.length_scales**2
+            d_x: Array = (inner @ self.data.x - inner.sum(axis=1)[:, None] * x) / self.scales**2
             return d_x
 
         return self.posterior(x), pull
@@ -78,6 +78,10 @@ class DensePosterior(FittedSurrogate):
         posterior = self.posterior(x, joint=True)
         assert posterior.covariance is not None
         return rng.multivariate_normal(posterior.mean[:, 0], posterior.covariance, size=count, method="svd")
+
+    @property
+    def length_scales(self) -> Array:
+        return self.scales
 
     @property
     def state(self) -> Mapping[str, Any]:

@@ -6,6 +6,8 @@ class TestMyPolicy(PolicyBattery):
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
 
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
@@ -16,11 +18,17 @@ from scrimp.testing.play import World, play
 
 __all__ = ["PolicyBattery"]
 
-SEEDS = range(2)
-
 
 class PolicyBattery(ABC):
-    """What every policy must keep, in worlds that are more and more hostile; the rules are in `play`."""
+    """What every policy must keep, in worlds that are more and more hostile; the rules are in `play`.
+
+    ``seeds``, ``events`` and ``trials`` say how long each world is played; a policy that fits a model at every decision takes
+    fewer.
+    """
+
+    seeds: ClassVar[Sequence[int]] = range(2)
+    events: ClassVar[int] = 120
+    trials: ClassVar[int] = 12
 
     @abstractmethod
     def policy(self) -> Policy:
@@ -28,36 +36,36 @@ class PolicyBattery(ABC):
 
     def test_keeps_the_rules_in_a_calm_world(self) -> None:
         """Everything reports as it should."""
-        for seed in SEEDS:
-            history = play(self.policy(), World(seed=seed, workers=4))
+        for seed in self.seeds:
+            history = play(self.policy(), World(seed=seed, events=self.events, workers=4))
             assert history.spent > 0
 
     def test_keeps_the_rules_with_one_worker(self) -> None:
         """One thing at a time."""
-        for seed in SEEDS:
-            play(self.policy(), World(seed=seed, workers=1, failing=0.1))
+        for seed in self.seeds:
+            play(self.policy(), World(seed=seed, events=self.events, workers=1, failing=0.1))
 
     def test_survives_failed_trials(self) -> None:
         """Many fail, some report values that are not finite."""
-        for seed in SEEDS:
-            play(self.policy(), World(seed=seed, failing=0.3, diverging=0.2))
+        for seed in self.seeds:
+            play(self.policy(), World(seed=seed, events=self.events, failing=0.3, diverging=0.2))
 
     def test_survives_vanished_workers(self) -> None:
         """Trials go stale and are taken over."""
-        for seed in SEEDS:
-            play(self.policy(), World(seed=seed, vanishing=0.3))
+        for seed in self.seeds:
+            play(self.policy(), World(seed=seed, events=self.events, vanishing=0.3))
 
     def test_survives_reports_that_skip_overshoot_or_come_late(self) -> None:
         """Steps in any order, runs that end by themselves."""
-        for seed in SEEDS:
-            play(self.policy(), World(seed=seed, skipping=0.6, ending_early=0.1))
+        for seed in self.seeds:
+            play(self.policy(), World(seed=seed, events=self.events, skipping=0.6, ending_early=0.1))
 
     def test_ends_when_no_further_configuration_may_be_added(self) -> None:
         """After n_trials only promotions are granted; then the study is over, with nothing in flight."""
-        for seed in SEEDS:
-            world = World(seed=seed, events=2_000, n_trials=12, failing=0.05, vanishing=0.05, skipping=0.1)
+        for seed in self.seeds:
+            world = World(seed=seed, events=2_000, n_trials=self.trials, failing=0.05, vanishing=0.05, skipping=0.1)
             history = play(self.policy(), world)
-            assert len(history.trials) == 12
+            assert len(history.trials) == self.trials
             assert history.counts["running"] + history.counts["stale"] == 0
 
     def test_ends_when_everything_fails(self) -> None:
@@ -68,12 +76,12 @@ class PolicyBattery(ABC):
     def test_works_without_budgets(self) -> None:
         """One step is a full training."""
         problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss")
-        history = play(self.policy(), World(problem=problem, n_trials=15, failing=0.1, events=500))
-        assert len(history.trials) == 15
+        history = play(self.policy(), World(problem=problem, n_trials=self.trials, failing=0.1, events=500))
+        assert len(history.trials) == self.trials
 
     def test_the_outline_is_the_decision_without_its_configuration(self) -> None:
         """So that a configuration from the queue begins where, and as, one of the policy's own would."""
-        history = play(self.policy(), World(workers=2, events=30))
+        history = play(self.policy(), World(workers=2, events=min(self.events, 30)))
         for length in (1, history.length // 2, history.length):
             part = History.of(history.events[:length])
             decided, outlined = (

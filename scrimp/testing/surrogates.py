@@ -96,6 +96,16 @@ class SurrogateContract:
         close(fitted.target_units(fitted.data.y), data.y, 1e-6)
         assert (np.argsort(data.y) == np.argsort(fitted.data.y)).all()
 
+    def test_slopes_of_target_units_are_derivatives(self, fitted: FittedSurrogate) -> None:
+        values = np.linspace(fitted.data.y.min(), fitted.data.y.max(), 9)[1:-1]
+        around = [fitted.target_units(values + step) for step in (-1e-6, 1e-6)]
+        close(fitted.target_slope(values), (around[1] - around[0]) / 2e-6, 1e-3)
+
+    def test_length_scales_and_noise_are_said_or_left_open(self, fitted: FittedSurrogate, data: Data) -> None:
+        scales = fitted.length_scales
+        assert scales.shape == (data.x.shape[1],) and not (scales <= 0.0).any()
+        assert fitted.noise_variance >= 0.0
+
     def test_state_is_json_and_restores_the_model(
         self, surrogate: Surrogate, fitted: FittedSurrogate, data: Data, x: Array
     ) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from scrimp.acquisition.acquisition import Acquisition, Context
-from scrimp.acquisition.constrained import CONSTRAINT, Constrained
-from scrimp.acquisition.cost_aware import CostAware
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
 from scrimp.acquisition.pending import fantasise
+from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
 from scrimp.history.events import Config
@@ -32,6 +31,7 @@ class Choice:
     encoding: Encoding
     fantasies: int = 16
     incumbent: str = "mean"
+    cost_exponent: float = 1.0
 
     def best(self, count: int, seed: int, rng: np.random.Generator) -> tuple[list[Config], dict[str, Any]]:
         """``count`` configurations, fewer where nothing is left, and the reasons for the first.
@@ -53,12 +53,14 @@ class Choice:
         return configs, notes
 
     def _found(self, pending: Array, seed: int, rng: np.random.Generator) -> Found:
-        acquisition, fitted = self._wrapped(), dict(self.fitted)
+        acquisition = weighted(self.acquisition, self.fitted, self.cost_exponent)
+        fitted = dict(self.fitted)
         for name in fitted:
             if len(pending) and name != "cost":
                 fitted[name] = fantasise(fitted[name], pending, self.fantasies, rng)
         models, training = self.models, self.training
-        context = Context(models.evaluated, pending if len(pending) else None, models.feasible, self.incumbent)
+        under_way = pending if len(pending) else None
+        context = Context(models.evaluated, under_way, models.feasible, self.incumbent, bands=models.bands)
         search = Search(
             anchors=models.evaluated[np.argsort(models.losses, kind="stable")[:5]],
             excluded=None if training.repeatable else np.vstack([training.known, pending]),
@@ -67,9 +69,3 @@ class Choice:
         )
         score = acquisition.bind(fitted, context)
         return maximize(score, self.encoding.domain, np.random.default_rng(seed), search)
-
-    def _wrapped(self) -> Acquisition:
-        acquisition = self.acquisition
-        if any(name.startswith(CONSTRAINT) for name in self.fitted):
-            acquisition = Constrained(acquisition)
-        return CostAware(acquisition) if "cost" in self.fitted else acquisition

@@ -77,12 +77,14 @@ class TaskPriorSuggester(Suggester):
     """The default with past studies.
 
     ``start``: configurations of the portfolio before the model decides. ``patience``: trials without progress after which every
-    second decision explores; 0 for never. ``fantasies``: joint samples over running trials.
+    second decision explores; 0 for never. ``fantasies``: joint samples over running trials. ``cost_exponent``: what is
+    promised / cost^exponent when the study has a cost.
     """
 
     start: int = 3
     patience: int = 6
     fantasies: int = 16
+    cost_exponent: float = 1.0
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -96,7 +98,7 @@ class TaskPriorSuggester(Suggester):
         learned = learn(self.past, encoding, history.problem.seed)
         notes = self._said(history, learned)
         if learned is None:
-            found = BayesianSuggester(initial=3).suggest(history, request, count, rng)
+            found = BayesianSuggester(initial=3, cost_exponent=self.cost_exponent).suggest(history, request, count, rng)
             return replace(found, notes={**found.notes, **notes})
         training = training_data(history, encoding)
         first = self._first(learned, encoding, training, count)
@@ -161,7 +163,7 @@ class TaskPriorSuggester(Suggester):
         outcomes = np.where(training.failed, np.inf, training.y)
         stuck = self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
         acquisition = LowerConfidenceBound(EXPLORING) if stuck else learned.promise()
-        choice = Choice(acquisition, fitted, models, training, encoding, self.fantasies, incumbent)
+        choice = Choice(acquisition, fitted, models, training, encoding, self.fantasies, incumbent, self.cost_exponent)
         configs, notes = choice.best(count, history.problem.seed, rng)
         if stuck:
             notes["exploring"] = True

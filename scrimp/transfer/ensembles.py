@@ -47,6 +47,14 @@ class _Ensemble(FittedSurrogate):
         return self.target.data
 
     @property
+    def length_scales(self) -> Array:
+        return self.target.length_scales
+
+    @property
+    def noise_variance(self) -> float:
+        return self.target.noise_variance
+
+    @property
     def state(self) -> Mapping[str, Any]:
         return self.target.state
 

@@ -198,7 +198,7 @@ class SourceModel:
         prior = self.whole.prior
         assert isinstance(prior, MeanAndKernel)
         scales = np.full(self.past.dimension, math.nan)
-        scales[list(self.past.columns)] = np.log(prior.kernel.values[1:])
+        scales[list(self.past.columns)] = np.log(prior.length_scales(len(self.past.columns)))
         return scales
 
     @cached_property

@@ -64,6 +64,7 @@ class TransferSuggester(Suggester):
     ``variance`` of the combined posterior, after the method whose formula it is: rgpe may also take poe or tst, a product gpoe
     (the default), poe or rbcm; see `ensembles`. ``incumbent``: the best ``mean`` or the best ``observed`` loss. ``distance`` of
     features: scaled or euclidean. ``ties`` of ranking losses: by draws, shared or target. ``least_weight`` of this study.
+    ``cost_exponent``: what is promised / cost^exponent when the study has a cost.
     """
 
     combine: str = "rgpe"
@@ -84,6 +85,7 @@ class TransferSuggester(Suggester):
     ties: str = "by draws"
     least_weight: float = 1e-6
     fantasies: int = 16
+    cost_exponent: float = 1.0
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -108,7 +110,9 @@ class TransferSuggester(Suggester):
     def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
         """The best of the mixture; without past studies what a Gaussian process alone would try."""
         if not len(self.past):
-            found = BayesianSuggester(transform="standardise").suggest(history, request, count, rng)
+            found = BayesianSuggester(transform="standardise", cost_exponent=self.cost_exponent).suggest(
+                history, request, count, rng
+            )
             return replace(found, notes={**found.notes, "past": "no past study to learn from"})
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
@@ -167,7 +171,9 @@ class TransferSuggester(Suggester):
         weights = never_nothing(weights, self.least_weight)
         acquisition, believed = self._mixed(target, sources, weights)
         fitted = {**models.fitted, "loss": believed}
-        choice = Choice(acquisition, fitted, models, training, encoding, self.fantasies, self.incumbent)
+        choice = Choice(
+            acquisition, fitted, models, training, encoding, self.fantasies, self.incumbent, self.cost_exponent
+        )
         configs, notes = choice.best(count, history.problem.seed, rng)
         return Suggestion(tuple(configs), {**models.notes, **notes, "weights": weight_notes(sources.names, weights)})
 

@@ -24,6 +24,7 @@ from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.registry.names import Names
 from scrimp.space.space_text import read_scalar
+from scrimp.tuning.acquisition_settings import gathered, settings_of_acquisition
 from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
 
 if TYPE_CHECKING:  # loading it takes SciPy
@@ -33,6 +34,7 @@ __all__ = [
     "Method",
     "build_policy",
     "choose",
+    "compares_features",
     "learns",
     "method_names",
     "parse_method",
@@ -88,6 +90,7 @@ class Entry:
 
 
 _BAYESIAN = "scrimp.suggesters.bayesian:BayesianSuggester"
+_PURE = {"transform": "plain", "patience": 0}  # the textbook: one formula decides, targets are shifted and scaled only
 _RANDOM = "scrimp.suggesters.random:RandomSuggester"
 _DENSITY = "scrimp.suggesters.density:DensitySuggester"
 _ASHA = "scrimp.schedulers.asynchronous:AsynchronousHalving"
@@ -107,9 +110,9 @@ _OWN: dict[str, Entry] = {
     "grid": Entry("scrimp.suggesters.grid:GridSuggester"),
     "sobol": Entry("scrimp.suggesters.quasi_random:QuasiRandomSuggester"),
     "gp": Entry(_BAYESIAN, presets={"acquisition": "log-ei"}),
-    "gp-ei": Entry(_BAYESIAN, presets={"acquisition": "ei"}),
-    "gp-pi": Entry(_BAYESIAN, presets={"acquisition": "pi"}),
-    "gp-ucb": Entry(_BAYESIAN, presets={"acquisition": "ucb"}),
+    "gp-ei": Entry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}),
+    "gp-pi": Entry(_BAYESIAN, presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE}),
+    "gp-ucb": Entry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}),
     "tpe": Entry(_DENSITY),
     "asha": Entry(_RANDOM, _ASHA, needs_budget=True),
     "asha-stopping": Entry(_RANDOM, _ASHA, presets={"type": "stopping"}, needs_budget=True),
@@ -229,7 +232,7 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
             "give create_study a budget such as scrimp.Budget('epoch', 1, 81), or use 'gp'"
         )
     classes = _parts(entry)
-    settings = {**entry.presets, **chosen.settings}
+    settings = gathered(entry.presets, chosen.settings, classes)
     _refuse_unknown(chosen.name, settings, classes)
     parts = [_construct(chosen.name, part, settings) for part in classes]
     if past is not None:
@@ -253,6 +256,12 @@ def learns(method: Method) -> bool:
     """Whether the method is one of those that are made to learn from past studies."""
     entry = _entry(method)
     return bool(entry.suggester) and _handed_in(_load(entry.suggester))
+
+
+def compares_features(method: Method) -> bool:
+    """Whether the method weighs past studies by features of their tasks."""
+    settings = {**(_METHODS.find(method.name) or Entry()).presets, **method.settings}
+    return learns(method) and settings.get("weights") == "features"
 
 
 def _handed_in(part: type[Any]) -> bool:
@@ -286,7 +295,8 @@ def _load(path: str | type[Any]) -> type[Any]:
 
 def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[Any]]) -> None:
     fields = [item for part in classes for item in dataclasses.fields(part)]
-    valid = sorted({item.name for item in fields if not item.metadata.get("handed_in")})
+    own = {item.name for item in fields if not item.metadata.get("handed_in")}
+    valid = sorted({*own, *settings_of_acquisition(settings, classes)})
     for key in settings:
         if key not in valid:
             if (answer := elsewhere(key)) is not None:

@@ -87,14 +87,19 @@ def model_lines(notes: Mapping[str, Any], problem: Problem) -> list[str]:
     if fit is None:
         return []
     lines = [f"The model was fitted anew for this decision, to {fit['n']} observations."]
-    scales = _lookup(fit, "length_scale")
-    names = problem.space.searched
-    if isinstance(scales, Sequence) and len(scales) == len(names) > 1:
-        order = sorted(range(len(names)), key=lambda place: float(scales[place]))
-        lines.append(
-            f"It saw {problem.metric} change fastest along {names[order[0]]}, slowest along {names[order[-1]]}."
-        )
+    order = [name for _, name in sorted(_scales_by_name(fit, problem), key=lambda pair: pair[0])]
+    if len(order) > 1:
+        lines.append(f"It saw {problem.metric} change fastest along {order[0]}, slowest along {order[-1]}.")
     return lines
+
+
+def _scales_by_name(fit: Mapping[str, Any], problem: Problem) -> list[tuple[float, str]]:
+    """The noted length-scale of each parameter that has one; logs from before they were noted have it in the state."""
+    scales = fit["length_scales"] if "length_scales" in fit else _lookup(fit, "length_scale")
+    names = problem.space.searched
+    if not isinstance(scales, Sequence) or len(scales) != len(names):
+        return []
+    return [(float(scale), name) for scale, name in zip(scales, names, strict=True) if scale is not None]
 
 
 def _is_fit(record: Any) -> bool:
@@ -102,6 +107,7 @@ def _is_fit(record: Any) -> bool:
 
 
 def _lookup(record: Any, key: str) -> Any:
+    """The first value of ``key`` anywhere in a record of an earlier version."""
     if isinstance(record, Mapping):
         if key in record:
             return record[key]

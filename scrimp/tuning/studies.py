@@ -28,9 +28,10 @@ from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
-from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
+from scrimp.tuning.catalog import Method, build_policy, choose, compares_features, parse_method
 from scrimp.tuning.learning import attachments, past_reader
 from scrimp.tuning.study import Root, Study
+from scrimp.tuning.task_features import check_features
 
 __all__ = [
     "beginning",
@@ -105,6 +106,9 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     record = {**chosen.to_json(), "reason": reason}
     created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
+    if sources and compares_features(chosen):
+        past = {source.study: History.of(place.open(source.study).read()).problem.features for source in sources}
+        check_features(chosen.name, problem.features, past)
     try:
         store = place.create(name, [created, *sources])
     except StudyError:

@@ -21,7 +21,6 @@ from scrimp.history.problem import Problem
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
 from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
-from scrimp.policies.scheduled import Scheduled
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
@@ -83,8 +82,7 @@ class Study:
     @property
     def suggester(self) -> Suggester | None:
         """The part of the method that chooses configurations; None for a method that decides jointly."""
-        policy = self._deciding()
-        return policy.suggester if isinstance(policy, Scheduled) else None
+        return self._deciding().chooser
 
     @property
     def trials(self) -> list[Trial]:

@@ -28,7 +28,7 @@ import math
 import sys
 import tomllib
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -39,13 +39,14 @@ import msgspec
 
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
-from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
+from scrimp.history.problem import Budget, Constraint, Problem
 from scrimp.registry.plugins import name_plugins
 from scrimp.space.parameter import Parameter, parameter_from_json
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
 from scrimp.storage.refusals import check_name
 from scrimp.tuning.catalog import Method, build_policy, parse_method
+from scrimp.tuning.constraint_rules import read_constraint
 from scrimp.tuning.objectives import imported
 from scrimp.tuning.run_options import option_of, replaced
 from scrimp.tuning.toml_lines import TomlLines
@@ -272,23 +273,14 @@ class _Reading:
                 return Budget(**self.record["budget"])  # whole numbers as they were written
         return None
 
-    def constraints(self, record: Mapping[str, Any]) -> dict[str, AtMost | AtLeast]:
-        """Rules such as ``memory_gb = {at_most = 16}``."""
-        rules: dict[str, Callable[[float], AtMost | AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
-        right: dict[str, AtMost | AtLeast] = {}
+    def constraints(self, record: Mapping[str, Any]) -> dict[str, Constraint]:
+        """Rules such as ``memory_gb = {at_most = 16}`` and ``share = {equals = 0.5, tolerance = 0.01}``."""
+        right: dict[str, Constraint] = {}
         for name, rule in record.items():
-            match rule if isinstance(rule, dict) and len(rule) == 1 else None:
-                case {"at_most": float() | int() as limit} | {"at_least": float() | int() as limit} if not isinstance(
-                    limit, bool
-                ) and math.isfinite(limit):
-                    right[name] = rules[next(iter(rule))](limit)
-                case _:
-                    unknown = [key for key in rule if key not in rules] if isinstance(rule, dict) else []
-                    hint = _nearest(unknown[0], list(rules)) if unknown else ""
-                    self.wrong(
-                        ("constraints", name),
-                        f"is {rule!r}; write {{at_most = 16}} or {{at_least = 0.9}} with a number{hint}",
-                    )
+            try:
+                right[name] = read_constraint(rule)
+            except StudyError as error:
+                self.wrong(("constraints", name), str(error))
         return right
 
     def method(self, given: Any, question: dict[str, Any] | None) -> Method | None:

@@ -74,10 +74,7 @@ def x():
 def several(model):
     """Three posterior samples of the hyperparameters."""
     return SampledPosterior(
-        tuple(
-            replace(model, length_scales=s * model.length_scales, amplitude=a)
-            for s, a in ((1, 1), (0.7, 1.4), (1.5, 0.8))
-        )
+        tuple(replace(model, scales=s * model.scales, amplitude=a) for s, a in ((1, 1), (0.7, 1.4), (1.5, 0.8)))
     )
 
 

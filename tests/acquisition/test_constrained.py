@@ -99,9 +99,7 @@ def test_probability_of_feasibility_alone_while_nothing_is_feasible():
 
 
 def varied(model):
-    return SampledPosterior(
-        (model, replace(model, amplitude=2.0), replace(model, length_scales=0.6 * model.length_scales))
-    )
+    return SampledPosterior((model, replace(model, amplitude=2.0), replace(model, scales=0.6 * model.scales)))
 
 
 def test_averages_over_the_product_of_all_samples_and_over_paired_fantasies():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimp.errors import StudyError
-from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
+from scrimp.history.problem import AtLeast, AtMost, Budget, Equals, Problem
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 from scrimp.space.space import Pool, Space
 
@@ -72,6 +72,8 @@ def test_json_of_an_older_study_without_noisy() -> None:
         ({"constraints": {"m": 3}}, "constraint on 'm' is 3; use scrimp.AtMost"),
         ({"constraints": {"m": AtMost(math.nan)}}, "limit nan; it must be a finite number"),
         ({"constraints": {"m": AtLeast("x")}}, "limit 'x'"),
+        ({"constraints": {"m": Equals(0.5, 0.0)}}, "tolerance 0.0; it must be positive"),
+        ({"constraints": {"m": Equals(math.inf, 0.1)}}, "value inf; it must be a finite number"),
     ],
 )
 def test_refused(arguments: dict[str, Any], words: str) -> None:
@@ -122,6 +124,19 @@ def test_violation() -> None:
     assert problem.violation({"memory": 15.0}) is None
     assert problem.violation({"memory": math.nan, "recall": 1.0}) is None
     assert Problem(SPACE).violation({}) == -math.inf
+
+
+def test_an_equality_holds_within_its_tolerance_and_is_stored() -> None:
+    problem = Problem(SPACE, constraints={"share": Equals(0.5, tolerance=0.01)})
+    assert [problem.feasible({"share": share}) for share in (0.489, 0.49, 0.5, 0.51, 0.512)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert problem.violation({"share": 0.6}) == pytest.approx(0.09) == problem.violation({"share": 0.4})
+    assert Problem.from_json(msgspec.json.decode(msgspec.json.encode(problem.to_json()))) == problem
 
 
 def test_full_budget() -> None:

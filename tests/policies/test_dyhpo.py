@@ -13,6 +13,7 @@ from scrimp.policies.dyhpo import DyHPO, improvements
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
 from scrimp.testing.play import World, play
+from scrimp.testing.policies import PolicyBattery
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
@@ -28,6 +29,13 @@ def study_of(n_trials, method="dyhpo", **more):
 
     study.optimize(objective, n_trials=n_trials)
     return study
+
+
+class TestDyHPO(PolicyBattery):
+    seeds, events, trials = range(1), 16, 4
+
+    def policy(self):
+        return DyHPO(fantasies=3, candidates=10, initial=3)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from scrimp.schedulers.rungs import bracket_law, geometric_levels
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.testing.dense_posterior import random_posterior
 from scrimp.testing.play import World, play
+from scrimp.testing.policies import PolicyBattery
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
@@ -35,6 +36,13 @@ def run(method, misleading=False, n_trials=40):
 
     study.optimize(objective, n_trials=n_trials)
     return study
+
+
+class TestHyperTune(PolicyBattery):
+    seeds, events, trials = range(1), 24, 6
+
+    def policy(self):
+        return HyperTune(brackets=2, fantasies=3, initial=4)
 
 
 @pytest.mark.parametrize(

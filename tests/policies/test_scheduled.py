@@ -7,8 +7,10 @@ from scrimp.history.history import History
 from scrimp.policies.policy import Decision, Finish, Resume, Start, Verdict
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Suggester, Suggestion
 from scrimp.testing.play import World, play
+from scrimp.testing.policies import PolicyBattery
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,15 @@ class Scripted(Suggester):
     def suggest(self, history, request, count, rng):
         rest = self.configs[len(history.trials) :][:count]
         return Suggestion(rest, {"seen": (request.budget, request.bracket, dict(request.tag))})
+
+
+class TestScheduled(PolicyBattery):
+    def policy(self):
+        return Scheduled(AsynchronousHalving(brackets=2), RandomSuggester())
+
+    def test_its_chooser_is_the_suggester(self):
+        policy = self.policy()
+        assert policy.chooser is policy.suggester
 
 
 def empty():

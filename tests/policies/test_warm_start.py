@@ -1,21 +1,76 @@
 """Any policy may begin with what past studies recommend."""
 
-import numpy as np
+import json
+from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+import scrimp
 from scrimp.history.problem import Budget, Problem
-from scrimp.policies.policy import Start
+from scrimp.policies.policy import Policy, Start
 from scrimp.policies.scheduled import Scheduled
 from scrimp.policies.warm_start import WarmStarted
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.run_to_end import RunToEnd
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
+from scrimp.suggesters import bayesian
+from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.random import RandomSuggester
+from scrimp.suggesters.suggester import Suggester, Suggestion
+from scrimp.testing.policies import PolicyBattery
 from scrimp.testing.suggesters import begin, pend, tell
 
 SPACE = Space(lr=Float(0.0, 1.0))
 COLD = Scheduled(RunToEnd(), RandomSuggester())
 WARM = WarmStarted(COLD, ({"lr": 0.25}, {"lr": 0.75}))
+
+
+class TestWarmStarted(PolicyBattery):
+    def policy(self) -> Policy:
+        scheduled = Scheduled(AsynchronousHalving(brackets=2), RandomSuggester())
+        return WarmStarted(scheduled, ({"x": 0.25}, {"x": 0.75}, {"x": 0.5}))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> scrimp.Study:
+    """A study with a model of its own that begins with what a past one recommends."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    past = scrimp.create_study("past", SPACE, method="sobol", storage=url, seed=0)
+    past.optimize(lambda trial: (trial.params["lr"] - 0.3) ** 2, n_trials=8)
+    made = scrimp.create_study("new", SPACE, method="gp-ei:initial=3", learn_from=["past"], storage=url, seed=0)
+    made.optimize(lambda trial: (trial.params["lr"] - 0.35) ** 2, n_trials=5)
+    return made
+
+
+def test_pictures_show_the_model_that_decides(study: scrimp.Study) -> None:
+    assert isinstance(study.suggester, BayesianSuggester) and study.suggester.acquisition == "ei"
+    assert "otherwise" not in json.dumps(scrimp.plots.surrogate(study, "lr").to_plotly_json(), default=str)
+
+
+def test_a_queued_configuration_costs_no_model(study: scrimp.Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("a model was fitted")
+
+    monkeypatch.setattr(bayesian, "fit_models", refuse)
+    study.enqueue({"lr": 0.123})
+    assert study.ask().params == {"lr": 0.123}
+    with pytest.raises(AssertionError, match="a model was fitted"):
+        study.ask()
+
+
+def test_recommended_configurations_cost_no_model() -> None:
+    @dataclass(frozen=True)
+    class Costly(Suggester):
+        def suggest(self, *arguments: object) -> Suggestion:
+            raise AssertionError("a model was fitted")
+
+    history = begin(Problem(SPACE))
+    warm = WarmStarted(Scheduled(RunToEnd(), Costly()), ({"lr": 0.25},))
+    action = warm.decide(history, history.rng("decide")).action
+    assert isinstance(action, Start) and action.config == {"lr": 0.25}
 
 
 def test_the_first_starts_are_those_recommended_then_the_policy_decides() -> None:

@@ -162,6 +162,12 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "{atmost = 16}",
         "line 28, constraints.memory_gb: .*did you mean 'at_most'",
     ),
+    "equality without a tolerance": (
+        "{at_most = 16}",
+        "{equals = 16}",
+        "line 28, constraints.memory_gb: .*tolerance = 0.01",
+    ),
+    "equality without room": ("{at_most = 16}", "{equals = 16, tolerance = 0}", "a tolerance above 0"),
     "constraint is text": ("{at_most = 16}", '{at_most = "16"}', "line 28, constraints.memory_gb"),
     "constraint is infinite": ("{at_most = 16}", "{at_most = inf}", "line 28, constraints.memory_gb"),
     "feature is text": ("rows = 1797", 'rows = "many"', "line 31, features: .*must be a number"),

@@ -1,0 +1,39 @@
+"""Constraints as a study file writes them: ``{at_most = 16}``, ``{at_least = 0.9}``, ``{equals = 0.5, tolerance = 0.01}``."""
+
+import difflib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from scrimp.errors import StudyError
+from scrimp.history.problem import AtLeast, AtMost, Constraint, Equals
+
+__all__ = ["read_constraint"]
+
+_KEYS = ("at_most", "at_least", "equals", "tolerance")
+
+
+def read_constraint(rule: Any) -> Constraint:
+    """The constraint that a table stands for; `StudyError` says what to write.
+
+    >>> read_constraint({"equals": 0.5, "tolerance": 0.01})
+    Equals(value=0.5, tolerance=0.01)
+    """
+    numbers: Mapping[str, Any] = rule if isinstance(rule, dict) else {}
+    match tuple(sorted(numbers)) if all(map(_is_number, numbers.values())) else ():
+        case ("at_most",):
+            return AtMost(numbers["at_most"])
+        case ("at_least",):
+            return AtLeast(numbers["at_least"])
+        case ("equals", "tolerance") if numbers["tolerance"] > 0:
+            return Equals(numbers["equals"], numbers["tolerance"])
+    near = [found for key in numbers if key not in _KEYS for found in difflib.get_close_matches(key, _KEYS, 1)]
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise StudyError(
+        f"is {rule!r}; write {{at_most = 16}}, {{at_least = 0.9}} or {{equals = 0.5, tolerance = 0.01}} with numbers, and a "
+        f"tolerance above 0{hint}"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)

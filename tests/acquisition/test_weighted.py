@@ -1,0 +1,166 @@
+"""Constraints and costs as a study's decisions see them: in the units the user reports, not in those of a model."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import scrimp
+from scrimp.acquisition.constrained import Constrained
+from scrimp.acquisition.cost_aware import CostAware
+from scrimp.acquisition.improvement import LogExpectedImprovement
+from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.acquisition.weighted import weighted
+from scrimp.history.events import Noted
+from scrimp.testing.dense_posterior import random_posterior
+
+LINE = scrimp.Space(x=scrimp.Float(0, 1))
+POOL = scrimp.Pool(LINE, [{"x": x / 14} for x in range(15)])
+
+
+def bumpy(x: float) -> float:
+    return math.sin(6 * x) + 0.5 * x
+
+
+def told(study: scrimp.Study, count: int, price: Any) -> scrimp.Study:
+    for _ in range(count):
+        trial = study.ask()
+        x = trial.params["x"]
+        study.tell(trial, {"loss": bumpy(x), "price": price(x)})
+    return study
+
+
+def tried(space: Any, price: Any, count: int, **question: Any) -> list[float]:
+    """What a study with that price tries, in order."""
+    study = scrimp.create_study("c", space, metric="loss", **{"storage": "memory://", "seed": 4, **question})
+    return [trial.params["x"] for trial in told(study, count, price).trials]
+
+
+def test_wraps_in_what_there_are_models_of() -> None:
+    loss = {"loss": random_posterior(1)}
+    limited = {**loss, "constraint:memory": random_posterior(2)}
+    plain = LogExpectedImprovement()
+    assert weighted(plain, loss) is plain
+    assert weighted(plain, limited) == Constrained(plain)
+    assert weighted(plain, {**limited, "cost": random_posterior(3)}, 0.5) == CostAware(Constrained(plain), 0.5)
+    assert weighted(ThompsonSampling(), limited) == ThompsonSampling()  # it weighs by itself
+
+
+def matern52(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
+    s = math.sqrt(5.0) * np.abs(a[:, None] - b[None]) / scale
+    return (1 + s + s**2 / 3) * np.exp(-s)
+
+
+def by_hand(state: Any, x: np.ndarray, y: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Mean and deviation at ``at`` by dense algebra from the recorded hyperparameters, and the recorded last step."""
+    *caps, scaling = state["steps"]
+    for cap in caps:
+        y = np.minimum(y, cap["cap"])
+    z = (y - scaling["centre"]) / scaling["spread"]
+    values = {name: numbers[0] for name, numbers in state["inner"]["parameters"].items()}
+    mean, size, length, noise = (values[key] for key in ("mean", "output_scale", "length_scale", "noise"))
+    covariance = size * matern52(x, x, length) + noise * np.eye(len(x))
+    cross = size * matern52(at, x, length)
+    believed = mean + cross @ np.linalg.solve(covariance, z - mean)
+    variance = size - np.einsum("ij,ji->i", cross, np.linalg.solve(covariance, cross.T))
+    return believed, np.sqrt(variance), scaling
+
+
+@pytest.mark.parametrize("exponent", [1.0, 0.5])
+def test_a_study_divides_the_improvement_by_a_power_of_the_cost(exponent: float) -> None:
+    """The recorded score against numbers computed by hand from the recorded model; the cost varies 20-fold."""
+    method = scrimp.Method("gp", transform="standardise", cost_exponent=exponent, patience=0)
+    study = scrimp.create_study("c", LINE, method=method, metric="loss", cost="price", storage="memory://", seed=1)
+    told(study, 9, lambda x: 20.0**x)
+    chosen = np.array([study.ask().params["x"]])
+    x = np.array([trial.params["x"] for trial in study.trials[:9]])
+    notes = [event.notes for event in study.history.events if isinstance(event, Noted)][-1]
+    loss, cost = (notes["fit"][name]["state"] for name in ("loss", "cost"))
+    y = np.array([bumpy(one) for one in x])
+    mean, deviation, _ = by_hand(loss, x, y, chosen)
+    best = by_hand(loss, x, y, x)[0].min()
+    z = (best - mean) / deviation
+    improvement = deviation * (norm.pdf(z) + z * norm.cdf(z))
+    log_cost, _, scaling = by_hand(cost, x, x * math.log(20.0), chosen)
+    seconds = np.exp(scaling["centre"] + scaling["spread"] * log_cost)
+    np.testing.assert_allclose(seconds, 20.0**chosen, rtol=0.5)  # natural units: 1 to 20
+    assert notes["acquisition"] == pytest.approx(math.log(improvement[0] / seconds[0] ** exponent), abs=1e-5)
+
+
+def test_a_nearly_constant_cost_changes_no_decision() -> None:
+    plain = tried(POOL, lambda x: 1.0, 12, method="gp")
+    assert tried(POOL, lambda x: 100.0 + x, 12, method="gp", cost="price") == plain
+    assert tried(POOL, lambda x: 100.0**x, 12, method="gp", cost="price") != plain
+
+
+@pytest.mark.parametrize("method", ["rgpe", "auto:patience=0"])
+def test_a_nearly_constant_cost_changes_no_decision_of_a_method_that_learns(method: str, tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    past = scrimp.create_study("past", POOL, method="sobol", metric="loss", storage=url, seed=0)
+    told(past, 10, lambda x: 1.0)
+
+    def here(name: str, price: Any, **question: Any) -> list[float]:
+        settings = {"learn_from": ["past"], "method": method, "storage": url, "seed": 4, **question}
+        study = scrimp.create_study(name, POOL, metric="loss", **settings)
+        return [trial.params["x"] for trial in told(study, 8, price).trials]
+
+    assert here("cost", lambda x: 100.0 - x, cost="price") == here("plain", lambda x: 1.0)
+
+
+@pytest.mark.parametrize("question", [{"constraints": {"size": scrimp.AtMost(0.7)}}, {"cost": "size"}])
+def test_thompson_sampling_works_with_constraints_and_costs(question: dict[str, Any]) -> None:
+    study = scrimp.create_study(
+        "t", LINE, method="gp:acquisition=thompson", metric="loss", storage="memory://", seed=0, **question
+    )
+    for _ in range(14):
+        trial = study.ask()
+        x = trial.params["x"]
+        study.tell(trial, {"loss": (x - 0.9) ** 2, "size": 0.01 + x})
+    assert not study.history.degraded
+    if "constraints" in question:  # without them it would run to 0.9; the limit stands at 0.69
+        assert study.best_params["x"] == pytest.approx(0.69, abs=0.03)
+        assert np.median([trial.params["x"] for trial in study.trials[8:]]) < 0.75
+
+
+def test_a_cap_on_far_out_values_never_hides_the_limit() -> None:
+    """Most trials lie far below the limit and close together: those above it must still count as violations."""
+    study = scrimp.create_study(
+        "m",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        method="gp",
+        metric="loss",
+        constraints={"memory_gb": scrimp.AtMost(16)},
+        storage="memory://",
+        seed=0,
+    )
+    for x in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.95, 1.0):
+        study.enqueue({"x": x})
+
+    def memory(x: float) -> float:
+        return 2.0 + 0.05 * x if x < 0.8 else 30.0
+
+    for _ in range(16):
+        trial = study.ask()
+        x = trial.params["x"]
+        study.tell(trial, {"loss": -x, "memory_gb": memory(x)})
+    model = study.suggester.belief(study.history, study.history.rng("test")).models.fitted["constraint:memory_gb"]  # type: ignore[union-attr]
+    assert model.mean(np.array([[0.97]]))[0, 0] > 0.0  # it knows what lies beyond the limit
+    late = [trial.params["x"] for trial in study.trials[9:]]
+    assert np.median(late) < 0.9 and 0.7 < study.best_params["x"] < 0.8  # it works at the limit, not at the far end
+
+
+def test_an_equality_is_learned_from_both_sides() -> None:
+    """The unconstrained optimum is far away; x + y = 0.8 holds on a line, and the best point of the line is found."""
+    space = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
+    rule = {"sum": scrimp.Equals(0.8, tolerance=0.02)}
+    study = scrimp.create_study("e", space, metric="loss", constraints=rule, storage="memory://", seed=0)
+    for _ in range(24):
+        trial = study.ask()
+        x, y = trial.params["x"], trial.params["y"]
+        study.tell(trial, {"loss": (x - 0.6) ** 2 + 0.5 * (y - 0.2) ** 2 - 0.1 * (x + y), "sum": x + y})
+    late = [trial.params["x"] + trial.params["y"] for trial in study.trials[10:]]
+    assert np.median(np.abs(np.array(late) - 0.8)) < 0.03  # random configurations are 0.3 away in the middle
+    assert abs(sum(study.best_params.values()) - 0.8) <= 0.02
+    assert study.best_value < -0.075  # the best feasible value is -0.082, at about (0.61, 0.21)
