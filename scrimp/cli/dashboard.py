@@ -1,51 +1,72 @@
 """``scrimp dashboard``: serve the pages."""
 
 import ipaddress
-import secrets
 import socket
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scrimp.cli.plugins import PluginOption
+from scrimp.cli.secret_words import READ, WRITE, given_secret, made_up
 from scrimp.cli.show import StorageOption
+from scrimp.cli.withdrawn import DASHBOARD, TokenOption, refuse_token
 from scrimp.errors import StudyError
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
 __all__ = ["dashboard_command", "is_loopback"]
 
 
-def dashboard_command(
+def dashboard_command(  # noqa: PLR0913 - the options of a command
     storage: StorageOption = DEFAULT_URL,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; anything but this machine needs a token.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="SCRIMP_TOKEN", help="Secret that readers must give; made up when one is needed."),
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"File with the secret of those who may change things.  [env var: {WRITE}]"),
     ] = None,
-    plugin: PluginOption = None,
+    read_token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"File with the secret of those who may only look.  [env var: {READ}]"),
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Let everybody on this machine in, other users included.")
+    ] = False,
+    token: TokenOption = None,
 ) -> None:
     """Serve the pages that show the studies of a storage, live. They make no request to any other machine.
 
+    It prints a link with a secret that was made up; a secret of your own comes from a file or a variable.
+
     Example: scrimp dashboard --storage sqlite:///scrimp.db --port 8080
     """
+    refuse_token(token, DASHBOARD)
     try:
+        from scrimp.dashboard.access import Secrets
         from scrimp.dashboard.server import serve
     except ImportError as error:
         raise StudyError(
             f"the dashboard needs {error.name}, which is not installed; pip install 'scrimp[dashboard]'"
         ) from None
+    here = is_loopback(host)
+    if no_token and not here:
+        raise StudyError(f"--no-token with --host {host} would let everybody in who reaches it; leave it out")
+    write, read = (None, None) if no_token else (given_secret(WRITE, token_file), given_secret(READ, read_token_file))
+    secret = Secrets(None, None) if no_token else Secrets(write or made_up(), read or made_up(), here)
+    if secret.write is not None and secret.write == secret.read:
+        raise StudyError(f"{WRITE} and {READ} are the same, so whoever may look could change things; choose two")
     place = storage_at(storage)
     place.names()  # a storage that cannot be reached is said at once
-    if token is None and not is_loopback(host):
-        token = secrets.token_urlsafe(18)
     listening = _bound(host, port)
-    shown = listening.getsockname()[1]
-    address = f"http://{'[' + host + ']' if ':' in host else host}:{shown}/"
-    typer.echo(f"{place.url} at {address}{'?token=' + token if token else ''}  (Ctrl-C ends it)")
-    serve(place, listening, token)
+    address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
+    typer.echo(f"{place.url} at {address}{_query(write, secret.write)}  (Ctrl-C ends it)")
+    if not no_token:
+        typer.echo(f"to look only: {address}{_query(read, secret.read)}")
+    serve(place, listening, secret)
+
+
+def _query(given: str | None, used: str | None) -> str:
+    """The secret as part of a link when it was made up; one that was given is known to those who need it."""
+    return "" if used is None else f"?token={used}" if given is None else "?token=..."
 
 
 def is_loopback(host: str) -> bool:

@@ -10,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from scrimp.dashboard.book import Book
+from scrimp.dashboard.table import whole
 from scrimp.errors import ConfigError, ReportError, StudyError
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.space import Space
@@ -18,9 +19,6 @@ from scrimp.tuning.study import Study
 __all__ = ["configuration", "router"]
 
 router = APIRouter()
-
-LONGEST = 100_000
-"""Bytes of a form at most."""
 
 
 @router.post("/halt")
@@ -60,21 +58,19 @@ async def tell(request: Request) -> RedirectResponse:
     form = await _form(request)
 
     def act(study: Study) -> None:
-        number = form.get("number", "")
-        if not number.isdigit():
-            raise ReportError(f"the trial is {number!r}; give its number")
+        number = whole(form.get("number", ""))
+        if number is None:
+            raise ReportError(f"the trial is {form.get('number', '')[:100]!r}; give its number")
         if form.get("state") == "failed":
-            study.tell(int(number), state="failed", message=form.get("message") or "told as failed by hand")
+            study.tell(number, state="failed", message=form.get("message") or "told as failed by hand")
         else:
-            study.tell(int(number), _number("value", form.get("value", "")))
+            study.tell(number, _number("value", form.get("value", "")))
 
     return await _acted(request, form, act, "told")
 
 
 async def _form(request: Request) -> dict[str, str]:
-    body = await request.body()
-    if len(body) > LONGEST:
-        raise ReportError(f"the form has {len(body)} bytes; at most {LONGEST} are read")
+    body = await request.body()  # its size was judged before (`access`)
     return dict(parse_qsl(body.decode("utf-8", errors="replace")))
 
 
@@ -106,9 +102,12 @@ def configuration(space: Space, form: Mapping[str, str]) -> dict[str, Any]:
             config[name] = int(value) if isinstance(parameter, Int) and value.is_integer() else value
         elif not isinstance(parameter, Constant):
             choices = list(parameter.grid or ())
-            if not text.isdigit() or int(text) >= len(choices):
-                raise ConfigError(f"the choice of {name!r} is {text!r}; give a place from 0 to {len(choices) - 1}")
-            config[name] = choices[int(text)]
+            place = whole(text)
+            if place is None or place >= len(choices):
+                raise ConfigError(
+                    f"the choice of {name!r} is {text[:100]!r}; give a place from 0 to {len(choices) - 1}"
+                )
+            config[name] = choices[place]
     return config
 
 

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response
 
 import scrimp.plots as plots
 from scrimp.dashboard.book import Book
+from scrimp.dashboard.table import whole
 from scrimp.dashboard.views import FIGURES, SELECTION
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.tuning.selections import load_selection
@@ -25,6 +26,9 @@ LATER = 202
 
 KEPT = 64
 """Figures kept at most."""
+
+WIDEST = 100
+"""Columns of a picture at most."""
 
 _kept: "OrderedDict[tuple[Any, ...], str]" = OrderedDict()
 _lock = threading.Lock()
@@ -67,9 +71,10 @@ def _figure(study: Study, name: str, given: dict[str, str]) -> Any:
     if name == "history":
         settings["over"] = given.get("over", "trials")
     elif name == "curves" and "trial" in given:
-        settings["trials"] = [int(given["trial"])] if given["trial"].isdigit() else []
-    elif name == "slice" and given.get("columns", "").isdigit():
-        settings["columns"] = int(given["columns"])
+        number = whole(given["trial"])
+        settings["trials"] = [] if number is None else [number]
+    elif name == "slice" and whole(given.get("columns", "")) is not None:
+        settings["columns"] = min(whole(given["columns"]) or 1, WIDEST)
     elif name == "surrogate":
         settings["parameter"] = given.get("parameter")
     elif name == "contour":

@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from scrimp.dashboard.book import Book
-from scrimp.errors import ScrimpError
+from scrimp.errors import ScrimpError, StorageError
 
 __all__ = ["changes", "router"]
 
@@ -19,11 +19,27 @@ EVERY = 1.0
 """Seconds between looks into the storage."""
 
 
+MOST = 200
+"""Pages that are kept current at once."""
+
+
 @router.get("/live")
 async def live(request: Request, name: str = "") -> StreamingResponse:
     """A stream of lengths: of one study's log, or of the list of studies when none is named."""
+    if request.app.state.streams >= MOST:
+        raise StorageError(f"{MOST} pages follow this server already; close some")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(changes(request, name), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_counted(request, changes(request, name)), media_type="text/event-stream", headers=headers)
+
+
+async def _counted(request: Request, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+    state = request.app.state
+    state.streams += 1
+    try:
+        async for text in stream:
+            yield text
+    finally:
+        state.streams -= 1
 
 
 async def changes(request: Request, name: str) -> AsyncIterator[str]:

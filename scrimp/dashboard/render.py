@@ -67,7 +67,9 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     """A template filled in."""
     done = DONE.get(request.query_params.get("done", ""), "")
     version = request.app.state.plotly_version
-    text = _TEMPLATES.get_template(template).render(done=done, plotly_version=version, **values)
+    text = _TEMPLATES.get_template(template).render(
+        done=done, plotly_version=version, may_change=request.scope.get("may_change", True), **values
+    )
     return HTMLResponse(text, status_code=status, headers={"cache-control": "no-store"})
 
 

@@ -8,12 +8,21 @@ from urllib.parse import urlencode
 from scrimp.history.history import History
 from scrimp.history.trial import STATUSES, Trial
 
-__all__ = ["PAGE", "Query", "TablePage", "table_page"]
+__all__ = ["PAGE", "Query", "TablePage", "table_page", "whole"]
 
 PAGE = 50
 """Trials per page."""
 
 FIXED = ("id", "status", "value", "budget")
+
+
+def whole(text: str) -> int | None:
+    """The number that a text of an address or a form is; None for anything else.
+
+    >>> whole("12"), whole("-1"), whole("²"), whole("9" * 5000)
+    (12, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 @dataclass(frozen=True)
@@ -29,13 +38,13 @@ class Query:
     @staticmethod
     def of(given: Mapping[str, str]) -> "Query":
         """From the parameters of an address; what makes no sense is ignored."""
-        number = given.get("page", "1")
+        number = whole(given.get("page", "1"))
         return Query(
             sort=given.get("sort", "id"),
             descending=given.get("order", "down") != "up",
             status=given.get("status", "") if given.get("status") in STATUSES else "",
             text=given.get("text", ""),
-            page=max(int(number), 1) if number.isdigit() and len(number) < 9 else 1,
+            page=max(number or 1, 1),
         )
 
     def address(self, **changes: Any) -> str:

@@ -1,5 +1,8 @@
 """The end of what a trial's script wrote, where its log lies on this machine."""
 
+import os
+import stat
+
 from scrimp.tuning.collection import checkpoint_folder
 from scrimp.tuning.study import Study
 
@@ -14,7 +17,10 @@ def trial_log(study: Study, number: int) -> str:
     folder = checkpoint_folder(study._checkpoints(), number)
     path = folder.with_name(f"{folder.name}.log")
     try:
-        with path.open("rb") as file:
+        # Scripts write there, perhaps as somebody else: a link could show any file, and a pipe would never end.
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
             size = file.seek(0, 2)
             file.seek(max(size - MOST, 0))
             text = file.read().decode(errors="replace")

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import scrimp
-from scrimp.dashboard.actions import LONGEST, configuration
+from scrimp.dashboard.access import LONGEST
+from scrimp.dashboard.actions import configuration
 from scrimp.errors import ConfigError, ReportError
 
 
@@ -73,7 +74,7 @@ def test_tell_nonsense(own: Any, form: dict[str, str]) -> None:
 
 def test_studies_that_are_not_there_and_forms_that_are_too_long(own: Any) -> None:
     assert own.post("/halt", data={"study": "none", "action": "stop"}).status_code == 400
-    assert own.post("/enqueue", content=b"x" * (LONGEST + 1)).status_code == 400
+    assert own.post("/enqueue", content=b"x" * (LONGEST + 1)).status_code == 413
     assert own.get("/halt").status_code == 405
     refused = own.post("/halt", data={"study": "mine", "action": "stop"}, headers={"origin": "http://evil.example"})
     assert refused.status_code == 403 and "halt" not in study_of(own).history.totals

@@ -43,7 +43,15 @@ ARGUMENTS = [
 @pytest.fixture(scope="module")
 def address(url: str) -> Iterator[str]:
     """A server in a process of its own, over the studies of the other tests."""
-    command = [str(Path(sys.executable).with_name("scrimp")), "dashboard", "--port", "0", "--storage", url]
+    command = [
+        str(Path(sys.executable).with_name("scrimp")),
+        "dashboard",
+        "--no-token",
+        "--port",
+        "0",
+        "--storage",
+        url,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()

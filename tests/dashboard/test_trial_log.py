@@ -1,5 +1,6 @@
 """The end of a trial's log."""
 
+import os
 from pathlib import Path
 
 import scrimp
@@ -27,3 +28,15 @@ def test_a_script_leaves_its_log_where_the_page_looks(tmp_path: Path) -> None:
     study = scrimp.create_study("s", space, method="random", storage=f"sqlite:///{tmp_path}/s.db")
     study.optimize(scrimp.Command(f"python {script} {{x}}"), n_trials=1)
     assert "hello from the script" in trial_log(study, 0)
+
+
+def test_links_and_pipes_are_not_read(tmp_path: Path) -> None:
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=f"sqlite:///{tmp_path}/s.db"
+    )
+    folder = study._checkpoints()
+    folder.mkdir(parents=True)
+    (folder / "trial-000000.log").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "trial-000001.log")
+    (folder / "trial-000002.log").mkdir()
+    assert [trial_log(study, number) for number in range(3)] == ["", "", ""]
