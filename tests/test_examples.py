@@ -68,3 +68,10 @@ def test_the_selection_files_are_right(tmp_path: Path) -> None:
     text = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]  # type: ignore[index]
     (tmp_path / "select.toml").write_text(text.replace('"lm_eval ', '"{python} -m lm_eval '))
     assert read_selection_file(tmp_path / "select.toml").question["tasks"]
+
+
+def test_components_of_ones_own_decide_in_every_kind_of_study(tmp_path: Path) -> None:
+    lines = run(tmp_path, str(EXAMPLES / "own_components.py"), "9").splitlines()
+    assert [line.split(":")[0] for line in lines] == ["gp", "gp", "gp", "mobster-joint"]
+    constrained = re.search(r"'x': ([-0-9.e]+), 'y': ([-0-9.e]+)", lines[2])
+    assert constrained is not None and sum(map(float, constrained.groups())) <= 9.0

@@ -31,7 +31,10 @@ __all__ = [
     "FantasyAverage",
     "MeanStdAcquisition",
     "TermsPullback",
+    "averaged",
     "incumbents",
+    "log_softplus",
+    "log_softplus_slope",
     "model_named",
 ]
 
@@ -99,6 +102,10 @@ class Acquisition(ABC):
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
         """Tie it to fitted models and to what is known."""
 
+    def logarithm(self) -> "Acquisition":
+        """The acquisition whose terms are logarithms of this one's: what wrappers multiply by probabilities and costs."""
+        return self
+
 
 class FantasyAverage(BoundAcquisition):
     """A score that is an average over F fantasies of (m, F) terms, which wrappers combine term by term.
@@ -122,13 +129,13 @@ class FantasyAverage(BoundAcquisition):
 
     def __call__(self, x: Array) -> Array:
         terms = self.terms(x)
-        return terms[:, 0] if terms.shape[1] == 1 else _average(terms, self.logarithmic, axis=1)[0]
+        return terms[:, 0] if terms.shape[1] == 1 else averaged(terms, self.logarithmic, axis=1)[0]
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         terms, pull = self.terms_and_pullback(x)
         if terms.shape[1] == 1:
             return terms[:, 0], pull(np.ones_like(terms))
-        value, weights = _average(terms, self.logarithmic, axis=1)
+        value, weights = averaged(terms, self.logarithmic, axis=1)
         return value, pull(weights)
 
 
@@ -174,7 +181,6 @@ class MeanStdAcquisition(Acquisition):
         return (self.alpha(mean, std, incumbent), *self.derivatives(mean, std, incumbent))
 
     def logarithm(self) -> "MeanStdAcquisition":
-        """The acquisition whose terms are logarithms of this one's: what wrappers multiply by probabilities and costs."""
         return self if self.logarithmic else SoftLogarithm(self)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":
@@ -210,13 +216,12 @@ class SoftLogarithm(MeanStdAcquisition):
     logarithmic: ClassVar[bool] = True
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
-        return _log_softplus(self._gain(self.inner.alpha(mean, std, incumbent), incumbent))
+        return log_softplus(self._gain(self.inner.alpha(mean, std, incumbent), incumbent))
 
     def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array]:
         value, d_mean, d_std = self.inner.alpha_and_derivatives(mean, std, incumbent)
         gain = self._gain(value, incumbent)
-        # sigmoid(s) / softplus(s), in logarithms so that both ends stay exact
-        slope = np.exp(-np.logaddexp(0.0, -gain) - _log_softplus(gain))
+        slope = log_softplus_slope(gain)
         return slope * d_mean, slope * d_std
 
     def _gain(self, value: Array, incumbent: Array) -> Array:
@@ -224,9 +229,15 @@ class SoftLogarithm(MeanStdAcquisition):
         return np.asarray(value - known, dtype=np.float64)
 
 
-def _log_softplus(s: Array) -> Array:
+def log_softplus(s: Array) -> Array:
     """log log(1 + e^s), which is s far below zero."""
     return np.where(s < -30.0, s, np.log(np.logaddexp(0.0, np.maximum(s, -30.0))))
+
+
+def log_softplus_slope(s: Array) -> Array:
+    """Its derivative, sigmoid(s) / softplus(s), in logarithms so that both ends stay exact."""
+    slope: Array = np.exp(-np.logaddexp(0.0, -s) - log_softplus(s))
+    return slope
 
 
 @dataclass(frozen=True)
@@ -246,13 +257,13 @@ class BoundMeanStd(FantasyAverage):
             posterior = model.posterior(x)
             std, _ = self._standard_deviation(posterior)
             each.append(self.acquisition.alpha(posterior.mean, std, incumbent))
-        return each[0] if len(each) == 1 else _average(np.stack(each), self.logarithmic, axis=0)[0]
+        return each[0] if len(each) == 1 else averaged(np.stack(each), self.logarithmic, axis=0)[0]
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
         each = [self._member_terms(model, incumbent, x) for model, incumbent in self.members]
         if len(each) == 1:
             return each[0]
-        terms, weights = _average(np.stack([alpha for alpha, _ in each]), self.logarithmic, axis=0)
+        terms, weights = averaged(np.stack([alpha for alpha, _ in each]), self.logarithmic, axis=0)
 
         def pull(d_terms: Array) -> Array:
             return sum(
@@ -342,7 +353,7 @@ def _targets(model: FittedSurrogate) -> Array:
     return y[:, None] if y.ndim == 1 else y
 
 
-def _average(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:
+def averaged(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:
     """The average along one axis, of exponentials if logarithmic, and its derivative by each term."""
     count = terms.shape[axis]
     if not logarithmic:

@@ -25,7 +25,7 @@ from scrimp.acquisition.within import ProbabilityWithin
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 
-__all__ = ["CONSTRAINT", "Constrained", "Limit", "limits_of"]
+__all__ = ["CONSTRAINT", "Constrained", "Limit", "believed_feasible", "limits_of"]
 
 CONSTRAINT = "constraint:"
 """What the names of models of constraints begin with."""
@@ -46,7 +46,7 @@ class Constrained(Acquisition):
                 f"Constrained needs a model named '{CONSTRAINT}<name>' per constraint and context.feasible; "
                 f"there are models {sorted(models)} and feasible={context.feasible}"
             )
-        pending_feasible = None if context.pending is None else _believed_feasible(limits, context.pending)
+        pending_feasible = None if context.pending is None else believed_feasible(limits, context.pending)
         factors = tuple(probability_of_feasibility(limit) for limit in limits)
         if context.feasible.any():
             known = replace(context, pending_feasible=pending_feasible)
@@ -89,7 +89,7 @@ def probability_of_feasibility(limit: Limit) -> BoundMeanStd:
     return BoundMeanStd(ProbabilityWithin(limit.low, limit.high), members)
 
 
-def _believed_feasible(limits: tuple[Limit, ...], pending: Array) -> NDArray[np.bool_]:
+def believed_feasible(limits: tuple[Limit, ...], pending: Array) -> NDArray[np.bool_]:
     """In which fantasies the mean of each pending input keeps every limit: (p, F)."""
     holds = np.ones((len(pending), 1), dtype=bool)
     for limit in limits:

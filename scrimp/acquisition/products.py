@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage, MeanStdAcquisition, TermsPullback
+from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage, TermsPullback
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -79,7 +79,7 @@ class KnownFactor(FantasyAverage):
 
 def bind_logarithm(inner: Acquisition, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
     """``inner`` bound such that its terms are logarithms of a positive utility, or an error that says what to use."""
-    bound = (inner.logarithm() if isinstance(inner, MeanStdAcquisition) else inner).bind(models, context)
+    bound = inner.logarithm().bind(models, context)
     if not isinstance(bound, FantasyAverage) or not bound.logarithmic:
         raise MethodError(
             f"{type(inner).__name__} cannot be weighted by feasibility or cost: it is no logarithm of a positive utility; "

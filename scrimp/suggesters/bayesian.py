@@ -20,10 +20,12 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context
 from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.constrained import CONSTRAINT
 from scrimp.acquisition.guided import Guided
 from scrimp.acquisition.maximize import Found, Search, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
+from scrimp.acquisition.several_models import ALL_CONSTRAINTS, SeveralModelsAcquisition
 from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.belief import user_belief
 from scrimp.encoding.encoding import Encoding
@@ -31,6 +33,7 @@ from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.problem import Problem
 from scrimp.space.space import Space
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales
@@ -66,6 +69,7 @@ class BayesianSuggester(Suggester):
     patience: int = 6
     noise_floor: float = 1e-6
     restarts: int = 1
+    surrogate: str = "gp"
 
     def __post_init__(self) -> None:
         create_acquisition(self.acquisition, **self.acquisition_settings)
@@ -79,6 +83,7 @@ class BayesianSuggester(Suggester):
 
     def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""
+        self._check_needs(history.problem)
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
         lacking = self._lacking(encoding, training) if len(training.y) else count
@@ -95,6 +100,19 @@ class BayesianSuggester(Suggester):
             spread = first_configs(history, count, count, rng)
             return Suggestion(tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"})
 
+    def _check_needs(self, problem: Problem) -> None:
+        """Refuse an acquisition over models that this problem has no data for, before anything is evaluated."""
+        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+        if not isinstance(acquisition, SeveralModelsAcquisition):
+            return
+        there = {"loss", ALL_CONSTRAINTS, *(CONSTRAINT + name for name in problem.constraints)}
+        for name in acquisition.needs:
+            if name not in there | ({"cost"} if problem.cost is not None else set()):
+                raise MethodError(
+                    f"acquisition {self.acquisition!r} needs a model of {name!r}, which this study has no data for; give "
+                    "create_study cost= or constraints=, or take another acquisition"
+                )
+
     @property
     def _model_settings(self) -> ModelSettings:
         impute = self.acquisition == "thompson"  # a draw has no logarithm that feasibility could weigh
@@ -107,6 +125,7 @@ class BayesianSuggester(Suggester):
             impute,
             self.noise_floor,
             self.restarts,
+            self.surrogate,
         )
 
     def _lacking(self, encoding: Encoding, training: Training) -> int:

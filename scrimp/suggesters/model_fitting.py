@@ -25,6 +25,7 @@ from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import Matern32
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
+from scrimp.surrogates.catalog import OWN_MODEL, surrogate_by_name
 from scrimp.surrogates.chosen_transform import ChosenTransform
 from scrimp.surrogates.exact_gp import NOISE, ExactGP
 from scrimp.surrogates.limits import CapDeviation, CapViolation
@@ -47,7 +48,8 @@ class ModelSettings:
     posterior samples of the hyperparameters. ``noise_floor``: the least noise variance, as a share of the variance of the losses;
     ``restarts``: random starts of a fit, beside the recorded one and the mode of the densities. Beyond ``max_data``
     observations the best quarter and a random rest are used. Failed trials are infeasible, with a model of their own;
-    ``impute_failures`` gives them the worst loss seen instead."""
+    ``impute_failures`` gives them the worst loss seen instead. ``surrogate``: the model of losses, constraints and costs, by
+    name."""
 
     kernel: str = "matern52-ard"
     input_warping: bool = False
@@ -57,6 +59,7 @@ class ModelSettings:
     impute_failures: bool = False
     noise_floor: float = NOISE.bounds[0]
     restarts: int = 1
+    surrogate: str = OWN_MODEL
 
     def check(self) -> None:
         """Refuse names that do not exist."""
@@ -71,6 +74,11 @@ class ModelSettings:
         if not 0 <= self.restarts <= 1000:
             raise MethodError(f"restarts is {self.restarts}; it must be from 0 to 1000")
         kernel_by_name(self.kernel, (Column(),))
+        surrogate_by_name(self.surrogate, (Column(),))
+        if self.surrogate != OWN_MODEL and (self.mcmc or self.input_warping):
+            raise MethodError(
+                f"mcmc and input_warping describe the surrogate {OWN_MODEL!r}, not {self.surrogate!r}; leave them out"
+            )
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,8 @@ class Models:
 def loss_model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
     """The model of the loss: transformed targets under an exact GP, sampled when asked for."""
     gp = _exact_gp(columns, settings)
-    if settings.mcmc:
-        return Transformed(PosteriorEnsemble(gp), _STEPS.get(settings.transform, _STEPS["standardise"]))
+    if settings.mcmc or settings.surrogate != OWN_MODEL:
+        return Transformed(_model(columns, settings), _STEPS.get(settings.transform, _STEPS["standardise"]))
     if settings.transform == "auto":
         return ChosenTransform(gp, {"standardise": (Standardise(),), "power": _POWER})
     return Transformed(gp, _STEPS[settings.transform])
@@ -131,11 +139,13 @@ def _side_models(
     training: Training, columns: Sequence[Column], settings: ModelSettings
 ) -> dict[str, tuple[Surrogate, Data]]:
     """Models beside the loss: of each constraint, of failure (violated by 1 where a trial failed), of the logarithm of cost."""
-    gp = _exact_gp(columns, settings)
+    gp = _model(columns, settings)
     fits: dict[str, tuple[Surrogate, Data]] = {}
     if training.failed.any() and not settings.impute_failures:
         outcome = np.where(training.failed, 1.0, -1.0)
-        fits[CONSTRAINT + FAILURE] = (_failure_model(columns), Data(training.x, outcome))
+        failure = _failure_model(columns)
+        sampled = PosteriorEnsemble(failure) if settings.mcmc else failure
+        fits[CONSTRAINT + FAILURE] = (sampled, Data(training.x, outcome))
     for name, values in training.deviations.items():
         known = np.isfinite(values)
         if known.any():
@@ -172,6 +182,14 @@ def _limit_steps(band: tuple[float, float]) -> tuple[TargetStep, ...]:
     """How distances from a limit come to a model: far-out ones capped, and zero, the limit, kept where it is."""
     cap = CapViolation() if math.isinf(band[0]) else CapDeviation(tolerance=band[1])
     return (cap, Standardise(centred=False))
+
+
+def _model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
+    """What every model of a decision is before targets are transformed: the named one, or a GP, sampled when asked for."""
+    if settings.surrogate != OWN_MODEL:
+        return surrogate_by_name(settings.surrogate, columns)
+    gp = _exact_gp(columns, settings)
+    return PosteriorEnsemble(gp) if settings.mcmc else gp
 
 
 def _exact_gp(columns: Sequence[Column], settings: ModelSettings) -> ExactGP:

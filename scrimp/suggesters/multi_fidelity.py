@@ -22,6 +22,7 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition, Context
 from scrimp.acquisition.registry import create_acquisition
+from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import encoding_of
@@ -65,7 +66,12 @@ class MultiFidelitySuggester(Suggester):
 
     def __post_init__(self) -> None:
         self.settings.check()
-        create_acquisition(self.acquisition, **self.acquisition_settings)
+        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+        if isinstance(acquisition, SeveralModelsAcquisition) and set(acquisition.needs) != {"loss"}:
+            raise MethodError(
+                f"acquisition {self.acquisition!r} needs models of {', '.join(acquisition.needs)}, and a method of budgets has "
+                "that of the loss alone (violated constraints count as its worst values); use the method 'gp'"
+            )
         if self.r_acq not in R_ACQ:
             raise MethodError(f"r_acq is {self.r_acq!r}; it must be one of {', '.join(R_ACQ)}")
         for name in ("initial", "r_acq_points", "fantasies"):

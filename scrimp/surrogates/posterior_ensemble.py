@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.errors import NumericalError
+from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.slice_sampling import SliceSettings, slice_sample
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.recorded_fit import record_of
@@ -33,7 +33,8 @@ class PosteriorEnsemble(Surrogate):
 
     def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedEnsemble":
         posterior, vector = self.model.hyperparameter_posterior(data), self.model.vector
-        recorded = None if start is None else vector.from_json(start["members"][-1]["parameters"])
+        last = [] if start is None else start.get("members", [])[-1:]
+        recorded = vector.from_json(last[0]["parameters"]) if last else None
         begin = vector.from_json(self.model.fit(data, rng).state["parameters"]) if recorded is None else recorded
         assert begin is not None
         lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
@@ -52,6 +53,8 @@ class PosteriorEnsemble(Surrogate):
         return self.restore(data, {"members": states})
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedEnsemble":
+        if not state.get("members"):
+            raise StudyError("the recorded fit is of a model without posterior samples: fit anew")
         return FittedEnsemble(tuple(self.model.restore(data, member) for member in state["members"]))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import scrimp
 from scrimp.encoding.training_data import training_data
+from scrimp.errors import MethodError
 from scrimp.history.events import Noted
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.model_fitting import (
@@ -17,6 +18,8 @@ from scrimp.suggesters.model_fitting import (
     length_scales,
     loss_model,
 )
+from scrimp.surrogates import catalog
+from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
@@ -106,3 +109,32 @@ def test_the_subset_keeps_the_best_and_changes_little(most: int) -> None:
     grown = _subset(np.append(losses, 0.5), most, seed=3)
     assert len(set(kept) & set(grown)) >= most - 2
     assert list(_subset(losses, 100, seed=3)) == list(range(100))
+
+
+def test_mcmc_samples_all_models() -> None:
+    study = study_with(7, constraints={"size": scrimp.AtMost(0.0)}, cost="price")
+    study.tell(study.ask(), state="failed")
+    models = fitted(study, ModelSettings(mcmc=True))
+    assert set(models.fitted) == {"loss", "constraint:size", "constraint:failure", "cost"}
+    assert {name: len(model.members) for name, model in models.fitted.items()} == dict.fromkeys(models.fitted, 10)
+
+
+def test_samples_follow_a_record_without_any() -> None:
+    """Earlier versions sampled the loss alone: the next fit begins anew."""
+    study = study_with(7, cost="price")
+    before = fitted(study).notes
+    study._ledger.append([Noted(decision=study.history.decisions, seen=study.history.length, notes=dict(before))])
+    assert len(fitted(study, ModelSettings(mcmc=True)).fitted["cost"].members) == 10
+
+
+def test_a_surrogate_by_name_models_loss_constraint_and_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
+    catalog.register_surrogate("smooth", lambda columns: ExactGP.over(columns, "rbf-noard"))
+    study = study_with(9, constraints={"size": scrimp.AtMost(0.0)}, cost="price")
+    models = fitted(study, ModelSettings(surrogate="smooth"))
+    for model in models.fitted.values():
+        assert len(model.state["inner"]["parameters"]["length_scale"]) == 1
+    with pytest.raises(MethodError, match="describe the surrogate 'gp', not 'smooth'"):
+        ModelSettings(surrogate="smooth", mcmc=True).check()
+    with pytest.raises(MethodError, match=r"no surrogate 'smoth'.*did you mean 'smooth'"):
+        ModelSettings(surrogate="smoth").check()

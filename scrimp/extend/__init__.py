@@ -1,0 +1,107 @@
+"""All that an author of an extension imports, in one place; `scrimp.testing` holds the tests that it must pass.
+
+from scrimp.extend import MeanStdAcquisition, register
+"""
+
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, FantasyAverage, MeanStdAcquisition
+from scrimp.acquisition.improvement import (
+    expected_improvement,
+    log_expected_improvement,
+    log_expected_improvement_and_derivatives,
+    log_probability_of_improvement,
+)
+from scrimp.acquisition.several_models import ALL_CONSTRAINTS, ModelBelief, SeveralModelsAcquisition
+from scrimp.errors import MethodError, NumericalError, ScrimpError, StudyError
+from scrimp.extend.register import KINDS, register
+from scrimp.gp.columns import Column
+from scrimp.gp.kernel import Kernel, OnColumns, Scaled
+from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.stationary import RBF, Matern32, Matern52, Stationary
+from scrimp.history.history import History
+from scrimp.history.problem import Budget, Problem
+from scrimp.history.trial import Observation, Trial
+from scrimp.policies.policy import Decision, Forecast, Policy, Start
+from scrimp.policies.scheduled import Scheduled
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.schedulers.ending import may_add, wait_or_finish
+from scrimp.schedulers.median import MedianStopping
+from scrimp.schedulers.run_to_end import RunToEnd
+from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
+from scrimp.schedulers.synchronous import SynchronousHalving
+from scrimp.storage.store import EventStore, Storage
+from scrimp.suggesters.bayesian import BayesianSuggester
+from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
+from scrimp.suggesters.random import RandomSuggester
+from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.surrogates.exact_gp import ExactGP, as_columns, joined
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+
+__all__ = [
+    "ALL_CONSTRAINTS",
+    "KINDS",
+    "RBF",
+    "Acquisition",
+    "Array",
+    "AsynchronousHalving",
+    "BayesianSuggester",
+    "BoundAcquisition",
+    "Budget",
+    "Column",
+    "Context",
+    "Data",
+    "Decision",
+    "EventStore",
+    "ExactGP",
+    "FantasyAverage",
+    "Finish",
+    "FittedSurrogate",
+    "Forecast",
+    "History",
+    "Kernel",
+    "LogNormal",
+    "Matern32",
+    "Matern52",
+    "MeanStdAcquisition",
+    "MedianStopping",
+    "MethodError",
+    "ModelBelief",
+    "MultiFidelitySuggester",
+    "NumericalError",
+    "Observation",
+    "OnColumns",
+    "Parameter",
+    "Policy",
+    "Posterior",
+    "PosteriorPullback",
+    "Problem",
+    "RandomSuggester",
+    "Request",
+    "Resume",
+    "RunToEnd",
+    "Sample",
+    "Scaled",
+    "Scheduled",
+    "Scheduler",
+    "ScrimpError",
+    "SeveralModelsAcquisition",
+    "Start",
+    "Stationary",
+    "Storage",
+    "StudyError",
+    "Suggester",
+    "Suggestion",
+    "Surrogate",
+    "SynchronousHalving",
+    "Trial",
+    "Verdict",
+    "Wait",
+    "as_columns",
+    "expected_improvement",
+    "joined",
+    "log_expected_improvement",
+    "log_expected_improvement_and_derivatives",
+    "log_probability_of_improvement",
+    "may_add",
+    "register",
+    "wait_or_finish",
+]
