@@ -71,7 +71,7 @@ class Names(Generic[T]):
         if name not in self._things:
             return None
         origin = self._origins.get(name, "__main__")
-        if origin != "__main__":  # a script, which nobody else can import
+        if origin != "__main__" and origin in sys.modules:  # not a script or a text, which nobody else can import
             for found in _watching:
                 found.add(origin)
         return self._things[name]

@@ -87,6 +87,10 @@ def test_lookups_say_which_modules_they_need(tmp_path: Path) -> None:
         with watched() as inner:
             known["blue"]
     assert outer == inner == {__name__}
+    exec("known.add('green', lambda: 3)", {"known": known, "__name__": "a_page"})
+    with watched() as text:
+        assert known["green"]() == 3
+    assert text == set()
     with watched() as after:
         pass
     assert after == set()
