@@ -7,6 +7,8 @@ a configuration goes out, a line with the values of its whole run comes back (`c
     out, in, ...      {"config": {...}}, {"values": [...]}
     last line out     {"trace": [[clock, value], ...], "seconds": ..., "decisions": ...}
 
+With ``--live`` it answers to somebody who trains for real instead, without a clock (`serve`).
+
 One level costs one unit of the clock. ``seconds`` are the CPU seconds of the peer's own calls. A peer is a class with the methods
 of `CurvePeer`; `main` drives it.
 """
@@ -87,13 +89,37 @@ class Workers:
                 heapq.heappush(busy, (clock + 1.0, order, handle, values, done + 1))
 
 
+def serve(peer: CurvePeer) -> None:
+    """Answer line by line: what a free worker does, and whether a run goes on (`real_training.py` is the other end)."""
+    handles: list[Any] = []
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "report" in message:
+            number, level, value = message["report"]
+            answer: dict[str, Any] = {"goes_on": peer.report(handles[number], level, value)}
+        else:
+            chosen = peer.start()
+            answer = {"handle": None}
+            if chosen is not None:
+                handle, config, done = chosen
+                if handle not in handles:
+                    handles.append(handle)
+                answer = {"handle": handles.index(handle), "config": config, "done": done}
+        print(json.dumps(answer), flush=True)
+
+
 def main(make: MakeCurvePeer, methods: list[str]) -> None:
     """The command line of one peer."""
     parser = argparse.ArgumentParser(description="One peer on training runs that another process holds.")
     parser.add_argument("--method", choices=methods, required=True)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--live", action="store_true", help="answer to somebody who trains, one line at a time")
     given = parser.parse_args()
     task = json.loads(sys.stdin.readline())
+    if given.live:
+        serve(make(given.method, task["space"], task["levels"], given.seed))
+        return
     workers = Workers(lambda: make(given.method, task["space"], task["levels"], given.seed), task["levels"])
     trace = workers.run(task["limit"], task["workers"])
     print(json.dumps({"trace": trace, "seconds": workers.seconds, "decisions": workers.decisions}), flush=True)

@@ -25,11 +25,18 @@ class OptunaCurves:
         pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=levels, reduction_factor=3)
         self.study = optuna.create_study(sampler=samplers[method](), pruner=pruner)
         self.distributions = {parameter["name"]: distribution(parameter) for parameter in space}
+        self.ordinals = {
+            parameter["name"]: parameter["choices"] for parameter in space if parameter["type"] == "ordinal"
+        }
         self.levels = levels
 
     def start(self) -> Slice:
         trial = self.study.ask(self.distributions)
-        return trial, dict(trial.params), 0
+        params = trial.params
+        config = {
+            name: self.ordinals[name][value] if name in self.ordinals else value for name, value in params.items()
+        }
+        return trial, config, 0
 
     def report(self, handle: Any, level: int, value: float) -> bool:
         handle.report(value, level)

@@ -1,0 +1,306 @@
+"""Live studies of real training, scrimp beside its peers: same models, same workers, same loop; equal units and equal wall clock.
+
+    python benchmarks/environments.py training optuna syne-tune                      # once
+    .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl      # resumes where it was
+    .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl --problems gpt --workers 4 --gpu
+    .venvs/training/bin/python benchmarks/real_training.py report real.jsonl
+
+Each run gives an optimizer a total of ``fulls`` full trainings in units (epochs, rounds, steps). scrimp runs as a user runs it:
+`study.optimize` with worker processes, a SQLite file and checkpoints. Peers are asked by a loop that hands every free worker
+process what the optimizer wants next; a worker trains one unit from the run's checkpoint, and the loss goes back at once. Pauses,
+resumes and stops are the optimizer's. One line per run: the best loss by units and by seconds.
+
+``report`` prints for each problem the median final loss, the average rank at half and full budget, and how much of each other
+method's wall clock `auto` needs to reach the value at which that method ends (same seed, median over seeds).
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import pickle
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from environments import python
+from training_problems import PROBLEMS, Config, Problem
+
+import scrimp
+from scrimp.bench.described_space import described_space
+from scrimp.executors.clock import wall_clock as scrimp_clock
+from scrimp.history.events import Reported
+
+HERE = Path(__file__).resolve().parent
+METHODS = "auto,asha,mobster-joint,hypertune-indep,dyhpo,random,optuna-tpe-hyperband,optuna-gp-hyperband,syne-tune-mobster-joint"
+PEERS = {"optuna-": ("optuna", "peer_optuna_curves.py"), "syne-tune-": ("syne-tune", "peer_syne_surrogate.py")}
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+Slice = tuple[Any, Config, int]
+
+
+def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, folder: str) -> Any:
+    """A study as a user runs it: worker processes, a SQLite file, checkpoints; its trace."""
+    problem = PROBLEMS[name]
+    os.environ["PYTHONPATH"] = str(HERE)  # worker processes import the problems by name
+    study = scrimp.create_study(
+        "live",
+        described_space(problem.space),
+        metric="loss",
+        budget=scrimp.Budget("unit", 1, problem.units),
+        method=method,
+        storage=f"sqlite:///{folder}/live.db",
+        seed=seed,
+    )
+
+    def objective(trial: Any) -> None:
+        from training_problems import PROBLEMS
+
+        path = trial.checkpoint_dir / "state"
+        state = pickle.loads(path.read_bytes()) if trial.resumed else PROBLEMS[name].start(trial.params, seed)
+        for _ in trial.steps():
+            state, loss = PROBLEMS[name].train(state)
+            path.write_bytes(pickle.dumps(state))
+            trial.report(loss=loss)
+
+    began = scrimp_clock()
+    study.optimize(objective, budget=given.fulls * problem.units, workers=given.workers, durable="log", progress=False)
+    trace: list[list[float]] = []
+    reports = [event for event in study.history.events if isinstance(event, Reported)]
+    for spent, event in enumerate(reports, start=1):
+        loss = event.metrics["loss"]
+        if loss is not None and (not trace or loss < trace[-1][2]):
+            trace.append([spent, event.time - began, loss])
+    return trace
+
+
+class Peer:
+    """An optimizer in a process and an environment of its own, asked line by line (`curve_peers.py --live`)."""
+
+    def __init__(self, method: str, problem: Problem, seed: int) -> None:
+        environment, script = next(parts for prefix, parts in PEERS.items() if method.startswith(prefix))
+        command = [str(python(environment)), str(HERE / script), "--method", method, "--seed", str(seed), "--live"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        plain = [{key: value for key, value in item.items() if key != "when"} for item in problem.space]
+        self.asked({"space": plain, "levels": problem.units})
+
+    def asked(self, message: Any) -> Any:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(json.dumps(message), file=self.process.stdin, flush=True)
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        raise SystemExit(f"the peer ended; run it by hand to see why: {self.process.args}")
+
+    def start(self) -> Slice | None:
+        answer = self.asked({"start": True})
+        return None if answer["handle"] is None else (answer["handle"], answer["config"], answer["done"])
+
+    def report(self, handle: int, level: int, value: float) -> bool:
+        return bool(self.asked({"report": [handle, level, value]})["goes_on"])
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def train(name: str, config: Config, seed: int, checkpoint: str, begin: int) -> float:
+    """One unit of a run, in a worker process: from its checkpoint, or from nothing, to its next checkpoint."""
+    problem, path = PROBLEMS[name], Path(checkpoint)
+    state = pickle.loads(path.read_bytes()) if begin else problem.start(config, seed)
+    state, loss = problem.train(state)
+    path.write_bytes(pickle.dumps(state))
+    return loss
+
+
+@contextmanager
+def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that train; each with one thread, so that they do not wait for each other."""
+    for name in THREADS:
+        os.environ[name] = "1"
+    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=one_thread) as pool:
+        yield pool
+
+
+def one_thread() -> None:
+    """What a worker process does first: torch has a number of its own."""
+    try:
+        import torch
+    except ImportError:
+        return
+    torch.set_num_threads(1)
+
+
+def live(optimizer: Any, job: Callable[[Slice], Future[float]], total: int, workers: int) -> Any:
+    """The best loss so far as [units, seconds, loss] at every improvement, until ``total`` units were trained."""
+    began, spent, asked, trace = time.monotonic(), 0, 0, []
+    busy: dict[Future[float], Slice] = {}
+    while True:
+        while len(busy) < workers and asked < total:
+            part = optimizer.start()
+            if part is None:
+                break
+            busy[job(part)] = part
+            asked += 1
+        if not busy:
+            return trace
+        for future in wait(busy, return_when=FIRST_COMPLETED).done:
+            handle, config, done = busy.pop(future)
+            spent, loss = spent + 1, future.result()
+            if not trace or loss < trace[-1][2]:
+                trace.append([spent, time.monotonic() - began, loss])
+            if optimizer.report(handle, done + 1, loss) and asked < total:
+                part = handle, config, done + 1
+                busy[job(part)] = part
+                asked += 1
+
+
+def run_peer(name: str, method: str, seed: int, given: argparse.Namespace, folder: str) -> Any:
+    """A peer's study; its trace."""
+    problem = PROBLEMS[name]
+    with worker_processes(given.workers) as pool, closing(Peer(method, problem, seed)) as optimizer:
+        list(pool.map(abs, range(given.workers)))  # started, before the clock is
+
+        def job(part: Slice) -> Future[float]:
+            handle, config, done = part
+            return pool.submit(train, name, config, seed, f"{folder}/{handle}", done)
+
+        return live(optimizer, job, given.fulls * problem.units, given.workers)
+
+
+def run_one(name: str, method: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+    """One study, from nothing to its last unit."""
+    peer = any(method.startswith(prefix) for prefix in PEERS)
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        trace = (run_peer if peer else run_scrimp)(name, method, seed, given, folder)
+        seconds = time.monotonic() - began
+    return {
+        "problem": name, "method": method, "seed": seed, "fulls": given.fulls, "workers": given.workers,
+        "units": given.fulls * PROBLEMS[name].units, "seconds": seconds, "best": trace[-1][2], "trace": trace,
+    }  # fmt: skip
+
+
+def run(given: argparse.Namespace) -> None:
+    """All runs that the file does not hold yet, seed by seed, so that an interrupted comparison is even."""
+    held = {key(record) for record in read(given.out)} if given.out.exists() else set()
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        for name in given.problems.split(","):
+            for method in given.methods.split(","):
+                if (name, method, seed, given.fulls, given.workers) in held:
+                    continue
+                record = run_one(name, method, seed, given)
+                with given.out.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                print(f"{name} {method} seed {seed}: {record['best']:.4f} in {record['seconds']:.0f} s", flush=True)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The runs in a file; a line that a kill left half written does not count."""
+    found = []
+    for line in path.read_text().splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def key(record: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells runs apart."""
+    return tuple(record[name] for name in ("problem", "method", "seed", "fulls", "workers"))
+
+
+def best_at(record: dict[str, Any], share: float) -> float:
+    """The best loss after a share of the units."""
+    return min((loss for units, _, loss in record["trace"] if units <= share * record["units"]), default=float("inf"))
+
+
+def reached(record: dict[str, Any], value: float) -> float:
+    """The seconds after which a run was at least as good as ``value``; infinite when it never was."""
+    return next((seconds for _, seconds, loss in record["trace"] if loss <= value), float("inf"))
+
+
+def ranks(values: dict[str, float]) -> dict[str, float]:
+    """Average ranks, ties shared."""
+    return {
+        name: sum(other < value for other in values.values())
+        + (sum(other == value for other in values.values()) + 1) / 2
+        for name, value in values.items()
+    }
+
+
+def report(given: argparse.Namespace) -> None:
+    """One table per problem, and the average ranks over all of them."""
+    records = {key(record): record for record in read(given.file)}.values()
+    everywhere: dict[str, list[tuple[float, float]]] = {}
+    for setting in sorted({(r["problem"], r["fulls"], r["workers"]) for r in records}):
+        here = [r for r in records if (r["problem"], r["fulls"], r["workers"]) == setting]
+        by_seed = {seed: {r["method"]: r for r in here if r["seed"] == seed} for seed in {r["seed"] for r in here}}
+        methods = sorted({r["method"] for r in here})
+        whole = {seed: runs for seed, runs in by_seed.items() if len(runs) == len(methods)}
+        print(f"\n{setting[0]}: {setting[1]} fulls, {setting[2]} workers, {len(whole)} seeds with all methods")
+        for name in methods:
+            pairs = []
+            for runs in whole.values():
+                half = ranks({method: best_at(r, 0.5) for method, r in runs.items()})[name]
+                full = ranks({method: r["best"] for method, r in runs.items()})[name]
+                pairs.append((half, full))
+            everywhere.setdefault(name, []).extend(pairs)
+            print(line(name, by_seed, pairs))
+    print("\naverage rank at half and full budget, all problems")
+    for name, pairs in sorted(everywhere.items(), key=lambda item: mean(p[1] for p in item[1])):
+        print(f"  {name:26} {mean(p[0] for p in pairs):5.2f} {mean(p[1] for p in pairs):5.2f}  ({len(pairs)} runs)")
+
+
+def line(name: str, by_seed: dict[int, dict[str, Any]], pairs: list[tuple[float, float]]) -> str:
+    """A method's final losses and ranks, and the share of its wall clock in which `auto` reaches its end."""
+    finals = [runs[name]["best"] for runs in by_seed.values() if name in runs]
+    both = [runs for runs in by_seed.values() if name in runs and "auto" in runs]
+    shares = [reached(runs["auto"], runs[name]["best"]) / runs[name]["seconds"] for runs in both]
+    text = f"  {name:26} median {statistics.median(finals):.4f}  worst {max(finals):.4f}"
+    if pairs:
+        text += f"  rank {mean(p[0] for p in pairs):.2f} {mean(p[1] for p in pairs):.2f}"
+    return text + (f"  auto needs {statistics.median(shares):.0%} of its time" if shares and name != "auto" else "")
+
+
+def mean(values: Iterator[float]) -> float:
+    """Their mean; NaN without one."""
+    found = list(values)
+    return sum(found) / len(found) if found else float("nan")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    running = commands.add_parser("run", help="run what the file does not hold yet")
+    running.add_argument("--out", type=Path, required=True)
+    running.add_argument("--problems", default="mlp,boosting,convnet,transformer")
+    running.add_argument("--methods", default=METHODS)
+    running.add_argument("--seeds", type=int, default=10)
+    running.add_argument("--first-seed", type=int, default=0)
+    running.add_argument("--fulls", type=int, default=12)
+    running.add_argument("--workers", type=int, default=2)
+    running.add_argument("--gpu", action="store_true", help="the larger transformer (gpt) on a GPU instead")
+    running.set_defaults(call=run)
+    reporting = commands.add_parser("report", help="tables of what a file holds")
+    reporting.add_argument("file", type=Path)
+    reporting.set_defaults(call=report)
+    given = parser.parse_args()
+    if getattr(given, "gpu", False):
+        given.problems = "gpt"
+    given.call(given)
+
+
+if __name__ == "__main__":
+    main()
