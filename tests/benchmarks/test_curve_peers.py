@@ -55,3 +55,30 @@ def test_the_clock_ends_the_comparison(monkeypatch):
     workers = module.Workers(Halving, levels=4)
     workers.run(limit=2.0, workers=1)
     assert workers.peer.seen == [(1, 1, 1.0), (2, 1, 1.0)]
+
+
+def test_a_live_peer_answers_line_by_line(monkeypatch, capsys):
+    import io
+    import json
+
+    module = load()
+    lines = [
+        {"start": True},
+        {"report": [0, 1, 0.5]},
+        {"start": True},
+        {"start": True},
+        {"report": [2, 2, 0.4]},
+        {"start": True},
+    ]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(line) + "\n" for line in lines)))
+    module.serve(Halving())
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert answers == [
+        {"ready": True},
+        {"handle": 0, "config": {"x": 1}, "done": 0},
+        {"goes_on": False},
+        {"handle": 1, "config": {"x": 2}, "done": 0},
+        {"handle": 2, "config": {"x": 1}, "done": 1},
+        {"goes_on": True},
+        {"handle": None},
+    ]

@@ -31,4 +31,4 @@ def test_a_complete_environment_is_left_alone(environments: ModuleType, monkeypa
 
 def test_unknown_names_are_refused(environments: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert environments.main(["optunna"]) == 2
-    assert "unknown peer 'optunna'; known: optuna, botorch, syne-tune, neps" in capsys.readouterr().out
+    assert "unknown peer 'optunna'; known: optuna, botorch, syne-tune, training, neps" in capsys.readouterr().out
