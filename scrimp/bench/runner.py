@@ -26,6 +26,9 @@ SUITES: dict[str, str] = {
     "transfer": "scrimp.bench.transfer:run_transfer",
     "traces": "scrimp.bench.transfer:run_trace",
     "speed": "scrimp.bench.speed_suite:run_speed",
+    "make-curves": "scrimp.bench.made_curves:run_curve_work",
+    "make-transfer": "scrimp.bench.made_transfer:run_transfer_work",
+    "make-checkpoints": "scrimp.bench.made_checkpoints:run_checkpoint_work",
 }
 """What runs a cell of each suite: "module:function"."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scrimp.cli.bench_tables import make_command
 from scrimp.cli.plugins import PluginOption
 
 if TYPE_CHECKING:  # loading it takes SciPy
@@ -20,6 +21,8 @@ bench_app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Compare methods on functions and tables. Example: scrimp bench functions --methods gp,random --seeds 3",
 )
+
+bench_app.command("make")(make_command)
 
 MethodsOption = Annotated[str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")]
 SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]

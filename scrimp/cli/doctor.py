@@ -24,6 +24,7 @@ OPTIONAL = {
     "ray": "clusters under Ray; pip install 'scrimp[ray]'",
     "pandas": "study.dataframe(); pip install pandas",
     "pyarrow": "Parquet files; pip install pyarrow",
+    "scikit-learn": "scrimp bench make; pip install 'scrimp[bench]'",
     "kaleido": "figures as PNG and SVG; pip install kaleido",
 }
 
