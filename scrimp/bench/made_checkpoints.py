@@ -42,6 +42,7 @@ def checkpoint_work(settings: MakingSettings) -> list[Cell]:
 def run_checkpoint_work(cell: Cell) -> dict[str, Any]:
     """One training run: its checkpoints by step, its tasks with the number of questions each, and all scores."""
     from sklearn.neural_network import MLPClassifier
+    from sklearn.utils import check_random_state
 
     steps, count, rows = (40, 4, 100) if cell.task == "small" else (STEPS, CHECKPOINTS, 900)
     digits = split("digits", rows, cell.seed)
@@ -53,7 +54,7 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Any]:
         wrong = rng.random(len(labels)) < WRONG
         labels[wrong] = rng.integers(10, size=int(wrong.sum()))
     narrow = np.flatnonzero(labels < 5)
-    draws = np.random.RandomState(cell.seed)
+    draws = check_random_state(cell.seed)
     model = MLPClassifier(hidden_layer_sizes=(48,), learning_rate_init=0.003, alpha=1e-5, random_state=draws)
     scores = []
     with warnings.catch_warnings():

@@ -87,12 +87,13 @@ def _tasks(size: str, seed: int) -> tuple[tuple[Split, ...], int]:
 def _trained(config: Config, task: Split, epochs: int) -> tuple[list[float | None], list[float]]:
     """The cross-entropy after each epoch, None once it has diverged; and the seconds since the beginning."""
     from sklearn.neural_network import MLPClassifier
+    from sklearn.utils import check_random_state
 
     given = dict(config)
     sizes = (given.pop("width"),) * given.pop("depth")
     centre, spread = task.x.mean(axis=0), np.maximum(task.x.std(axis=0), 1e-12)
     given["batch_size"] = min(given["batch_size"], len(task.x))
-    model = MLPClassifier(hidden_layer_sizes=sizes, random_state=np.random.RandomState(0), **given)
+    model = MLPClassifier(hidden_layer_sizes=sizes, random_state=check_random_state(0), **given)
     classes = np.unique(np.concatenate([task.y, task.y_valid]))
     values: list[float | None] = []
     elapsed, began = [], time.process_time()
