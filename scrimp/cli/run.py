@@ -13,7 +13,7 @@ from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import JsonOption, best_record, printable, show_best
 from scrimp.cli.withdrawn import KEYS, refuse_token
 from scrimp.errors import StudyError
-from scrimp.executors.clock import wall_clock
+from scrimp.executors.clock import stopwatch, wall_clock
 from scrimp.history.events import StudyChanged
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
@@ -136,9 +136,9 @@ def _refuse_other_method(study: Study, plan: StudyPlan) -> None:
 
 def _run(study: Study, plan: StudyPlan, file: str, as_json: bool, carry_out: Callable[[], bool]) -> None:
     """Carry the plan out, and say how it went."""
-    began = wall_clock()
+    began = stopwatch()
     complete = carry_out()
-    typer.echo(printable(summary_line(study.history, wall_clock() - began)), err=True)
+    typer.echo(printable(summary_line(study.history, stopwatch() - began)), err=True)
     best = best_record(study.history)
     if as_json:
         typer.echo(json.dumps(best))

@@ -11,7 +11,7 @@ from scrimp.cli.plugins import PluginOption
 from scrimp.cli.show import StorageOption, StudyArgument, printable
 from scrimp.cli.withdrawn import KEYS, TokenOption, refuse_token
 from scrimp.errors import ObjectiveError
-from scrimp.executors.clock import wall_clock
+from scrimp.executors.clock import stopwatch
 from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.keys import trusted
 from scrimp.tuning.ledger import LEASE_SECONDS
@@ -71,7 +71,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
             f"study {study!r} does not say what to evaluate; name it with --objective module:function, "
             "or start the study with `scrimp run`"
         )
-    began = wall_clock()
+    began = stopwatch()
     signed = None if objective is not None or not keys else SignedOnly(place.identity(), keys)
     if objective is None:
         _checked(loaded, record, signed)
@@ -87,7 +87,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
             signed=signed,
         )
         work(loaded, request, progress=True)
-        typer.echo(printable(summary_line(loaded.history, wall_clock() - began)), err=True)
+        typer.echo(printable(summary_line(loaded.history, stopwatch() - began)), err=True)
         if ending():
             typer.echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)
             raise typer.Exit(1)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from scrimp.errors import CheckpointError
 from scrimp.executors.copying import Listing, copy_tree, scan
-from scrimp.storage.file_system import flush_folder, flush_tree, make_folders
+from scrimp.storage.flushing import flush_folder, flush_tree, make_folders
 
 __all__ = [
     "FULL",
@@ -32,6 +32,7 @@ __all__ = [
     "Vouched",
     "attempt_folder",
     "newest_state",
+    "prune_trial",
     "remove_trial",
     "step_text",
 ]
@@ -201,6 +202,10 @@ class CheckpointFolder:
         for attempt in range(1, self.attempt):
             _vanish(attempt_folder(self.trial, attempt))
 
+    def close(self) -> None:
+        """The attempt is over: what was saved since its last report is kept by nobody."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
     def trouble(self, error: BaseException | None = None) -> CheckpointError | None:
         """Whether the disk of the checkpoints is full or read-only, judging by an error and by a file written now."""
         while error is not None:
@@ -245,6 +250,15 @@ class CheckpointFolder:
             if reason not in self._named:
                 self._named.add(reason)
                 logger.warning("the checkpoint of %s goes without %r: it is %s", self.trial.name, name, reason)
+
+
+def prune_trial(trial: Path, vouched: Vouched) -> None:
+    """Now that nobody runs a trial, its newest state that counts is all it needs."""
+    newest = newest_state(trial, vouched)
+    for attempt in (0, *vouched) if newest is not None else ():
+        for step, path in _steps(attempt_folder(trial, attempt)):
+            if newest is not None and step <= newest[0] and path != newest[1]:
+                _vanish(path)
 
 
 def remove_trial(trial: Path, attempts: int) -> int:

@@ -1,7 +1,8 @@
 """Any script as a trial: one process tree per trial, reports read from its output, checkpoints kept with each report.
 
 A thread of its own supervises each script (`supervisor.py`), so that copying a large checkpoint or ending a stubborn
-process holds up nobody else; ``wait`` hands their news on and answers. A `guard` ends all scripts should this process vanish.
+process holds up nobody else; ``wait`` hands their news on and answers. A `keeper` per script, and a
+`guard` behind them, end all scripts should this process vanish; a guard that vanishes itself is replaced.
 
     CommandExecutor(Command("python train.py --lr {lr}"), "val_error", environments=[{}, {}])
 """
@@ -13,6 +14,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -49,6 +51,8 @@ class CommandExecutor(Executor):
         self._launched = 0
         self._folder: Path | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._trees: dict[tuple[int, str], None] = {}
+        self._telling = threading.Lock()
 
     @property
     def slots(self) -> int:
@@ -69,14 +73,11 @@ class CommandExecutor(Executor):
         """Start the script in a free slot."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="scrimp-"))
-            command = [sys.executable, "-I", "-S", guard.__file__, str(self._folder)]
-            self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        self._watch_guard()
         slot = self._slots.index(None)
         mark = f"{self._name}-{self._launched}"
         self._launched += 1
-        supervisor = Supervisor(
-            assignment, self._rules, {**self._environments[slot], guard.MARK: mark}, self._folder / mark, self._news
-        )
+        supervisor = Supervisor(assignment, self._rules, self._environments[slot], self._folder / mark, self._news)
         self._slots[slot] = supervisor
         supervisor.start(self._tell_guard)
 
@@ -88,6 +89,7 @@ class CommandExecutor(Executor):
 
     def wait(self, deliver: Deliver) -> None:
         """Deliver reports and ends; a script that waits for the answer to its report goes on once it is durable."""
+        self._watch_guard()
         try:
             news = self._news.get(timeout=0.2)
         except queue.Empty:
@@ -115,7 +117,27 @@ class CommandExecutor(Executor):
             self._guard.wait()
             self._guard = self._folder = None
 
-    def _tell_guard(self, sign: str, group: int, mark: str) -> None:
+    def _watch_guard(self) -> None:
+        """Start the guard, and another one when it was killed, which is told of all that runs."""
+        with self._telling:
+            if self._folder is None or (self._guard is not None and self._guard.poll() is None):
+                return
+            if self._guard is not None and self._guard.stdin is not None:
+                self._guard.stdin.close()
+            command = [sys.executable, "-I", "-S", guard.__file__, str(self._folder)]
+            self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, bufsize=0)
+            for keeper, mark in self._trees:
+                self._write(f"+ {keeper} {mark}\n")
+
+    def _tell_guard(self, sign: str, keeper: int, mark: str) -> None:
+        with self._telling:
+            if sign == "+":
+                self._trees[keeper, mark] = None
+            else:
+                self._trees.pop((keeper, mark), None)
+            self._write(f"{sign} {keeper} {mark}\n")
+
+    def _write(self, line: str) -> None:
         assert self._guard is not None and self._guard.stdin is not None
-        with contextlib.suppress(OSError):
-            os.write(self._guard.stdin.fileno(), f"{sign} {group} {mark}\n".encode())
+        with contextlib.suppress(OSError):  # it was killed: the next one is told
+            os.write(self._guard.stdin.fileno(), line.encode())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scrimp.executors.checkpoint_folder import Vouched
-from scrimp.executors.clock import Clock
+from scrimp.executors.clock import Clock, stopwatch_of
 from scrimp.history.events import Config, Event
 
 __all__ = ["Assignment", "Clock", "Deliver", "Executor"]
@@ -61,6 +61,11 @@ class Executor(ABC):
     @abstractmethod
     def clock(self) -> Clock:
         """The time its events carry."""
+
+    @property
+    def stopwatch(self) -> Clock:
+        """What measures limits; unlike the clock of a machine nobody sets it."""
+        return stopwatch_of(self.clock)
 
     @abstractmethod
     def start(self, assignment: Assignment) -> None:

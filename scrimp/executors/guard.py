@@ -1,10 +1,9 @@
-"""A process that ends what its parent started when the parent is gone, however it went.
+"""A process that ends what its parent started when the parent is gone, however it went: a second line behind the keepers.
 
-``python guard.py FOLDER`` reads lines from standard input: ``+ GROUP MARK`` for a process tree that begins and ``- GROUP MARK``
-for one that has ended. Only the parent holds the other end of that pipe, so its end is the parent's end: every tree still
-listed is then killed, and the parent's temporary folder removed. A tree is a process group, and wherever /proc tells
-environments, all processes that carry its mark: children that left the group are found too. Standard library only, so that it
-starts in no time.
+``python guard.py FOLDER`` reads lines from standard input: ``+ KEEPER MARK`` for a process tree that begins and ``- KEEPER MARK``
+for one that has ended. Only the parent holds the other end of that pipe, so its end is the parent's end. The keepers notice
+too, and end their trees; of one whose keeper was killed, or does not end, everything that carries its mark in the environment
+is killed here, and the parent's temporary folder is removed. Standard library only, so that it starts in no time.
 """
 
 import contextlib
@@ -14,10 +13,10 @@ import signal
 import sys
 import time
 
-__all__ = ["MARK", "end_tree", "marked", "signal_tree"]
+__all__ = ["end_marked", "marked"]
 
-MARK = "SCRIMP_RUN"
-"""The environment variable that marks a process tree."""
+MARK = "SCRIMP_RUN"  # as in `keeper`, which cannot be imported where this runs
+PATIENCE = 3.0  # seconds that a keeper has to end its tree
 
 
 def marked(mark: str) -> list[int]:
@@ -32,37 +31,44 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def signal_tree(group: int, mark: str, number: int) -> None:
-    """Send a signal to the process group, and to the marked processes outside it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-    for process in marked(mark):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.getpgid(process) != group:
-                os.kill(process, number)
-
-
-def end_tree(group: int, mark: str) -> None:
+def end_marked(mark: str) -> None:
     """Kill until nobody is found twice: a process shows no environment for a moment while it starts."""
     for _ in range(20):
-        signal_tree(group, mark, signal.SIGKILL)
+        for process in marked(mark):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
         if not marked(mark):
             time.sleep(0.005)
             if not marked(mark):
                 return
 
 
+def _ended(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def main() -> None:
     """Keep the list until the parent is gone."""
     trees: dict[tuple[int, str], None] = {}
     for line in sys.stdin:
-        sign, group, mark = line.split()
+        sign, keeper, mark = line.split()
         if sign == "+":
-            trees[int(group), mark] = None
+            trees[int(keeper), mark] = None
         else:
-            trees.pop((int(group), mark), None)
-    for group, mark in trees:
-        end_tree(group, mark)
+            trees.pop((int(keeper), mark), None)
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and not all(_ended(keeper) for keeper, _ in trees):
+        time.sleep(0.02)
+    for keeper, mark in trees:
+        end_marked(mark)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(keeper, signal.SIGKILL)
     shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 

@@ -2,12 +2,14 @@
 
 A worker is a fresh interpreter, so the objective is sent to it by value (functions of the main script included) and no
 ``if __name__ == "__main__"`` is needed. BLAS is pinned to one thread per worker, devices are dealt out through
-CUDA_VISIBLE_DEVICES. A worker that dies, or runs over its time limit, fails its trial and is replaced; nobody else notices.
+CUDA_VISIBLE_DEVICES. A worker that dies, or runs over its time limit, fails its trial and is replaced; nobody else notices. Each
+runs below a `keeper`, which ends it with everything it started, whatever it does, when it is over or this process is gone.
 """
 
 import contextlib
 import os
 import pickle
+import secrets
 import signal
 import subprocess
 import sys
@@ -19,8 +21,9 @@ from typing import Any
 import cloudpickle
 
 from scrimp.errors import CheckpointError, ObjectiveError
-from scrimp.executors.clock import Clock, wall_clock
+from scrimp.executors.clock import Clock, stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
+from scrimp.executors.process_tree import ProcessTree
 from scrimp.executors.run_context import Objective
 from scrimp.history.events import Ended, Event
 from scrimp.registry.plugins import VARIABLE, named_plugins
@@ -37,7 +40,7 @@ ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _THREAD_VARIABLES}
 class _Worker:
     """One live process and what it is doing."""
 
-    process: subprocess.Popen[bytes]
+    tree: ProcessTree
     connection: Connection
     lifeline: int
     assignment: Assignment | None = None
@@ -88,11 +91,11 @@ class Processes(Executor):
         free = [slot for slot, worker in enumerate(self._workers) if worker is None or worker.assignment is None]
         slot = min(free, key=lambda number: self._workers[number] is None)
         worker = self._workers[slot]
-        if worker is None or worker.process.poll() is not None:
+        if worker is None or worker.tree.process.poll() is not None:
             if worker is not None:
                 _end(worker)
             worker = self._workers[slot] = self._launch(slot)
-        worker.assignment, worker.started, worker.stopped = assignment, wall_clock(), False
+        worker.assignment, worker.started, worker.stopped = assignment, stopwatch(), False
         # A worker that died just now is found by `wait`, which fails the trial.
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             worker.connection.send(assignment)
@@ -123,6 +126,9 @@ class Processes(Executor):
                 if kind == "dead":
                     _end(worker)
                     self._workers[slot] = None
+        for worker in self._workers:
+            if worker is not None:
+                worker.tree.look()
         events += self._overdue()
         if events:
             deliver(events)
@@ -149,7 +155,7 @@ class Processes(Executor):
         if self._time_limit is None:
             return events
         for slot, worker in enumerate(self._workers):
-            if worker is None or worker.assignment is None or wall_clock() - worker.started <= self._time_limit:
+            if worker is None or worker.assignment is None or stopwatch() - worker.started <= self._time_limit:
                 continue
             events.append(_failed(worker, f"it ran longer than the time limit of {self._time_limit:g} s and was ended"))
             _end(worker)
@@ -162,15 +168,15 @@ class Processes(Executor):
         plugins = {VARIABLE: ",".join(named_plugins())}
         environment = {**os.environ, **plugins, **ONE_THREAD, **self._environments[slot]}
         arguments = ["-m", "scrimp.executors.worker_process", str(theirs.fileno()), str(lifeline_read)]
-        process = subprocess.Popen(
+        tree = ProcessTree(
             [sys.executable, *arguments],
+            secrets.token_hex(8),
             pass_fds=(theirs.fileno(), lifeline_read),
             env=environment,
-            start_new_session=True,
         )
         theirs.close()
         os.close(lifeline_read)
-        worker = _Worker(process, ours, lifeline_write)
+        worker = _Worker(tree, ours, lifeline_write)
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             ours.send(sys.path)
             ours.send_bytes(self._objective)
@@ -187,7 +193,7 @@ def _failed(worker: _Worker, message: str) -> Ended:
 
 def _cause_of_death(worker: _Worker) -> str:
     try:
-        code = worker.process.wait(timeout=5)
+        code = worker.tree.process.wait(timeout=5)
     except subprocess.TimeoutExpired:
         return "its worker process closed the connection"
     if code < 0:
@@ -196,16 +202,12 @@ def _cause_of_death(worker: _Worker) -> str:
 
 
 def _end(worker: _Worker) -> None:
-    """Politely, then firmly, the whole process group."""
-    group: Any = worker.process.pid
-    if worker.process.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGTERM)
+    """Politely, then firmly, with everything it started."""
+    if worker.tree.process.poll() is None:
+        worker.tree.signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            worker.process.wait(timeout=2)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-    worker.process.wait()
+            worker.tree.process.wait(timeout=2)
+    worker.tree.end()
     worker.connection.close()
     with contextlib.suppress(OSError):
         os.close(worker.lifeline)

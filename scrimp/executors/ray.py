@@ -18,7 +18,7 @@ from typing import Any
 
 from scrimp.errors import CheckpointError, ObjectiveError, StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
-from scrimp.executors.clock import Clock, wall_clock
+from scrimp.executors.clock import Clock, stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
@@ -124,7 +124,7 @@ class RayExecutor(Executor):
         if slot is None:
             options = {"num_cpus": self._settings.cpus, "num_gpus": self._settings.gpus, "max_concurrency": 3}
             slot = self._slots[place] = _Slot(self._ray.remote(_Actor).options(**options).remote(self._arguments))
-        slot.assignment, slot.started, slot.stopped = assignment, wall_clock(), False
+        slot.assignment, slot.started, slot.stopped = assignment, stopwatch(), False
         slot.actor.start.remote(assignment, self._settings.checkpoints)
         slot.news = slot.actor.news.remote()
 
@@ -175,7 +175,7 @@ class RayExecutor(Executor):
         events: list[Event] = []
         for slot in self._active():
             assert slot.assignment is not None
-            if self._time_limit is None or wall_clock() - slot.started <= self._time_limit:
+            if self._time_limit is None or stopwatch() - slot.started <= self._time_limit:
                 continue
             message = f"it ran longer than the time limit of {self._time_limit:g} s and was ended"
             trial, attempt = slot.assignment.trial, slot.assignment.attempt

@@ -19,7 +19,7 @@ from typing import Any
 
 from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
-from scrimp.executors.clock import Clock
+from scrimp.executors.clock import Clock, stopwatch_of
 from scrimp.executors.executor import Assignment
 from scrimp.history.events import Config, Ended, Event, Reported
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
@@ -41,7 +41,8 @@ class RunContext:
         self._cost = cost
         self._emit = emit
         self._clock = clock
-        self._since = clock()
+        self._stopwatch = stopwatch_of(clock)
+        self._since = self._stopwatch()
         self._folder = (
             None
             if assignment.checkpoint_dir is None
@@ -122,7 +123,7 @@ class RunContext:
         if self._folder is not None:
             with self._watched():
                 self._folder.commit(at)
-        now = self._clock()
+        now = self._stopwatch()
         cost = numbers.get(self._cost) if self._cost is not None else None
         report = Reported(
             trial=self.id,
@@ -131,7 +132,7 @@ class RunContext:
             attempt=self.attempt,
             stderr=as_stderr(stderr),
             cost=now - self._since if cost is None else cost,
-            time=now,
+            time=self._clock(),
         )
         self._since, self._step, self.reported = now, max(self._step, at), True
         events = report_events(report, self._metric)
@@ -158,6 +159,11 @@ class RunContext:
         if self._trouble is None and error is not None and self._folder is not None:
             self._trouble = self._folder.trouble(error)
         return self._trouble
+
+    def close(self) -> None:
+        """The attempt has ended well; nobody needs its folder of work."""
+        if self._folder is not None:
+            self._folder.close()
 
     def _place(self, step: float | None) -> float:
         """The step a report is about: the one given, the loop's, or the next one."""
@@ -203,6 +209,7 @@ def run_objective(objective: Objective, context: RunContext, clock: Clock) -> li
     swallowed = context.trouble()
     if swallowed is not None:
         raise swallowed
+    context.close()
     if not context.goes_on:
         return []
     if context.reported:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from scrimp.errors import StorageError, StudyError
 from scrimp.executors.checkpoint_folder import PLACE, CheckpointFolder, Vouched, attempt_folder
 from scrimp.history.vetting import shortened
-from scrimp.storage.file_system import flush_folder, flush_tree, make_folders
+from scrimp.storage.flushing import flush_folder, flush_tree, make_folders
 
 __all__ = ["SharedCheckpoints", "check_url", "shared_trials"]
 

@@ -1,7 +1,7 @@
 """One script that runs as a trial, watched by a thread from its start to the end of its last child.
 
-The script begins behind a gate: a shell that waits for one line before it becomes the script. The guard learns of the process
-group in between, so there is no moment at which the script runs and nobody would end it. A script whose grant is used up has
+The script begins behind a gate: its keeper waits for a byte before it starts the script. The guard learns of the keeper
+in between, so there is no moment at which the script runs and nobody would end it. A script whose grant is used up has
 ``grace`` seconds to end by itself. Then, and at once when it was stopped, failed or is overdue, its tree gets SIGTERM, and
 SIGKILL after as many seconds again.
 """
@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scrimp.errors import CheckpointError, ReportError
-from scrimp.executors import guard
 from scrimp.executors.checkpoint_folder import FULL, step_text
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
+from scrimp.executors.process_tree import ProcessTree
 from scrimp.executors.report_lines import Lines, ScriptReport, parse_report
 from scrimp.executors.run_context import RunContext
 from scrimp.executors.script_log import ScriptLog
@@ -34,7 +34,6 @@ from scrimp.history.events import Ended, Event
 
 __all__ = ["News", "Rules", "Supervisor"]
 
-GATE = 'read -r go || exit 125; exec "$@" </dev/null'
 TAIL = 20  # lines of stderr in the message of a failure
 
 TellGuard = Callable[[str, int, str], None]
@@ -62,7 +61,7 @@ class News:
 
 
 class Supervisor:
-    """Runs one assignment; ``folder`` is for its parameters and its pipe of answers."""
+    """Runs one assignment; ``folder`` is for its parameters and its pipe of answers, and its name marks what runs."""
 
     def __init__(
         self,
@@ -76,6 +75,7 @@ class Supervisor:
         self._rules = rules
         self._environment = environment
         self._folder = folder
+        self.mark = folder.name
         self._news = news
         self._stopped = threading.Event()
         self._closed = threading.Event()
@@ -139,7 +139,7 @@ class _Script:
         self._rules = supervisor._rules
         self._context = context
         self._tell_guard = tell_guard
-        self._mark = supervisor._environment[guard.MARK]
+        self._mark = supervisor.mark
         self._tail: deque[str] = deque(maxlen=TAIL)
         self._failure = ""
         self._remark = ""
@@ -160,40 +160,34 @@ class _Script:
             stack.callback(os.close, self._answers)
             self._log = ScriptLog(path)
             stack.callback(self._log.close)
-            self._process = self._launch()
+            self._tree = self._launch()
+            self._process = self._tree.process
             stack.callback(self._end)
             self._opened = stack.pop_all()
         return self
 
-    def _launch(self) -> "subprocess.Popen[bytes]":
+    def _launch(self) -> ProcessTree:
         places = _places(self._supervisor, self._context)
         words = self._rules.command.arguments(self._supervisor.assignment.config, places)
         self._note(f"attempt {self._context.attempt}, from {places['resume_step']} to {places['budget']}: {words}")
         variables = {f"SCRIMP_{name.upper()}": text for name, text in places.items() if name != "python"}
         variables["SCRIMP_ATTEMPT"] = str(self._context.attempt)
         variables["SCRIMP_ANSWERS"] = str(self._supervisor._folder / "answers")
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", GATE, "scrimp", *words],
-            stdin=subprocess.PIPE,
+        return ProcessTree(
+            words,
+            self._mark,
+            lambda keeper: self._tell_guard("+", keeper, self._mark),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self._rules.command.folder,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **self._supervisor._environment, **variables},
-            start_new_session=True,
         )
-        self._tell_guard("+", process.pid, self._mark)
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(b"go\n")
-            process.stdin.close()
-        return process
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
     def _end(self) -> None:
-        guard.end_tree(self._process.pid, self._mark)
-        self._process.wait()
+        self._tree.end()
         self._tell_guard("-", self._process.pid, self._mark)
         for stream in (self._process.stdout, self._process.stderr):
             assert stream is not None
@@ -208,6 +202,7 @@ class _Script:
                 self._fail(f"it ran longer than the time limit of {limit:g} s and was ended")
             if self._supervisor._stopped.is_set() and not self._used_up:
                 self._terminate_within(0)
+            self._tree.look()
             self._pass_signals(now)
             if source == "stderr":
                 self._tail.append(line)
@@ -237,7 +232,7 @@ class _Script:
                     return
                 if not ended and self._process.poll() is not None:
                     ended = True
-                    guard.end_tree(self._process.pid, self._mark)  # what it left behind holds its output open
+                    self._tree.end()  # what is left, should its keeper have been killed, holds its output open
                 yield "", ""
             while self._process.poll() is None:  # it closed its output and goes on
                 time.sleep(0.05)
@@ -290,10 +285,10 @@ class _Script:
 
     def _pass_signals(self, now: float) -> None:
         if now >= self._kill_at:
-            guard.end_tree(self._process.pid, self._mark)
+            self._tree.end()
         elif now >= self._terminate_at and self._kill_at == float("inf"):
             self._kill_at = now + self._rules.grace
-            guard.signal_tree(self._process.pid, self._mark, signal.SIGTERM)
+            self._tree.signal(signal.SIGTERM)
 
     def _outcome(self, code: int) -> list[Event]:
         ended = self._supervisor.ended
@@ -302,6 +297,8 @@ class _Script:
             raise trouble
         if self._failure:
             return [ended("failed", self._with_tail(self._failure))]
+        if not code:
+            self._context.close()
         if not self._context.goes_on or self._supervisor._stopped.is_set():
             return []
         if code:

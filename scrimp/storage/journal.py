@@ -220,7 +220,8 @@ def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | N
     try:
         with (folder / f"{trial}-{attempt}").open("rb") as file:
             lease = msgspec.json.decode(file.read(), type=Lease)
-            return replace(lease, remaining=lease.remaining + os.fstat(file.fileno()).st_mtime - now)
+            date = os.fstat(file.fileno()).st_mtime
+            return replace(lease, remaining=lease.remaining + date - now, seconds=lease.remaining, renewal=date)
     except FileNotFoundError:
         return None  # released just now
     except ValueError:

@@ -1,19 +1,21 @@
 """Which leases belong to processes of this machine that no longer exist, so that their trials can be given out at once.
 
 A process is known by the machine as it was booted, the container's view of process ids, its id, and the moment it started;
-so neither a reused id nor another container of the same name is mistaken for it. Leases of other machines are left to run out.
+so neither a reused id nor another container of the same name is mistaken for it. Leases of other machines are left to run out:
+a `Vigil` counts the seconds without a renewal on this machine's stopwatch, which no step of any clock moves.
 """
 
 import os
 import socket
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 from scrimp.storage.store import Lease
 
-__all__ = ["dead_leases", "own_lease", "this_host"]
+__all__ = ["Vigil", "dead_leases", "own_lease", "this_host"]
 
 
 @cache
@@ -37,6 +39,31 @@ def dead_leases(leases: Iterable[Lease]) -> list[Lease]:
     """Those whose process ran on this machine and is gone."""
     here = this_host()
     return [lease for lease in leases if lease.host == here and not _alive(lease)]
+
+
+class Vigil:
+    """Watches leases, and knows which of them nobody renews any more.
+
+    One is given up when it was not renewed for as long as it was taken for. Where the store's clock says that it ran out, half
+    of that is enough, since holders renew three times in that span: so who begins to watch late waits less, and a clock that
+    was set forward takes nobody's trial.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[tuple[int, int, float], float] = {}
+
+    def silent(self, leases: Iterable[Lease]) -> list[Lease]:
+        """Those of all ``leases`` that are given up now."""
+        now, since = self._clock(), {}
+        given_up = []
+        for lease in leases:
+            key = lease.trial, lease.attempt, lease.renewal
+            since[key] = self._since.get(key, now)
+            if now - since[key] >= (lease.seconds if lease.remaining >= 0 else lease.seconds / 2):
+                given_up.append(lease)
+        self._since = since
+        return given_up
 
 
 def _alive(lease: Lease) -> bool:

@@ -113,7 +113,8 @@ class _MemoryStore(EventStore):
             self._log()
             held = self._leases.get(lease.trial)
             if held is None or held.attempt <= lease.attempt:
-                self._leases[lease.trial] = replace(lease, remaining=time.monotonic() + lease.remaining)
+                until = time.monotonic() + lease.remaining
+                self._leases[lease.trial] = replace(lease, remaining=until, seconds=lease.remaining, renewal=until)
 
     def release(self, trial: int, attempt: int) -> None:
         with self._lock:

@@ -67,15 +67,16 @@ LONGEST_TURN = "5s"
 """How long others wait for a turn to end before they decide without one."""
 
 LEASE = """
-INSERT INTO scrimp_leases AS held (study, trial, attempt, worker, host, pid, started, expires)
-VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))
-ON CONFLICT (study, trial) DO UPDATE SET (attempt, worker, host, pid, started, expires) =
-    (excluded.attempt, excluded.worker, excluded.host, excluded.pid, excluded.started, excluded.expires)
+INSERT INTO scrimp_leases AS held (study, trial, attempt, worker, host, pid, started, seconds, expires)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))
+ON CONFLICT (study, trial) DO UPDATE SET (attempt, worker, host, pid, started, seconds, expires) =
+    (excluded.attempt, excluded.worker, excluded.host, excluded.pid, excluded.started, excluded.seconds, excluded.expires)
 WHERE excluded.attempt >= held.attempt
 """
 
 LEASES = """
-SELECT trial, attempt, worker, host, pid, extract(epoch FROM expires - clock_timestamp())::float8, started
+SELECT trial, attempt, worker, host, pid, extract(epoch FROM expires - clock_timestamp())::float8, started,
+    coalesce(seconds, 60), extract(epoch FROM expires)::float8
 FROM scrimp_studies LEFT JOIN scrimp_leases ON study = id WHERE id = %s ORDER BY trial
 """
 
@@ -299,11 +300,11 @@ class _PostgresStore(EventStore):
         return False
 
     def lease(self, lease: Lease) -> None:
-        values = (lease.trial, lease.attempt, lease.worker, lease.host, lease.pid, lease.started, lease.remaining)
+        values = (lease.trial, lease.attempt, lease.worker, lease.host, lease.pid, lease.started)
 
         def take(connection: Connection) -> bool:
             try:
-                connection.execute(LEASE, (self._study, *values))
+                connection.execute(LEASE, (self._study, *values, lease.remaining, lease.remaining))
             except errors.ForeignKeyViolation:
                 return False
             return True

@@ -184,6 +184,7 @@ STEPS: tuple[str | Callable[[str], str], ...] = (
     END $$;
     """,
     _checksums,
+    "ALTER TABLE scrimp_leases ADD COLUMN seconds double precision;",
 )
 """The schema: step k turns version k into version k + 1; some need the name of the schema, quoted and with its dot.
 

@@ -133,9 +133,11 @@ class _SqliteStore(EventStore):
         with self._file.transaction() as connection:
             self._end(connection)
             connection.execute(
-                f"INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?, ?, ? + {NOW}) ON CONFLICT (study, trial) DO UPDATE SET "
+                "INSERT INTO leases (study, trial, attempt, worker, host, pid, started, expires, seconds) "
+                f"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 + {NOW}, ?8) ON CONFLICT (study, trial) DO UPDATE SET "
                 "attempt = excluded.attempt, worker = excluded.worker, host = excluded.host, pid = excluded.pid, "
-                "started = excluded.started, expires = excluded.expires WHERE excluded.attempt >= attempt",
+                "started = excluded.started, expires = excluded.expires, seconds = excluded.seconds "
+                "WHERE excluded.attempt >= attempt",
                 (
                     self._study,
                     lease.trial,
@@ -155,13 +157,16 @@ class _SqliteStore(EventStore):
             )
 
     def leases(self) -> list[Lease]:
-        query = f"SELECT trial, attempt, worker, host, pid, expires - {NOW}, started FROM leases WHERE study = ? ORDER BY trial"
+        query = (
+            f"SELECT trial, attempt, worker, host, pid, expires - {NOW}, started, seconds, expires FROM leases "
+            "WHERE study = ? ORDER BY trial"
+        )
         found = self._file.rows(query, self._study)
         if not found:
             self._check_exists()
         return [
-            Lease(trial, attempt, worker.decode(), host.decode(), pid, remaining, started)
-            for trial, attempt, worker, host, pid, remaining, started in found
+            Lease(trial, attempt, worker.decode(), host.decode(), *rest)
+            for trial, attempt, worker, host, *rest in found
         ]
 
     def _end(self, connection: sqlite3.Connection) -> tuple[int, bytes | None]:

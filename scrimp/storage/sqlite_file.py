@@ -50,6 +50,7 @@ STEPS = (
     """,
     "CREATE TABLE kept (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "ALTER TABLE events ADD COLUMN checksum BLOB",  # see `chain`; events of before have none
+    "ALTER TABLE leases ADD COLUMN seconds REAL NOT NULL DEFAULT 60",
 )
 """The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
 

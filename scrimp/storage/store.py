@@ -5,7 +5,8 @@ wins, everyone else gets `Conflict`, reads on and decides again: so decisions of
 locks held while thinking. Reports carry no number and never wait for decisions.
 
 Leases say who is running which attempt. They change often and matter only now, so they live in a mutable side table, not
-in the log. The store's own clock decides whether a lease has run out; clocks of workers are never compared.
+in the log. The store's own clock dates leases, and whoever waits for one to run out also counts the seconds without a renewal
+(`liveness.Vigil`): neither clocks of workers nor steps of any clock decide.
 
     store = storage.open("digits")
     store.append([Noted(...), TrialAdded(...), BudgetGranted(...)], decision=7)
@@ -16,7 +17,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scrimp.history.events import Event
@@ -31,7 +32,8 @@ IDENTITY = "identity"
 class Lease:
     """``worker`` on ``host`` with process id ``pid`` runs this attempt; the lease runs out in ``remaining`` seconds.
 
-    ``started`` tells the process from a later one with the same id. `liveness.own_lease` fills in host, pid and started.
+    ``started`` tells the process from a later one with the same id. `liveness.own_lease` fills in host, pid and started. Of
+    a lease that is read, ``seconds`` says for how long it was taken, and ``renewal`` is another number after each renewal.
     """
 
     trial: int
@@ -41,6 +43,8 @@ class Lease:
     pid: int
     remaining: float
     started: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    renewal: float = field(default=0.0, compare=False)
 
 
 class EventStore(ABC):

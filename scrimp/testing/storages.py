@@ -232,6 +232,7 @@ class StorageContract:
         assert (first.trial, first.attempt, first.pid) == (1, 2, 2**31) and 0 < first.remaining <= 0.5
         assert second == Lease(3, 1, "worker ü", "host/boot/1", 7, second.remaining, started=99)
         assert 55 < second.remaining <= 60
+        assert (first.seconds, second.seconds) == (0.5, 60.0)
 
     def test_leases_renew_and_run_out(self, store: EventStore) -> None:
         store.lease(Lease(0, 1, "w", "h", 1, 60.0))
@@ -242,6 +243,8 @@ class StorageContract:
         store.lease(Lease(0, 1, "w", "h", 1, 30.0))
         (renewed,) = store.leases()
         assert 20 < renewed.remaining <= 30
+        assert renewed.seconds == 30.0 and renewed.renewal not in (0.0, ran_out.renewal)
+        assert store.leases()[0].renewal == renewed.renewal
 
     def test_a_newer_attempt_replaces_an_older_one(self, store: EventStore) -> None:
         store.lease(Lease(0, 1, "old", "h", 1, 60.0))

@@ -11,7 +11,7 @@ removed could never be needed later: the best value of a study only improves, an
 from pathlib import Path
 
 from scrimp.errors import StudyError
-from scrimp.executors.checkpoint_folder import PLACE, remove_trial
+from scrimp.executors.checkpoint_folder import PLACE, prune_trial, remove_trial
 from scrimp.executors.clock import Clock
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
 from scrimp.history.events import CheckpointsRemoved
@@ -81,8 +81,9 @@ class Collector:
             self._trials |= shared_trials(self._shared, root)
 
     def add(self, trial: int) -> None:
-        """This trial ran here, and may have left checkpoints."""
+        """This trial ran here, and may have left checkpoints; the newest that counts will do."""
         self._trials.add(trial)
+        prune_trial(checkpoint_folder(self._root, trial), self._ledger.history.vouched(trial))
 
     def collect(self) -> None:
         """Remove, and record it."""

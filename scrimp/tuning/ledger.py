@@ -13,7 +13,7 @@ from scrimp.history.events import Ended, Event, Lost
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Policy, Resume, Start, Wait
-from scrimp.storage.liveness import dead_leases, own_lease
+from scrimp.storage.liveness import Vigil, dead_leases, own_lease
 from scrimp.storage.store import EventStore, Lease
 from scrimp.tuning.decisions import decision_events, misfit, next_decision
 
@@ -33,6 +33,7 @@ class Ledger:
         self.store = store
         self.clock = clock
         self._history = History.of(store.read())
+        self._vigil = Vigil()
 
     @property
     def history(self) -> History:
@@ -109,7 +110,7 @@ class Ledger:
         unless the worker was only slow and takes it.
         """
         leases = self.store.leases()
-        gone = [*dead_leases(leases), *(lease for lease in leases if lease.remaining < 0)]
+        gone = [*dead_leases(leases), *self._vigil.silent(leases)]
         if gone:
             self.refresh()
         held = {lease.trial for lease in leases}

@@ -136,7 +136,7 @@ def run(  # one call that puts the parts together
 ) -> None:
     """Carry out ``request`` and return when the study ends, enough was done, or somebody interrupts."""
     executor = request.executor(ledger.history.problem)
-    with Progress(executor.clock, progress, ledger.history) as display:
+    with Progress(executor.stopwatch, progress, ledger.history) as display:
         settings = TunerSettings(
             request.rule,
             checkpoints(),

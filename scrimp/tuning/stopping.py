@@ -17,7 +17,7 @@ __all__ = ["NoImprovement", "Seconds", "StopRule", "TargetReached", "Trials"]
 
 
 class StopRule(ABC):
-    """Says whether enough was done. ``now`` is the clock, ``began`` when this run began."""
+    """Says whether enough was done. ``now`` is the stopwatch, ``began`` what it said when this run began."""
 
     @abstractmethod
     def satisfied(self, history: History, now: float, began: float) -> bool:

@@ -68,7 +68,7 @@ class Tuner:
         self._idle = threading.Event()
         self._reason = "its worker was asked to end"
         self._reclaimed = -LEASE_SECONDS
-        self._began = executor.clock()
+        self._began = executor.stopwatch()
         root, keep = settings.checkpoints, settings.keep
         self._collector = None if root is None else Collector(ledger, policy, root, keep, executor.clock, settings.url)
 
@@ -200,7 +200,7 @@ class Tuner:
         rule = self._settings.until
         if self._settings.ending():
             return True
-        return rule is not None and rule.satisfied(self._ledger.history, self._executor.clock(), self._began)
+        return rule is not None and rule.satisfied(self._ledger.history, self._executor.stopwatch(), self._began)
 
     def _others_run(self) -> bool:
         """Whether another process still runs a trial of this study whose outcome may let us go on."""
@@ -214,7 +214,7 @@ class Tuner:
 
     def _reclaim(self) -> None:
         """Now and then, look for trials whose workers vanished."""
-        now = self._executor.clock()
+        now = self._executor.stopwatch()
         if self._settings.leases and now - self._reclaimed >= 1.0:
             self._reclaimed = now
             self._ledger.reclaim(self._settings.lease)

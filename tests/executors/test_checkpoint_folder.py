@@ -9,8 +9,7 @@ import pytest
 
 from scrimp.errors import CheckpointError
 from scrimp.executors import checkpoint_folder
-from scrimp.executors.checkpoint_folder import CheckpointFolder, newest_state, remove_trial
-from scrimp.storage import file_system
+from scrimp.executors.checkpoint_folder import CheckpointFolder, newest_state, prune_trial, remove_trial
 
 
 def save(folder: CheckpointFolder, text: str) -> None:
@@ -172,10 +171,22 @@ def test_a_parent_that_prunes_while_it_is_copied_gives_its_next_state(
     assert text(child) == "four"
 
 
+def test_a_trial_that_rests_keeps_one_state(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "t")
+    folder.prepare(0.0)
+    for step in (1.0, 2.0, 3.0):
+        save(folder, f"state {step:g}")
+        folder.commit(step)
+    prune_trial(tmp_path / "t", {1: 2.0})  # the report of step 3 was not listened to, or is on its way
+    folder.close()
+    assert sorted(path.name for path in folder.home.iterdir()) == ["step-2", "step-3"]
+    prune_trial(tmp_path / "none", {1: 2.0})
+
+
 def test_a_state_is_flushed_before_the_commit_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Contents before the rename that makes them a state, and the name after it."""
     flushed: list[str] = []
-    monkeypatch.setattr(file_system, "flush_file", lambda fd: flushed.append(os.readlink(f"/proc/self/fd/{fd}")))
+    monkeypatch.setattr(os, "fsync", lambda fd: flushed.append(os.readlink(f"/proc/self/fd/{fd}")))
     folder = CheckpointFolder(tmp_path / "study" / "t")
     folder.prepare(0.0)
     folder.open_work()

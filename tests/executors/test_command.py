@@ -330,3 +330,21 @@ def test_scripts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         assert len(pids) == 3 and all(alive(pid) for pid in pids)
         parent.kill()
     assert gone(*pids)
+
+
+def test_a_guard_that_is_killed_is_replaced_and_told_of_what_runs(start: Start) -> None:
+    executor = start("print('scrimp: {\"loss\": 1}'); import time; time.sleep(600)")
+    heard: list[Event] = []
+    executor.start(assignment(0, 9.0))
+    while not heard:
+        executor.wait(heard.extend)
+    first = executor._guard
+    assert first is not None and len(executor._trees) == 1
+    first.kill()
+    first.wait()
+    executor.wait(heard.extend)
+    second = executor._guard
+    assert second is not None and second is not first and second.poll() is None
+    (keeper,) = [keeper for keeper, _ in executor._trees]
+    executor.close()
+    assert second.returncode == 0 and not alive(keeper) and executor._trees == {}

@@ -1,4 +1,4 @@
-"""Process trees are found by group and by mark, and end when the guard's pipe does."""
+"""Process trees are found by their mark, and end when the guard's pipe does."""
 
 import os
 import secrets
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.executors import guard
+from scrimp.executors import guard, keeper
 
 
 def _wait(reached: Callable[[], bool]) -> None:
@@ -30,28 +30,22 @@ def tree() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         "child = subprocess.Popen(['sleep', '600'], start_new_session=True); print(child.pid, flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-I", "-S", "-c", code]
-    environment = {**os.environ, guard.MARK: mark}
+    environment = {**os.environ, keeper.MARK: mark}
     with subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         _wait(lambda: len(guard.marked(mark)) == 2)  # a process shows no environment for a moment while it starts
         yield process, mark
-        guard.end_tree(process.pid, mark)
+        guard.end_marked(mark)
 
 
 def test_the_whole_tree_is_found_and_ended(tree: tuple[subprocess.Popen[bytes], str]) -> None:
     process, mark = tree
     assert process.pid in guard.marked(mark) and len(guard.marked(mark)) == 2
     assert guard.marked("nobody") == []
-    guard.end_tree(process.pid, mark)
+    guard.end_marked(mark)
     assert process.wait(10) == -signal.SIGKILL and guard.marked(mark) == []
-
-
-def test_signals_reach_all_of_it(tree: tuple[subprocess.Popen[bytes], str]) -> None:
-    process, mark = tree
-    guard.signal_tree(process.pid, mark, signal.SIGTERM)
-    assert process.wait(10) == -signal.SIGTERM
-    _wait(lambda: not guard.marked(mark))
+    assert guard.MARK == keeper.MARK  # two files that cannot import each other
 
 
 @pytest.mark.parametrize("ended_before", [False, True])
@@ -67,4 +61,4 @@ def test_the_guard_ends_what_is_still_listed(
 
 
 def test_a_tree_that_is_gone_is_no_error() -> None:
-    guard.end_tree(2**22 - 1, "nobody")
+    guard.end_marked("nobody")

@@ -127,21 +127,30 @@ def test_what_cannot_be_sent_is_refused_at_once() -> None:
         Processes(lambda trial: lock.locked(), "loss", environments=[{}])
 
 
-def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    """A parent that is killed outright leaves no worker behind, nor what the worker started."""
+@pytest.mark.parametrize(
+    ("child", "then"),
+    [
+        ("subprocess.Popen(['sleep', '600'])", "time.sleep(600)"),
+        ("subprocess.Popen(['sleep', '600'], start_new_session=True, env={})", "time.sleep(600)"),
+        ("subprocess.Popen(['sleep', '600'])", "__import__('ctypes').PyDLL(None).sleep(600)"),
+    ],
+    ids=["child", "child in a session of its own", "a lock that no thread gets"],
+)
+def test_workers_end_with_their_parent(tmp_path: Path, child: str, then: str) -> None:
+    """A parent that is killed outright leaves no worker behind, nor what the worker started, whatever it is doing."""
     script = tmp_path / "parent.py"
     script.write_text(
         "import os, subprocess, sys, time\n"
         "from scrimp.executors.executor import Assignment\n"
         "from scrimp.executors.processes import Processes\n"
         "def objective(trial):\n"
-        "    child = subprocess.Popen(['sleep', '600'])\n"
+        f"    child = {child}\n"
         "    trial.report(loss=float(child.pid))\n"
-        "    time.sleep(600)\n"
+        f"    {then}\n"
         "executor = Processes(objective, 'loss', environments=[{}])\n"
         "executor.start(Assignment(0, {}, 1, 0.0, 9.0))\n"
         "def deliver(events):\n"
-        "    print(executor._workers[0].process.pid, int(events[0].metrics['loss']), flush=True)\n"
+        "    print(executor._workers[0].tree.process.pid, int(events[0].metrics['loss']), flush=True)\n"
         "while True:\n"
         "    executor.wait(deliver)\n"
     )

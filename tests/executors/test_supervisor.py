@@ -1,17 +1,14 @@
 """The thread around one script, spoken to as the executor does."""
 
-import os
 import queue
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scrimp.executors import guard
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
-from scrimp.executors.supervisor import GATE, News, Rules, Supervisor
+from scrimp.executors.supervisor import News, Rules, Supervisor
 from scrimp.history.events import Ended, Reported
 
 HELLO = ["sh", "-c", 'echo \'scrimp: {{"loss": 0.5, "answer": true}}\'; read answer < "$SCRIMP_ANSWERS"; echo $answer']
@@ -26,9 +23,7 @@ def supervised(tmp_path: Path, told: list[Any], words: list[str], end: float = 3
     news: queue.SimpleQueue[News] = queue.SimpleQueue()
     rules = Rules(Command(words), "loss", None, None, 2.0)
     assignment = Assignment(0, {}, 1, 0.0, end, tmp_path / "t")
-    supervisor = Supervisor(
-        assignment, rules, {guard.MARK: f"test-{tmp_path.name}-{os.getpid()}"}, tmp_path / "s", news
-    )
+    supervisor = Supervisor(assignment, rules, {}, tmp_path / "s", news)
     supervisor.start(lambda *line: told.append(line))
     return supervisor, news
 
@@ -51,7 +46,7 @@ def test_the_guard_knows_of_the_script_from_its_start_to_its_end(tmp_path: Path,
     assert news.get(timeout=20).ended
     supervisor.join()
     (begun, group, mark), (ended, same, _) = told
-    assert (begun, ended, mark) == ("+", "-", f"test-{tmp_path.name}-{os.getpid()}") and group == same > 1
+    assert (begun, ended, mark) == ("+", "-", "s") and group == same > 1
 
 
 def test_closing_does_not_wait_for_news_to_be_taken(tmp_path: Path, told: list[Any]) -> None:
@@ -61,11 +56,3 @@ def test_closing_does_not_wait_for_news_to_be_taken(tmp_path: Path, told: list[A
     supervisor.close()
     supervisor.join()
     assert news.get(timeout=20).events == []  # neither failed nor completed: it was interrupted
-
-
-def test_a_gate_that_nobody_opens_starts_nothing(tmp_path: Path) -> None:
-    """The parent dies between starting the shell and telling the guard: the script never runs."""
-    command = ["/bin/sh", "-c", GATE, "scrimp", "touch", str(tmp_path / "ran")]
-    assert subprocess.run(command, stdin=subprocess.DEVNULL).returncode == 125
-    assert not (tmp_path / "ran").exists()
-    assert subprocess.run(command, input=b"go\n").returncode == 0 and (tmp_path / "ran").exists()

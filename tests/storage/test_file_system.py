@@ -1,16 +1,12 @@
-"""Network file systems are found in the list of mounts, and SQLite is kept away from them; flushes come in their order."""
+"""Network file systems are found in the list of mounts, and SQLite is kept away from them."""
 
-import errno
-import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scrimp.errors import StorageError
 from scrimp.storage import file_system as module
-from scrimp.storage.file_system import MANY, check_local, file_system, flush_folder, flush_tree, make_folders
+from scrimp.storage.file_system import check_local, file_system
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.testing.storages import first_event
 
@@ -90,63 +86,3 @@ def test_sqlite_refuses_a_network_file_system(tmp_path: Path, monkeypatch: pytes
 def test_without_a_list_of_mounts_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOUNTS", tmp_path / "missing")
     check_local(tmp_path)
-
-
-def flushes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths that are flushed from now on."""
-    seen: list[str] = []
-    flush = os.fsync
-
-    def noted(descriptor: int) -> None:
-        seen.append(os.readlink(f"/proc/self/fd/{descriptor}"))
-        flush(descriptor)
-
-    monkeypatch.setattr(os, "fsync", noted)
-    return seen
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a descriptor is")
-def test_files_are_flushed_before_their_folders_and_inner_folders_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "b" / "deep").write_text("x")
-    (tmp_path / "a" / "file").write_text("x")
-    os.symlink("nothing", tmp_path / "a" / "link")
-    seen = flushes(monkeypatch)
-    flush_tree(tmp_path / "a")
-    assert seen == [str(tmp_path / name) for name in ("a/file", "a/b/deep", "a/b", "a")]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux flushes a file system in one call")
-def test_many_files_are_flushed_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(MANY):
-        (tmp_path / str(number)).write_text("x")
-    seen = flushes(monkeypatch)
-    flush_tree(tmp_path)
-    assert seen == []
-    monkeypatch.setattr(sys, "platform", "other")
-    flush_tree(tmp_path)
-    assert len(seen) == MANY + 1
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a descriptor is")
-def test_new_folders_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = flushes(monkeypatch)
-    make_folders(tmp_path / "a" / "b")
-    make_folders(tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b").is_dir() and seen == [str(tmp_path), str(tmp_path / "a")]
-
-
-def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(number: int) -> Callable[[int], None]:
-        def refuse(_: int) -> None:
-            raise OSError(number, os.strerror(number))
-
-        return refuse
-
-    monkeypatch.setattr(os, "fsync", refuses(errno.EINVAL))
-    flush_folder(tmp_path)
-    monkeypatch.setattr(os, "fsync", refuses(errno.EIO))
-    with pytest.raises(OSError, match="Input/output"):
-        flush_folder(tmp_path)

@@ -1,11 +1,14 @@
 """What is flushed, and in which order."""
 
+import errno
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from scrimp.storage.flushing import flush_file, flush_folder, write_flushed
+from scrimp.storage.flushing import MANY, flush_file, flush_folder, flush_tree, make_folders, write_flushed
 
 
 def test_content_is_flushed_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +37,63 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("/etc/passwd")
     with pytest.raises(OSError):
         flush_file(tmp_path / "a")
+
+
+def flushes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are flushed from now on."""
+    seen: list[str] = []
+    flush = os.fsync
+
+    def noted(descriptor: int) -> None:
+        seen.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    return seen
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a descriptor is")
+def test_files_are_flushed_before_their_folders_and_inner_folders_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "deep").write_text("x")
+    (tmp_path / "a" / "file").write_text("x")
+    os.symlink("nothing", tmp_path / "a" / "link")
+    seen = flushes(monkeypatch)
+    flush_tree(tmp_path / "a")
+    assert seen == [str(tmp_path / name) for name in ("a/file", "a/b/deep", "a/b", "a")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux flushes a file system in one call")
+def test_many_files_are_flushed_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(MANY):
+        (tmp_path / str(number)).write_text("x")
+    seen = flushes(monkeypatch)
+    flush_tree(tmp_path)
+    assert seen == []
+    monkeypatch.setattr(sys, "platform", "other")
+    flush_tree(tmp_path)
+    assert len(seen) == MANY + 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a descriptor is")
+def test_new_folders_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = flushes(monkeypatch)
+    make_folders(tmp_path / "a" / "b")
+    make_folders(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir() and seen == [str(tmp_path), str(tmp_path / "a")]
+
+
+def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(number: int) -> Callable[[int], None]:
+        def refuse(_: int) -> None:
+            raise OSError(number, os.strerror(number))
+
+        return refuse
+
+    monkeypatch.setattr(os, "fsync", refuses(errno.EINVAL))
+    flush_folder(tmp_path)
+    monkeypatch.setattr(os, "fsync", refuses(errno.EIO))
+    with pytest.raises(OSError, match="Input/output"):
+        flush_folder(tmp_path)

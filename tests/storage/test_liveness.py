@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from scrimp.storage import liveness
-from scrimp.storage.liveness import dead_leases, own_lease, this_host
+from scrimp.storage.liveness import Vigil, dead_leases, own_lease, this_host
+from scrimp.storage.store import Lease
 
 
 def test_own_lease_is_alive() -> None:
@@ -62,3 +63,58 @@ def test_a_process_that_may_not_be_asked_counts_as_alive(monkeypatch: pytest.Mon
     monkeypatch.setattr(liveness, "_started", lambda pid: None)  # as where /proc hides other users
     monkeypatch.setattr(os, "kill", refuse)
     assert dead_leases([lease]) == []
+
+
+def lease(renewal: float, remaining: float = 50.0, seconds: float = 60.0) -> Lease:
+    return Lease(0, 1, "w", "elsewhere", 1, remaining, seconds=seconds, renewal=renewal)
+
+
+@pytest.fixture
+def watch() -> tuple[Vigil, list[float]]:
+    now = [0.0]
+    return Vigil(lambda: now[0]), now
+
+
+def test_a_lease_that_is_renewed_is_not_given_up(watch: tuple[Vigil, list[float]]) -> None:
+    vigil, now = watch
+    for beat in range(10):
+        now[0] = 20.0 * beat
+        assert vigil.silent([lease(beat)]) == []
+
+
+@pytest.mark.parametrize("remaining", [7250.0, 10.0])
+def test_a_lease_without_renewals_runs_out_though_the_clock_was_set_back(
+    watch: tuple[Vigil, list[float]], remaining: float
+) -> None:
+    vigil, now = watch
+    assert vigil.silent([lease(1, remaining)]) == []
+    now[0] = 59.0
+    assert vigil.silent([lease(1, remaining)]) == []
+    now[0] = 60.0
+    assert vigil.silent([lease(1, remaining)]) == [lease(1, remaining)]
+
+
+def test_a_clock_that_was_set_forward_takes_nobodys_trial(watch: tuple[Vigil, list[float]]) -> None:
+    """The store says that the lease ran out two hours ago; its holder renews it within a third of its span."""
+    vigil, now = watch
+    for beat in range(10):
+        now[0] = 20.0 * beat
+        assert vigil.silent([lease(beat, remaining=-7140.0)]) == []
+        now[0] += 19.0
+        assert vigil.silent([lease(beat, remaining=-7160.0)]) == []
+
+
+def test_a_lease_that_had_run_out_long_ago_is_watched_for_half_its_span(watch: tuple[Vigil, list[float]]) -> None:
+    vigil, now = watch
+    assert vigil.silent([lease(1, remaining=-1e6)]) == []
+    now[0] = 30.0
+    assert len(vigil.silent([lease(1, remaining=-1e6)])) == 1
+
+
+def test_attempts_are_watched_each_by_itself(watch: tuple[Vigil, list[float]]) -> None:
+    vigil, now = watch
+    vigil.silent([lease(1)])
+    now[0] = 59.0
+    assert vigil.silent([replace(lease(1), attempt=2)]) == []
+    now[0] = 61.0
+    assert vigil.silent([replace(lease(1), attempt=2)]) == []

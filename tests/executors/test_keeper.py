@@ -1,0 +1,150 @@
+"""A keeper starts one command behind a gate, adopts what leaves it, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrimp.executors import keeper
+
+LEAVERS = {
+    "child": "sleep 600 &",
+    "own session": "setsid sleep 600 &",
+    "forked twice": "(setsid sh -c 'sleep 600 &' &)",
+    "no environment": "setsid env -i sleep 600 &",
+    "no mark": "(unset SCRIMP_RUN; setsid sleep 600 &)",
+}
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux adopts orphans")
+
+
+def eventually(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def kept(command: list[str], **options: Any) -> "tuple[subprocess.Popen[bytes], int]":
+    """A keeper whose gate is open, and the id of its command."""
+    status, theirs = os.pipe()
+    words = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), str(theirs), "some-mark", *command]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[theirs], start_new_session=True, **options)
+    os.close(theirs)
+    assert process.stdin is not None
+    process.stdin.write(b"g")
+    process.stdin.flush()
+    child = int(os.read(status, 32))
+    os.close(status)
+    return process, child
+
+
+def closed(process: "subprocess.Popen[bytes]") -> int:
+    assert process.stdin is not None
+    code = process.wait(30)
+    process.stdin.close()
+    return code
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15), ("kill -11 $$", -11)]
+)
+def test_it_ends_as_its_command_did(code: str, expected: int) -> None:
+    process, _ = kept(["sh", "-c", code])
+    assert closed(process) == expected
+
+
+def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
+    process, _ = kept(["nothing-of-this-name"], stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    assert b"nothing-of-this-name cannot be started: No such file" in process.stderr.read()
+    process.stderr.close()
+    assert closed(process) == 127
+
+
+def test_the_command_is_marked_leads_a_session_and_gets_usual_signals() -> None:
+    code = "import os, signal; print(os.getsid(0) == os.getpid(), os.environ['SCRIMP_RUN'], signal.getsignal(signal.SIGTERM))"
+    process, _ = kept([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.read() == b"True some-mark 0\n"
+    process.stdout.close()
+    assert closed(process) == 0
+    process, _ = kept(["sh", "-c", "yes | head -1"], stdout=subprocess.PIPE)  # ends by SIGPIPE, which Python ignores
+    assert process.stdout is not None and process.stdout.read() == b"y\n"
+    process.stdout.close()
+    assert closed(process) == 0
+
+
+def test_a_gate_that_nobody_opens_starts_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), "2", "mark", "touch", str(tmp_path / "ran")]
+    assert subprocess.run(words, stdin=subprocess.DEVNULL, timeout=30).returncode == 125
+    assert not (tmp_path / "ran").exists()
+
+
+@linux
+@pytest.mark.parametrize("left", list(LEAVERS))
+@pytest.mark.parametrize("how", ["ends", "is cut off"])
+def test_nothing_survives(left: str, how: str) -> None:
+    """Neither the end of the command nor the loss of the lifeline leaves anybody, wherever they went."""
+    code = f"{LEAVERS[left]}\necho ready; read line < $GATE"
+    gate = f"/proc/{os.getpid()}/fd"
+    reads, writes = os.pipe()
+    environment = {**os.environ, "GATE": f"{gate}/{reads}"}
+    process, child = kept(["sh", "-c", code], stdout=subprocess.PIPE, env=environment)
+    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout.readline() == b"ready\n"
+    eventually(lambda: any(b"sleep" in comm(pid) for pid in keeper.descendants(process.pid)))
+    members = keeper.descendants(process.pid)
+    assert child in members and len(members) >= 2
+    if how == "ends":
+        os.write(writes, b"\n")
+    else:
+        process.stdin.close()
+    process.wait(30)
+    process.stdin.close()
+    process.stdout.close()
+    os.close(reads)
+    os.close(writes)
+    assert all(keeper.start_time(pid) is None for pid in members)
+
+
+def comm(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/comm").read_bytes()
+    except OSError:
+        return b""
+
+
+@linux
+def test_the_command_does_not_outlive_a_keeper_that_is_killed() -> None:
+    process, child = kept(["sleep", "600"])
+    eventually(lambda: b"sleep" in comm(child))
+    process.kill()
+    assert closed(process) == -signal.SIGKILL
+    eventually(lambda: keeper.start_time(child) is None)
+
+
+@linux
+def test_it_ends_when_its_parent_is_another() -> None:
+    """A copy of the lifeline in another process keeps nobody alive: the parent counts."""
+    code = (
+        "import os, subprocess, sys, time\n"
+        f"words = [sys.executable, '-I', '-S', {keeper.__file__!r}, str(os.getpid()), '2', 'mark', 'sleep', '600']\n"
+        "reads, writes = os.pipe(); os.set_inheritable(writes, True)\n"
+        "process = subprocess.Popen(words, stdin=reads, close_fds=False)\n"
+        "os.write(writes, b'g'); print(process.pid, flush=True); time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    eventually(lambda: len(keeper.descendants(pid)) == 1)
+    (sleeper,) = keeper.descendants(pid)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    eventually(lambda: keeper.start_time(pid) is None and keeper.start_time(sleeper) is None)

@@ -1,0 +1,103 @@
+"""A command with all it starts: signalled, ended, and found though its keeper was killed."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from scrimp.executors import keeper
+from scrimp.executors.process_tree import ProcessTree
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who is whose child")
+
+AWAY = "setsid env -i sleep 600 & sleep 600 & echo ready; wait"
+
+Make = Callable[..., ProcessTree]
+
+
+def eventually(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[ProcessTree] = []
+
+    def tree(code: str, **options: Any) -> ProcessTree:
+        made.append(ProcessTree(["sh", "-c", code], secrets.token_hex(8), stdout=subprocess.PIPE, **options))
+        return made[-1]
+
+    yield tree
+    for one in made:
+        one.end()
+        assert one.process.stdout is not None
+        one.process.stdout.close()
+
+
+def members(tree: ProcessTree) -> list[int]:
+    """All processes of a tree that runs AWAY, once they are there."""
+    assert tree.process.stdout is not None and tree.process.stdout.readline() == b"ready\n"
+    eventually(lambda: len(keeper.descendants(tree.process.pid)) == 3)
+    return keeper.descendants(tree.process.pid)
+
+
+def test_a_command_that_ends_by_itself(make: Make) -> None:
+    told: list[int] = []
+    tree = make("exit 3", known=told.append)
+    assert tree.process.wait(30) == 3 and told == [tree.process.pid]
+
+
+def test_signals_reach_all_of_it(make: Make) -> None:
+    tree = make(AWAY)
+    everyone = members(tree)
+    tree.signal(signal.SIGTERM)
+    assert tree.process.wait(30) == -signal.SIGTERM
+    assert all(keeper.start_time(pid) is None for pid in everyone)
+
+
+def test_ending_leaves_nobody_and_twice_is_fine(make: Make) -> None:
+    tree = make("trap '' TERM; " + AWAY)
+    everyone = members(tree)
+    tree.end()
+    tree.end()
+    assert all(keeper.start_time(pid) is None for pid in everyone) and tree.process.returncode == -signal.SIGKILL
+
+
+def test_a_stopped_command_is_ended(make: Make) -> None:
+    tree = make(AWAY)
+    everyone = members(tree)
+    tree.signal(signal.SIGSTOP)
+    tree.end()
+    assert all(keeper.start_time(pid) is None for pid in everyone)
+
+
+def test_who_was_below_a_keeper_that_was_killed_is_remembered(make: Make) -> None:
+    """Also who has neither its session nor its environment."""
+    tree = make(AWAY)
+    everyone = members(tree)
+    eventually(lambda: looked(tree) == set(everyone))
+    os.kill(tree.process.pid, signal.SIGKILL)
+    tree.process.wait()
+    tree.end()
+    eventually(lambda: all(keeper.start_time(pid) is None for pid in everyone))
+
+
+def looked(tree: ProcessTree) -> set[int]:
+    tree.look()
+    return set(tree._members)
+
+
+def test_a_folder_that_is_not_there_is_an_error_and_leaks_nothing(make: Make) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(FileNotFoundError):
+        make("exit 0", cwd="/nowhere")
+    assert len(os.listdir("/proc/self/fd")) == before
