@@ -122,12 +122,10 @@ class HyperTune(Policy):
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """Promote the best trial that may go on, else start a new one where and how the weights say."""
+        going_on = self._going_on(history)
+        if going_on is not None:
+            return going_on
         scheduler = self._scheduler
-        resume = scheduler.promotion(history)
-        if resume is not None:
-            return Decision(resume)
-        if not may_add(history):
-            return Decision(wait_or_finish(history, "no further configuration may be added and none can be promoted"))
         default = scheduler.law(history.problem)
         chance = float(rng.random())
         suggestion = self._suggestion(history, default, chance, rng)
@@ -137,6 +135,25 @@ class HyperTune(Policy):
         sample = scheduler.start(history.problem, bracket)
         start = Start(suggestion.configs[0], sample.budget, sample.tag, reason=sample.reason)
         return Decision(start, suggestion.notes)
+
+    def outline(self, history: History, rng: np.random.Generator) -> Decision:
+        """With one bracket no model is needed; with several, its weights say where a trial begins."""
+        going_on = self._going_on(history)
+        if going_on is not None:
+            return going_on
+        if len(self._scheduler.law(history.problem)) > 1:
+            return self.decide(history, rng)
+        sample = self._scheduler.start(history.problem, 0)
+        return Decision(Start({}, sample.budget, sample.tag, reason=sample.reason))
+
+    def _going_on(self, history: History) -> Decision | None:
+        """What there is to do without a new configuration; None when one is wanted."""
+        resume = self._scheduler.promotion(history)
+        if resume is not None:
+            return Decision(resume)
+        if not may_add(history):
+            return Decision(wait_or_finish(history, "no further configuration may be added and none can be promoted"))
+        return None
 
     def _suggestion(
         self, history: History, default: Sequence[float], chance: float, rng: np.random.Generator

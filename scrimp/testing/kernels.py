@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
-from scrimp.gp.kernel import Array, Kernel, Scaled
+from scrimp.gp.kernel import Array, Kernel, OnColumns, Scaled
 from scrimp.gp.priors import ParameterVector
 from scrimp.gp.stationary import RBF
 
@@ -91,6 +91,12 @@ class KernelContract:
         np.testing.assert_array_equal(moved.values, vector.initial * 1.25)
         np.testing.assert_array_equal(kernel.values, vector.initial)
         assert tuple(moved.parameters) == tuple(kernel.parameters)
+
+    def test_length_scales_are_one_per_column_or_left_open(self, drawn: Kernel, columns: tuple[Column, ...]) -> None:
+        scales = drawn.length_scales(len(columns))
+        assert scales.shape == (len(columns),) and not (scales <= 0.0).any()
+        unseen = OnColumns(drawn, tuple(range(len(columns)))).length_scales(len(columns) + 1)
+        np.testing.assert_array_equal(unseen, np.append(scales, np.inf))
 
     def test_symmetric(self, drawn: Kernel, x: Array) -> None:
         np.testing.assert_allclose(drawn(x[:5], x[5:]), drawn(x[5:], x[:5]).T, rtol=1e-9, atol=1e-12)

@@ -90,8 +90,18 @@ def test_unknown_tasks_and_sources_are_refused(table: Path) -> None:
         transfer_cells(table, ["rgpe"], ["all"], 1, TransferSettings(sources="some"))
 
 
+def test_methods_that_compare_features_need_a_table_that_has_them(table: Path, tmp_path: Path) -> None:
+    for method in ("tst-m", "taf-m:samples=10", "rgpe:weights=features"):
+        with pytest.raises(TableError, match=r"related.npz has none for 't1'; add 'meta_features'.*tst-r"):
+            transfer_cells(table, ["gp", method], ["t1"], 1, TransferSettings(trials=3))
+    described = tmp_path / "described.npz"
+    np.savez(described, **np.load(table), meta_features=np.arange(12.0).reshape(6, 2))
+    cells = transfer_cells(described, ["tst-m"], ["t1"], 1, TransferSettings(trials=3))
+    assert run_transfer(cells[0])["regret"][-1] < 0.1
+
+
 def test_every_method_runs_on_the_constant_task_too(table: Path) -> None:
-    for method in ("auto", "taf-m"):
+    for method in ("auto", "taf-r"):
         cells = transfer_cells(table, [method], ["t5"], 1, TransferSettings(trials=6))
         assert run_transfer(cells[0])["regret"] == [0.0] * 4
 

@@ -60,6 +60,19 @@ def test_ends_and_works_without_budgets():
     assert len(play(HyperTune(), World(problem=problem, n_trials=9, events=200)).trials) == 9
 
 
+def test_a_queued_configuration_costs_no_model_with_one_bracket(monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("a model was fitted")
+
+    study = run("hypertune-indep", n_trials=8)
+    monkeypatch.setattr(hyper_tune, "fit_curves", refuse)
+    study.enqueue({"x": 0.123, "y": 0.5})
+    while study.ask().params != {"x": 0.123, "y": 0.5}:  # promotions come first
+        pass
+    with pytest.raises(AssertionError, match="a model was fitted"):
+        study.ask()
+
+
 def test_a_misleading_rung_loses_its_weight_and_its_bracket():
     true, false = (run("hypertune4-indep", misleading).history for misleading in (False, True))
     theta = {name: h.note("rung_weights")["theta"] for name, h in (("true", true), ("false", false))}
