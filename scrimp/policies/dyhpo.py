@@ -15,7 +15,7 @@ halving is that of Syne Tune; the deep kernel of the paper is replaced by Gaussi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,8 @@ class DyHPO(Policy):
 
     ``candidates``: new configurations that compete, at least as many as there are paused trials. The model's settings are
     those of `CurveSettings`; ``model`` is gp_multitask or, with data="all", one of the additive models. ``acquisition`` by name,
-    yours too, with ``acquisition_settings``, takes the place of expected improvement.
+    yours too, with ``acquisition_settings``, takes the place of expected improvement. ``incumbent`` at a rung: the best posterior
+    ``mean`` there, or the best loss ``observed``, as published.
     """
 
     probability_sh: float = 0.25
@@ -74,6 +75,9 @@ class DyHPO(Policy):
     acquisition: str = "log-ei"
     acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
     input_warping: bool = False
+    refit_steps: int = 1
+    cap: bool = True
+    incumbent: str = "mean"
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -82,6 +86,8 @@ class DyHPO(Policy):
                 "DyHPO scores trials at rungs that nobody has reached, where 'gp_independent' knows nothing; "
                 "use model='gp_multitask', or the method 'mobster-indep'"
             )
+        if self.incumbent not in ("mean", "observed"):
+            raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
         if not 0 <= self.probability_sh <= 1:
             raise MethodError(f"probability_sh is {self.probability_sh}; it is a probability")
         if self.increment is not None and not self.increment > 0:
@@ -105,6 +111,8 @@ class DyHPO(Policy):
             dense=True,
             length_scales=self.length_scales,
             input_warping=self.input_warping,
+            refit_steps=self.refit_steps,
+            cap=self.cap,
         )
 
     def _scheduler(self, problem: Problem) -> AsynchronousHalving:
@@ -138,9 +146,8 @@ class DyHPO(Policy):
         try:
             curves = fit_curves(race.history, race.encoding, race.levels, self._settings, rng)
             model = fantasise(curves.fitted, curves.pending, self.fantasies, rng)
-            scores = improvements(
-                model, curves, race.rows(new), curve_formula(self.acquisition, self.acquisition_settings)
-            )
+            formula = curve_formula(self.acquisition, self.acquisition_settings)
+            scores = improvements(model, curves, race.rows(new), formula, self.incumbent == "observed")
         except NumericalError as error:
             below = Scheduled(self._scheduler(race.history.problem), MultiFidelitySuggester(model="gp_independent"))
             decision = below.decide(race.history, rng)
@@ -172,15 +179,23 @@ def _competitors(scores: Array, paused: int) -> dict[str, Any]:
 
 
 def improvements(
-    model: FittedSurrogate, curves: Curves, rows: Array, acquisition: MeanStdAcquisition | None = None
+    model: FittedSurrogate,
+    curves: Curves,
+    rows: Array,
+    acquisition: MeanStdAcquisition | None = None,
+    observed: bool = False,
 ) -> Array:
     """log EI of rows (x, share) (m, d + 1), averaged over fantasies; each over the best posterior mean at its own budget.
 
-    Another ``acquisition``, a formula of mean and standard deviation, counts by the logarithm that wrappers weigh.
+    Another ``acquisition``, a formula of mean and standard deviation, counts by the logarithm that wrappers weigh. ``observed``:
+    over the best observation at its own budget instead.
     """
     formula = LogExpectedImprovement() if acquisition is None else acquisition.logarithm()
     shares = curves.data.x[:, -1]
     reached = {share: _at(formula, model, share, curves.data.x[shares == share, :-1]) for share in np.unique(shares)}
+    if observed:
+        targets = curves.fitted.model_units(curves.data).y
+        reached = {share: _over(bound, float(targets[shares == share].min())) for share, bound in reached.items()}
     # At a budget that nobody has reached, the best at any budget is what has to be beaten.
     overall = [np.min([bound.members[k][1] for bound in reached.values()], axis=0) for k in range(len(model.members))]
     scores = np.empty(len(rows))
@@ -196,6 +211,11 @@ def improvements(
 
 def _at(formula: MeanStdAcquisition, model: FittedSurrogate, share: float, evaluated: Array) -> BoundMeanStd:
     return formula.bind({"loss": AtBudget(model, share)}, Context(evaluated))
+
+
+def _over(bound: BoundMeanStd, best: float) -> BoundMeanStd:
+    """The same with ``best`` to be improved upon."""
+    return replace(bound, members=tuple((model, np.full_like(old, best)) for model, old in bound.members))
 
 
 class _Race:

@@ -32,7 +32,7 @@ from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import draw_bracket
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import Plan, curve_formula, degrading, search_configs, without_model
+from scrimp.suggesters.curve_search import CANDIDATES, Plan, curve_formula, degrading, search_configs, without_model
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
@@ -51,6 +51,8 @@ class HyperTune(Policy):
 
     ``acquisition``: by name, with ``acquisition_settings``; ``combine``: mixture or linear. ``samples``: draws from which the
     weights are estimated. ``initial``: configurations before the model decides. ``fantasies``: joint samples over running trials.
+    ``wait_for_full``: weights are estimated only once the full budget has enough observations, as published. ``cutoff`` as in
+    asynchronous halving: "delayed" is the paper's. ``candidates``: rows of a finite pool that are scored in one decision.
     """
 
     type: str = "promotion"
@@ -71,6 +73,11 @@ class HyperTune(Policy):
     acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
     combine: str = "mixture"
     input_warping: bool = False
+    refit_steps: int = 1
+    cap: bool = True
+    candidates: int = CANDIDATES
+    cutoff: str = "quantile"
+    wait_for_full: bool = False
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -82,11 +89,11 @@ class HyperTune(Policy):
         if self.combine not in COMBINE:
             raise MethodError(f"combine is {self.combine!r}; it must be one of {', '.join(COMBINE)}")
         self._formula()
-        for name in ("samples", "initial", "fantasies"):
+        for name in ("samples", "initial", "fantasies", "candidates"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
         self._settings.check()
-        AsynchronousHalving(self.type, self.brackets, self.reduction)
+        AsynchronousHalving(self.type, self.brackets, self.reduction, cutoff=self.cutoff)
 
     @property
     def _settings(self) -> CurveSettings:
@@ -101,6 +108,8 @@ class HyperTune(Policy):
             random_fraction=self.random_fraction,
             length_scales=self.length_scales,
             input_warping=self.input_warping,
+            refit_steps=self.refit_steps,
+            cap=self.cap,
         )
 
     def _formula(self) -> MeanStdAcquisition:
@@ -114,7 +123,7 @@ class HyperTune(Policy):
 
     @property
     def _scheduler(self) -> AsynchronousHalving:
-        return AsynchronousHalving(self.type, self.brackets, self.reduction)
+        return AsynchronousHalving(self.type, self.brackets, self.reduction, cutoff=self.cutoff)
 
     def review(self, history: History, trial: int) -> Verdict:
         """By stopping: end a trial that was beyond the cutoff at its newest rung."""
@@ -182,7 +191,7 @@ class HyperTune(Policy):
         """theta over the supported levels; taken from the record while nothing changed at the highest of them."""
         data, state = curves.data, curves.fitted.state
         top = supported_level(shares, data.x)
-        if top == 0:
+        if top == 0 or (self.wait_for_full and top < len(shares) - 1):
             return np.ones(1), {}
         seen = [top, int((np.abs(data.x[:, -1] - shares[top]) < 1e-9).sum())]
         recorded = history.note("rung_weights")
@@ -204,7 +213,8 @@ class HyperTune(Policy):
                 return formula.bind({"loss": LinearEnsemble(weights, views)}, context)
             return BoundMixture(weights, tuple(bind_logarithm(formula, {"loss": view}, context) for view in views))
 
-        return Plan(bind, budgets[int(np.argmax(weights))], float(shares[bracket]), self.fantasies, notes)
+        shown = budgets[int(np.argmax(weights))]
+        return Plan(bind, shown, float(shares[bracket]), self.fantasies, notes, self.candidates)
 
 
 def adaptive_law(

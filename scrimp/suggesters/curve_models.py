@@ -75,6 +75,8 @@ class CurveSettings:
     quarter for such models, and nothing for one process per rung, which knows little at high rungs and explores by itself.
     ``length_scales``: what past studies let expect along each column; empty without any. ``input_warping`` bends the columns of
     numbers by learned powers. ``model`` may be one that a plugin registered; it sees rows (x, share of the full budget).
+    ``refit_steps``: steps of a fit after the first one. ``cap``: whether losses far beyond the upper quartile count as bad, not
+    as informative.
     """
 
     model: str = "gp_multitask"
@@ -89,6 +91,8 @@ class CurveSettings:
     random_fraction: float | None = None
     length_scales: tuple[float, ...] = ()
     input_warping: bool = False
+    refit_steps: int = 1
+    cap: bool = True
 
     @property
     def at_random(self) -> float:
@@ -116,7 +120,7 @@ class CurveSettings:
             )
         if not 0 <= self.at_random <= 1:
             raise MethodError(f"random_fraction is {self.random_fraction}; it must be from 0 to 1")
-        least = {"max_data": 10, "refit_from": 0, "refit_every": 1}
+        least = {"max_data": 10, "refit_from": 0, "refit_every": 1, "refit_steps": 1}
         for name, low in least.items():
             number = getattr(self, name)
             if number is not None and number < low:
@@ -168,7 +172,8 @@ def curve_model(
     """The model over (x, share of the full budget); ``levels`` are the rungs, the full budget last."""
     if len(settings.length_scales) == len(columns):
         columns = [replace(column, scale=scale) for column, scale in zip(columns, settings.length_scales, strict=True)]
-    return Transformed(_MODELS[settings.model](settings, columns, levels, search), (Winsorise(), Standardise()))
+    steps = (Winsorise(), Standardise()) if settings.cap else (Standardise(),)
+    return Transformed(_MODELS[settings.model](settings, columns, levels, search), steps)
 
 
 def register_curve_model(name: str, factory: CurveModelFactory) -> None:
@@ -242,7 +247,8 @@ def fit_curves(
     x = with_share(training.x[kept], training.budget[kept] / full)
     data = Data(x, _targets(training)[kept], None if training.noise is None else training.noise[kept])
     recorded = (history.note("fit") or {}).get(settings.model)
-    model = curve_model(settings, encoding.columns, levels, FIRST_FIT if recorded is None else LATER_FIT)
+    search = FIRST_FIT if recorded is None else replace(LATER_FIT, iterations=settings.refit_steps)
+    model = curve_model(settings, encoding.columns, levels, search)
     seen = len(training.y)
     fitted, record = _fit_or_restore(model, data, seen, recorded, _is_due(recorded, seen, settings), rng)
     return Curves(model, fitted, data, training, kept, full, {"fit": {settings.model: record}})

@@ -57,7 +57,7 @@ class Plan:
     """How one decision scores configurations.
 
     ``share``: the budget at which beliefs are shown and good configurations are looked around. ``first``: the share at which
-    the new trial reports first. ``notes``: what the method has to say.
+    the new trial reports first. ``notes``: what the method has to say. ``candidates``: rows of a pool that are scored.
     """
 
     bind: Bind
@@ -65,6 +65,7 @@ class Plan:
     first: float
     fantasies: int
     notes: Mapping[str, Any]
+    candidates: int = CANDIDATES
 
 
 def curve_formula(name: str, settings: Mapping[str, Any]) -> MeanStdAcquisition:
@@ -162,7 +163,9 @@ def _maximized(
     training, scales = curves.training, length_scales(curves.fitted, encoding.dimension)
     known = pending[:0] if training.repeatable else training.known
     if encoding.domain.pool is not None:
-        return maximize(score, _part(encoding.domain, known, rng), rng, Search(excluded=pending, scales=scales))
+        return maximize(
+            score, _part(encoding.domain, known, plan.candidates, rng), rng, Search(excluded=pending, scales=scales)
+        )
     means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
     search = Search(
         anchors=curves.configs[np.argsort(means, kind="stable")[:5]],
@@ -173,12 +176,12 @@ def _maximized(
     return maximize(score, encoding.domain, rng, search)
 
 
-def _part(domain: Domain, known: Array, rng: np.random.Generator) -> Domain:
-    """What is left of a pool, at most `CANDIDATES` rows at random: deciding often matters more than deciding on all of it."""
+def _part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> Domain:
+    """What is left of a pool, at most so many rows at random: deciding often matters more than deciding on all of it."""
     assert domain.pool is not None
-    rows = rng.permutation(len(domain.pool))[: CANDIDATES + len(known)]
+    rows = rng.permutation(len(domain.pool))[: most + len(known)]
     left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
-    return Domain(domain.columns, domain.conditions, left[:CANDIDATES])
+    return Domain(domain.columns, domain.conditions, left[:most])
 
 
 def believed(model: FittedSurrogate, found: Found, decoded: list[Config]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import Plan, degrading, search_configs, without_model
+from scrimp.suggesters.curve_search import CANDIDATES, Plan, degrading, search_configs, without_model
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -42,8 +42,9 @@ class MultiFidelitySuggester(Suggester):
     """Expected improvement at r_acq under a model of budgets.
 
     ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``, ``refit_from``, ``refit_every``,
-    ``random_fraction`` and ``input_warping`` describe the model; see `CurveSettings`. ``initial``: configurations before it
-    decides. ``fantasies``: joint samples over running trials. ``acquisition``: by name, with ``acquisition_settings``.
+    ``random_fraction``, ``input_warping``, ``refit_steps`` and ``cap`` describe the model; see `CurveSettings`. ``initial``:
+    configurations before it decides. ``fantasies``: joint samples over running trials. ``acquisition``: by name, with
+    ``acquisition_settings``. ``candidates``: rows of a finite pool that are scored in one decision.
     """
 
     model: str = "gp_multitask"
@@ -62,6 +63,9 @@ class MultiFidelitySuggester(Suggester):
     acquisition: str = "log-ei"
     acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
     input_warping: bool = False
+    refit_steps: int = 1
+    cap: bool = True
+    candidates: int = CANDIDATES
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -74,7 +78,7 @@ class MultiFidelitySuggester(Suggester):
             )
         if self.r_acq not in R_ACQ:
             raise MethodError(f"r_acq is {self.r_acq!r}; it must be one of {', '.join(R_ACQ)}")
-        for name in ("initial", "r_acq_points", "fantasies"):
+        for name in ("initial", "r_acq_points", "fantasies", "candidates"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
@@ -93,6 +97,8 @@ class MultiFidelitySuggester(Suggester):
             random_fraction=self.random_fraction,
             length_scales=self.length_scales,
             input_warping=self.input_warping,
+            refit_steps=self.refit_steps,
+            cap=self.cap,
         )
 
     def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
@@ -126,7 +132,7 @@ class MultiFidelitySuggester(Suggester):
             seeded = replace(context, settings={"seed": float(seed)})
             return acquisition.bind({"loss": AtBudget(model, share)}, seeded)
 
-        return Plan(bind, share, first / levels[-1], self.fantasies, {"r_acq": level})
+        return Plan(bind, share, first / levels[-1], self.fantasies, {"r_acq": level}, self.candidates)
 
 
 def acquisition_level(budgets: Array, points: int) -> float:

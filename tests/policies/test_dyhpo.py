@@ -83,6 +83,21 @@ def test_scores_are_improvements_at_the_own_rung():
         np.testing.assert_allclose(np.exp(improvements(curves.fitted, curves, rows)[k]), expected[0], rtol=1e-6)
 
 
+def test_improvement_may_be_over_what_was_observed_as_published():
+    history = study_of(10).history
+    curves = fit_curves(history, encoding_of(SPACE), tuple(range(1, 7)), CurveSettings(), np.random.default_rng(0))
+    rows = np.array([[0.2, 0.3, 1 / 6], [0.6, 0.1, 3 / 6], [0.6, 0.1, 0.93]])
+    targets, posterior = curves.fitted.data.y, curves.fitted.posterior(rows)
+    scores = improvements(curves.fitted, curves, rows, observed=True)
+    for k, share in enumerate((1 / 6, 3 / 6, None)):
+        here = np.ones(len(targets), dtype=bool) if share is None else np.isclose(curves.data.x[:, -1], share)
+        expected = expected_improvement(posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), targets[here].min())
+        np.testing.assert_allclose(np.exp(scores[k]), expected[0], rtol=1e-6)
+    with pytest.raises(MethodError, match="incumbent is 'last'"):
+        DyHPO(incumbent="last")
+    assert study_of(8, "dyhpo:incumbent=observed,probability_sh=0,increment=1").best_value < 1.0
+
+
 def test_another_acquisition_is_scored_at_the_own_rung():
     """Its logarithm, over the threshold with its margin."""
     history = study_of(10).history

@@ -121,6 +121,29 @@ def test_the_weights_are_estimated_anew_only_when_the_top_has_changed():
     assert len(seen) == len({tuple(pair) for pair in seen}) and len(seen) < sum("believed" in note for note in notes)
 
 
+def test_as_published_weights_wait_for_full_trainings():
+    """Six runs to the end are what they need; before that the lowest rung has all weight."""
+    early, late = (run(f"hypertune-indep:wait_for_full={flag}", n_trials=25).history for flag in ("false", "true"))
+    seen = [
+        [note["rung_weights"]["seen"][0] for note in notes_of(history) if "rung_weights" in note]
+        for history in (early, late)
+    ]
+    top = len(HyperTune()._scheduler.levels(late.problem)) - 1
+    assert min(seen[0]) < top and set(seen[1]) <= {top}
+
+
+def notes_of(history):
+    return [event.notes for event in history.events if event.__class__.__name__ == "Noted"]
+
+
+def test_promotion_may_be_delayed_as_published():
+    policy = HyperTune(cutoff="delayed")
+    assert policy._scheduler.cutoff == "delayed"
+    assert len(play(policy, World(n_trials=9, events=300)).trials) == 9
+    with pytest.raises(MethodError, match="cutoff is 'late'"):
+        HyperTune(cutoff="late")
+
+
 def test_the_law_of_brackets():
     levels = geometric_levels(1, 200)
     default = bracket_law(levels, 4)

@@ -57,6 +57,7 @@ def learn(history, notes):
         ({"model": "gp_independent", "data": "all"}, "set data='rungs'"),
         ({"max_data": 3}, "at least 10"),
         ({"refit_every": 0}, "at least 1"),
+        ({"refit_steps": 0}, "at least 1"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings, words):
@@ -101,6 +102,23 @@ def test_fits_follow_the_schedule():
     assert since == [0, 1, 2, 0, 1, 2, 0]
     more = learn(history_of(30), notes)
     assert fit(more, replace(settings, refit_from=100)).notes["fit"]["gp_multitask"]["since"] == 0
+
+
+def test_later_fits_take_as_many_steps_as_they_are_given():
+    """One step ends where fifty would not: the evidence of the longer fit is at least as good."""
+    first = fit(history_of(18), CurveSettings())
+    states = []
+    for steps in (1, 50):
+        later = fit(learn(history_of(27), first.notes), CurveSettings(refit_steps=steps))
+        states.append(later.notes["fit"]["gp_multitask"]["state"])
+    assert states[0] != states[1]
+
+
+def test_losses_are_capped_unless_told_otherwise():
+    history = history_of(18)
+    wild = history.with_events([Reported(trial=18, step=1, metrics={"value": 1e6})])
+    capped, raw = (fit(wild, CurveSettings(cap=cap)).fitted for cap in (True, False))
+    assert capped.data.y.max() < 4.2 and raw.data.y.max() > 4.5  # 27 of 28 are alike: (28 - 1) / sqrt(27) = 5.2
 
 
 def test_a_restored_model_is_the_fitted_one_and_other_records_are_set_aside():

@@ -89,6 +89,7 @@ def test_decisions_say_why_and_at_which_budget():
         {"model": "gp_independent", "input_warping": True, "acquisition": "ei"},
         {"acquisition": "ucb", "acquisition_settings": {"kappa": 1.0}},
         {"acquisition": "thompson"},
+        {"random_fraction": 0.0, "refit_steps": 50, "cap": False},
     ],
 )
 def test_settings_work(settings):
