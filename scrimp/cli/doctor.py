@@ -10,6 +10,7 @@ import typer
 
 from scrimp.cli.show import JsonOption, StorageOption
 from scrimp.errors import ScrimpError
+from scrimp.registry.plugins import VARIABLE, installed_plugins, name_plugins, named_plugins
 from scrimp.storage.open import without_secrets
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
@@ -69,6 +70,7 @@ def findings(storage: str) -> Iterator[Finding]:
             yield Finding(name, "ok", version(name))
         except PackageNotFoundError:
             yield Finding(name, "absent", f"needed only for {purpose}")
+    yield from _plugins()
     yield _reachable(storage)
 
 
@@ -82,6 +84,20 @@ def _linear_algebra() -> Iterator[Finding]:
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     set_ = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     yield Finding("threads", "ok", ", ".join(set_) or f"not limited; {os.cpu_count()} processors")
+
+
+def _plugins() -> Iterator[Finding]:
+    """Whether plugins of installed packages, and those that the variable names, can be imported."""
+    for name, error in installed_plugins():
+        yield Finding(
+            f"plugin {name}", "ok" if error is None else "wrong", "installed" if error is None else str(error)
+        )
+    for name in named_plugins():
+        try:
+            name_plugins([name])
+            yield Finding(f"plugin {name}", "ok", f"named by {VARIABLE}")
+        except ScrimpError as error:
+            yield Finding(f"plugin {name}", "wrong", str(error))
 
 
 def _reachable(url: str) -> Finding:

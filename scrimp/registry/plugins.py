@@ -23,7 +23,16 @@ from scrimp.errors import PluginError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "VARIABLE", "load_available", "load_recorded", "loading", "name_plugins", "named_plugins"]
+__all__ = [
+    "GROUP",
+    "VARIABLE",
+    "installed_plugins",
+    "load_available",
+    "load_recorded",
+    "loading",
+    "name_plugins",
+    "named_plugins",
+]
 
 GROUP = "scrimp.plugins"
 """The group of entry points in which an installed package announces its module."""
@@ -80,12 +89,21 @@ def load_recorded(names: Iterable[str], study: str) -> None:
 
 def load_available() -> None:
     """Import all that is installed or named, as is done when a name is unknown. An installed one that fails is said, no more."""
+    for _, error in installed_plugins():
+        if error is not None:
+            logger.warning("%s", error)
+    name_plugins(named_plugins())  # what somebody asked for must load
+
+
+def installed_plugins() -> Iterator[tuple[str, PluginError | None]]:
+    """Import what installed packages announce: the name of each module, and why it failed if it did."""
     for entry in _installed():
         try:
             _load_installed(entry)
         except PluginError as error:
-            logger.warning("%s", error)
-    name_plugins(named_plugins())  # what somebody asked for must load
+            yield entry.module, error
+        else:
+            yield entry.module, None
 
 
 def loading() -> str | None:

@@ -8,7 +8,15 @@ import pytest
 
 from scrimp.errors import PluginError
 from scrimp.registry import plugins
-from scrimp.registry.plugins import VARIABLE, load_available, load_recorded, loading, name_plugins, named_plugins
+from scrimp.registry.plugins import (
+    VARIABLE,
+    installed_plugins,
+    load_available,
+    load_recorded,
+    loading,
+    name_plugins,
+    named_plugins,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +120,7 @@ def test_an_installed_plugin_that_fails_is_said_and_no_more(folder: Path, caplog
     announced(folder, "toy", "toy_failing")
     load_available()
     assert "plugin 'toy_failing' fails on import" in caplog.text
+    assert [(name, error is None) for name, error in installed_plugins()] == [("toy_failing", False)]
     with pytest.raises(PluginError, match="toy_failing"):
         load_recorded(["toy_failing"], "s")
 

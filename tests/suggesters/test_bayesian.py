@@ -1,12 +1,16 @@
 """Bayesian suggestions: deterministic, distinct, valid, aware of what runs, better than random."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import scrimp
+from scrimp.acquisition import registry
+from scrimp.acquisition.improvement import log_expected_improvement, log_expected_improvement_and_derivatives
+from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.errors import MethodError, NumericalError
 from scrimp.suggesters import bayesian
 from scrimp.suggesters.bayesian import BayesianSuggester, explores
@@ -213,3 +217,54 @@ def test_a_failing_model_degrades_openly(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_bad_settings_are_named(method: str, words: str) -> None:
     with pytest.raises(MethodError, match=words):
         study_with(0, method)  # refused when the study is created, not in the middle of the night
+
+
+@dataclass(frozen=True)
+class PerSecond(SeveralModelsAcquisition):
+    """EI by cost: a formula over two models."""
+
+    needs: ClassVar[tuple[str, ...]] = ("loss", "cost")
+    logarithmic: ClassVar[bool] = True
+
+    def alpha(self, beliefs: Any, incumbent: Any) -> Any:
+        return log_expected_improvement(beliefs["loss"].mean, beliefs["loss"].std, incumbent) - beliefs["cost"].mean
+
+    def derivatives(self, beliefs: Any, incumbent: Any) -> Any:
+        _, d_mean, d_std = log_expected_improvement_and_derivatives(
+            beliefs["loss"].mean, beliefs["loss"].std, incumbent
+        )
+        return {"loss": (d_mean, d_std), "cost": (-1.0, 0.0)}
+
+
+def test_a_formula_over_loss_and_cost_decides_as_the_wrapper_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a study: costs of 1 to 20 units, one failed trial, and evaluations that run."""
+    monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
+    registry.register_acquisition("per-second", PerSecond)
+    space = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
+
+    def asked(method: str) -> list[dict[str, Any]]:
+        study = scrimp.create_study("s", space, method=method, cost="price", storage="memory://", seed=1)
+        for k in range(7):
+            trial = study.ask()
+            x, y = trial.params["x"], trial.params["y"]
+            if k == 4:
+                study.tell(trial, state="failed")
+            else:
+                study.tell(trial, {"value": (x - 0.5) ** 2 + y, "price": 20.0**x})
+        return [trial.params for trial in (study.ask(), study.ask())]
+
+    for mine, theirs in zip(asked("gp:acquisition=per-second,patience=0"), asked("gp:patience=0"), strict=True):
+        assert mine == pytest.approx(theirs, abs=1e-3)
+
+
+def test_models_that_a_study_cannot_have_are_missed_before_anything_is_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
+    registry.register_acquisition("per-second", PerSecond)
+    with pytest.raises(
+        MethodError, match="needs a model of 'cost', which this study has no data for; give create_study"
+    ):
+        study_with(1, "gp:acquisition=per-second")
+    with pytest.raises(MethodError, match="models of loss, cost, and a method of budgets has that of the loss alone"):
+        study_with(1, "mobster-joint:acquisition=per-second", budget=scrimp.Budget("epoch", 1, 9))
