@@ -10,6 +10,7 @@ import typer
 
 from scrimp.cli.bench_tables import make_command
 from scrimp.cli.plugins import PluginOption
+from scrimp.cli.say import echo
 
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.bench.results import Cell
@@ -120,7 +121,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
             table, method_list(methods), _names(tasks), seeds, CurveSettings(fulls, workers, unit_cost, folder)
         )
         for note in fit_notes(cells):
-            typer.echo(note, err=True)
+            echo(note, err=True)
         _run(_keeping(cells, keep), out, processes, as_json, curve_summary)
 
 
@@ -272,7 +273,7 @@ def _run(
     records = run_cells(cells, out, processes)
     if as_json:
         for record in records:
-            typer.echo(json.dumps(record))
+            echo(json.dumps(record))
     else:
         _print(*summary(records))
 
@@ -294,4 +295,4 @@ def _print(header: list[str], rows: list[list[str]]) -> None:
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
     for row in [header, *rows]:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        typer.echo("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.cli.secret_words import READ, WRITE, given_secret, made_up
 from scrimp.cli.show import StorageOption
 from scrimp.cli.withdrawn import DASHBOARD, TokenOption, refuse_token
@@ -58,9 +59,9 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
     place.names()  # a storage that cannot be reached is said at once
     listening = _bound(host, port)
     address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
-    typer.echo(f"{place.url} at {address}{_query(write, secret.write)}  (Ctrl-C ends it)")
+    echo(f"{place.url} at {address}{_query(write, secret.write)}  (Ctrl-C ends it)")
     if not no_token:
-        typer.echo(f"to look only: {address}{_query(read, secret.read)}")
+        echo(f"to look only: {address}{_query(read, secret.read)}")
     serve(place, listening, secret)
 
 

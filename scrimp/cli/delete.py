@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption, StudyArgument
 from scrimp.tuning.studies import DEFAULT_URL, delete_study, load_any, storage_at
 
@@ -24,8 +25,8 @@ def delete_command(
     count = len(load_any(study, storage=place).trials)
     if not yes:
         if not sys.stdin.isatty():
-            typer.echo(f"scrimp: study {study!r} has {count} trials; add --yes to delete it", err=True)
+            echo(f"scrimp: study {study!r} has {count} trials; add --yes to delete it", err=True)
             raise typer.Exit(2)
         typer.confirm(f"Delete study {study!r} with {count} trials?", abort=True)
     delete_study(study, storage=place)
-    typer.echo(f"deleted {study!r} with {count} trials from {place.url}")
+    echo(f"deleted {study!r} with {count} trials from {place.url}")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption
 from scrimp.errors import ScrimpError
 from scrimp.registry.plugins import VARIABLE, installed_plugins, name_plugins, named_plugins
@@ -46,10 +47,10 @@ def doctor_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = F
     """
     found = list(findings(storage))
     if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in found]))
+        echo(json.dumps([asdict(finding) for finding in found]))
     else:
         for finding in found:
-            typer.echo(f"{finding.state:<7} {finding.name:<16} {finding.detail}")
+            echo(f"{finding.state:<7} {finding.name:<16} {finding.detail}")
     if any(finding.state == "wrong" for finding in found):
         raise typer.Exit(1)
 

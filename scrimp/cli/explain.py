@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from scrimp.cli.plugins import PluginOption
-from scrimp.cli.show import JsonOption, StorageOption, StudyArgument, printable
+from scrimp.cli.say import echo
+from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
+from scrimp.history.reports import printable
 from scrimp.tuning.reasons import explain
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 
@@ -29,7 +31,7 @@ def explain_command(
     loaded = load_any(study, storage=storage)
     explanation = explain(loaded.history, loaded.best_trial.id if trial is None else trial)
     if as_json:
-        typer.echo(json.dumps(explanation.to_json()))
+        echo(json.dumps(explanation.to_json()))
         return
     for line in explanation.text.split("\n"):
-        typer.echo(printable(line))
+        echo(printable(line))

@@ -1,7 +1,8 @@
 """``scrimp export``: all trials of a study in a file of somebody else's format.
 
 CSV and Parquet have one row per trial: id, status, value, budget, the parameters as ``params_<name>``, the metrics of the last
-report as ``metrics_<name>``, times and message. JSON has everything: the question that was asked and every trial with its curve.
+report as ``metrics_<name>``, times and message; in CSV, texts that a spreadsheet would take for formulas are defused. JSON has
+everything: the question that was asked and every trial with its curve.
 """
 
 import csv
@@ -12,13 +13,16 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption, StudyArgument, show_record
 from scrimp.errors import StudyError
 from scrimp.history.history import History
+from scrimp.history.reports import printable
+from scrimp.tuning.imports import FORMULA
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 from scrimp.tuning.study import Study
 
-__all__ = ["export_command", "json_record", "rows"]
+__all__ = ["defused", "export_command", "json_record", "rows"]
 
 FORMATS = ("csv", "json", "parquet")
 
@@ -32,6 +36,9 @@ def export_command(
         str | None, typer.Option("--format", help="csv, json or parquet; by the file's ending otherwise.")
     ] = None,
     storage: StorageOption = DEFAULT_URL,
+    formulas: Annotated[
+        bool, typer.Option("--formulas", help="CSV: leave texts as they are that a spreadsheet would compute.")
+    ] = False,
 ) -> None:
     """Write all trials of a study to a file: csv, json or parquet.
 
@@ -46,12 +53,12 @@ def export_command(
             raise StudyError("Parquet cannot go to the standard output; name a file with --out digits.parquet")
         _write_parquet(rows(loaded.history), out)
     elif out is None:
-        _write_text(kind, loaded, sys.stdout)
+        _write_text(kind, loaded, sys.stdout, formulas)
     else:
         with out.open("w", encoding="utf-8", newline="") as file:
-            _write_text(kind, loaded, file)
+            _write_text(kind, loaded, file, formulas)
     if out is not None:
-        typer.echo(f"wrote {len(loaded.history.trials)} trials to {out}")
+        echo(f"wrote {len(loaded.history.trials)} trials to {out}")
 
 
 def rows(history: History) -> list[dict[str, Any]]:
@@ -75,7 +82,7 @@ def json_record(study: Study) -> dict[str, Any]:
     return {**record, "problem": study.history.problem.to_json(), "trials": full}
 
 
-def _write_text(kind: str, study: Study, file: TextIO) -> None:
+def _write_text(kind: str, study: Study, file: TextIO, formulas: bool) -> None:
     if kind == "json":
         json.dump(json_record(study), file)
         file.write("\n")
@@ -83,7 +90,19 @@ def _write_text(kind: str, study: Study, file: TextIO) -> None:
     table = rows(study.history)
     writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["id", "status", "value", "budget"])
     writer.writeheader()
-    writer.writerows(table)
+    shown = printable if file.isatty() else str  # a terminal would obey what a failure message holds
+    for row in table:
+        cells = {name: shown(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+        writer.writerow(cells if formulas else {name: defused(cell) for name, cell in cells.items()})
+
+
+def defused(cell: Any) -> Any:
+    """A cell that no spreadsheet computes: a text that begins as a formula does gets an apostrophe, which means text there.
+
+    >>> defused("=HYPERLINK(...)"), defused("plain"), defused(-1.5)
+    ("'=HYPERLINK(...)", 'plain', -1.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
 
 
 def _write_parquet(table: list[dict[str, Any]], out: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption
 from scrimp.errors import StudyError
 from scrimp.executors.clock import wall_clock
@@ -35,6 +36,6 @@ def import_command(
     for one in found:
         name = one.name if study is None else study
         store_results(place, name, one, wall_clock())
-        typer.echo(f"imported {len(one.trials)} trials as study {name!r}")
+        echo(f"imported {len(one.trials)} trials as study {name!r}")
         for note in one.notes:
-            typer.echo(f"note: {note}")
+            echo(f"note: {note}")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.tuning.keys import PRIVATE, PUBLIC, new_pair, public_keys
 
 __all__ = ["key_app"]
@@ -25,9 +26,9 @@ def new_command(
     Example: scrimp key new ~/.config/scrimp/ann.key
     """
     public = new_pair(file.expanduser())
-    typer.echo(f"key {public.fingerprint}")
-    typer.echo(f"sign what you submit:       {PRIVATE}={file} scrimp run study.toml")
-    typer.echo(f"workers that insist on it:  {PUBLIC}={file}.pub scrimp worker STUDY")
+    echo(f"key {public.fingerprint}")
+    echo(f"sign what you submit:       {PRIVATE}={file} scrimp run study.toml")
+    echo(f"workers that insist on it:  {PUBLIC}={file}.pub scrimp worker STUDY")
 
 
 @key_app.command("show")
@@ -37,4 +38,4 @@ def show_command(file: Annotated[Path, typer.Argument(metavar="FILE.pub", help="
     Example: scrimp key show ann.key.pub
     """
     for public in public_keys(file.expanduser()):
-        typer.echo(public.fingerprint)
+        echo(public.fingerprint)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scrimp.cli.lazy import lazy_group
+from scrimp.cli.say import echo
 from scrimp.errors import AddressError, ScrimpError, StorageError
 
 __all__ = ["COMMANDS", "app", "main"]
@@ -53,7 +54,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"scrimp {version('scrimp')}")
+        echo(f"scrimp {version('scrimp')}")
         raise typer.Exit
 
 
@@ -85,13 +86,13 @@ def main() -> None:
     except ScrimpError as error:
         if debug:
             raise
-        typer.echo(f"scrimp: {error}", err=True)
+        echo(f"scrimp: {error}", err=True)
         sys.exit(1 if isinstance(error, StorageError) and not isinstance(error, AddressError) else 2)
     except OSError as error:  # a file that cannot be read or written
         if debug:
             raise
-        typer.echo(f"scrimp: {error.filename or 'file'}: {error.strerror or error}", err=True)
+        echo(f"scrimp: {error.filename or 'file'}: {error.strerror or error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("scrimp: interrupted; what was reported is kept", err=True)
+        echo("scrimp: interrupted; what was reported is kept", err=True)
         sys.exit(1)

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from scrimp.cli.plugins import PluginOption
-from scrimp.cli.show import StorageOption, printable
+from scrimp.cli.say import echo
+from scrimp.cli.show import StorageOption
 from scrimp.errors import StudyError
+from scrimp.history.reports import printable
 from scrimp.tuning.studies import DEFAULT_URL, load_study
 
 __all__ = ["page", "plot_command", "write_figure"]
@@ -58,7 +60,7 @@ def plot_command(  # noqa: PLR0913 - options of a command
     picture = draw(given, *further, **_settings(draw, name, parameter or [], over))
     path = out if out is not None else Path(f"{name}.html")
     write_figure(picture, path)
-    typer.echo(printable(f"wrote {path}: {unescape(picture.layout.meta['alternative'])}"))
+    echo(printable(f"wrote {path}: {unescape(picture.layout.meta['alternative'])}"))
 
 
 def _loaded(study: str, name: str, storage: str) -> Any:

@@ -5,6 +5,7 @@ import json
 import typer
 
 from scrimp.cli.plugins import PluginOption
+from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
 from scrimp.tuning.learning import past_reader
 from scrimp.tuning.replay import other_versions, replay
@@ -33,12 +34,12 @@ def replay_command(
             {"decision": item.decision, "recorded": item.recorded, "difference": item.difference} for item in different
         ]
         record = {"decisions": len(outcomes), "same": len(outcomes) - len(different), "differences": differences}
-        typer.echo(json.dumps(record | {"versions": versions}))
+        echo(json.dumps(record | {"versions": versions}))
     else:
         for note in versions:
-            typer.echo(f"note: {note}; small differences may come from that")
+            echo(f"note: {note}; small differences may come from that")
         for item in different:
-            typer.echo(f"decision {item.decision} differs: {item.recorded}; {item.difference}")
-        typer.echo(f"{len(outcomes) - len(different)} of {len(outcomes)} decisions are the same")
+            echo(f"decision {item.decision} differs: {item.recorded}; {item.difference}")
+        echo(f"{len(outcomes) - len(different)} of {len(outcomes)} decisions are the same")
     if different:
         raise typer.Exit(1)

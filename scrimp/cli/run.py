@@ -10,11 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from scrimp.cli.plugins import PluginOption
-from scrimp.cli.show import JsonOption, best_record, printable, show_best
+from scrimp.cli.say import command_to_copy, echo
+from scrimp.cli.show import JsonOption, best_record, show_best
 from scrimp.cli.withdrawn import KEYS, refuse_token
 from scrimp.errors import StudyError
 from scrimp.executors.clock import stopwatch, wall_clock
 from scrimp.history.events import StudyChanged
+from scrimp.history.reports import printable
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
 from scrimp.storage.store import Storage
@@ -92,7 +94,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
     }
     plan, file = _plan(what, {key: value for key, value in options.items() if value is not None})
     if check:
-        typer.echo(f"{file} is right: study {plan.name!r} with {len(plan.question['space'])} parameters")
+        echo(f"{file} is right: study {plan.name!r} with {len(plan.question['space'])} parameters")
         return
     key = signing(sign_with)
     place = storage_at(plan.storage)
@@ -102,7 +104,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
         _refuse_other_method(study, plan)
     known = len(study.trials)
     note = f"goes on with {known} trials" if known else "is new"
-    typer.echo(f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}", err=True)
+    echo(f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}", err=True)
     _run(study, plan, file, as_json, lambda: _carried_out(study, plan, place, key))
 
 
@@ -138,27 +140,25 @@ def _run(study: Study, plan: StudyPlan, file: str, as_json: bool, carry_out: Cal
     """Carry the plan out, and say how it went."""
     began = stopwatch()
     complete = carry_out()
-    typer.echo(printable(summary_line(study.history, stopwatch() - began)), err=True)
+    echo(printable(summary_line(study.history, stopwatch() - began)), err=True)
     best = best_record(study.history)
     if as_json:
-        typer.echo(json.dumps(best))
+        echo(json.dumps(best))
     else:
         problem = study.history.problem
         show_best({"best": best, "metric": problem.metric}, problem.budget)
     failed = study.history.with_status("failed")
     if failed:
-        typer.echo(printable(f"{len(failed)} failed; the last, {failure_line(failed[-1])}"), err=True)
-    again = shlex.join(["scrimp", *sys.argv[1:]])
+        echo(printable(f"{len(failed)} failed; the last, {failure_line(failed[-1])}"), err=True)
+    again = command_to_copy(["scrimp", *sys.argv[1:]])
     if not complete:
-        typer.echo(f"stopped; nothing is lost. Go on with:  {again}", err=True)
+        echo(f"stopped; nothing is lost. Go on with:  {again}", err=True)
         raise typer.Exit(1)
     if best is None and failed:
-        typer.echo(
-            f"nothing came out of it. Mend it, then begin anew:  scrimp delete {shlex.quote(plan.name)}", err=True
-        )
+        echo(f"nothing came out of it. Mend it, then begin anew:  scrimp delete {shlex.quote(plan.name)}", err=True)
         raise typer.Exit(1)
     where = "" if file == "the command line" else f" in {file}"
-    typer.echo(f"finished. For more, raise the totals{where} and run again:  {again}", err=True)
+    echo(f"finished. For more, raise the totals{where} and run again:  {again}", err=True)
 
 
 def _carried_out(study: Study, plan: StudyPlan, place: Storage, key: PrivateKey | None) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scrimp.cli.plugins import PluginOption
+from scrimp.cli.say import echo
 from scrimp.cli.select_beliefs import (
     DirectionOption,
     MethodOption,
@@ -85,13 +86,13 @@ def next_command(  # noqa: PLR0913 - the options of a command
     named = [dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in decision.cells]
     answer = selector.recommend(table, decision.notes)  # the model that decided, not a second fit
     if as_json:
-        typer.echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
+        echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
         return
     print_recommendation(answer, table)
     for cell in named:
-        typer.echo(f"next: {cell['task']} of checkpoint {cell['checkpoint']}")
+        echo(f"next: {cell['task']} of checkpoint {cell['checkpoint']}")
     if not named:
-        typer.echo(f"next: nothing; {enough or 'the method asks for no further cell'}")
+        echo(f"next: nothing; {enough or 'the method asks for no further cell'}")
 
 
 @select_app.command("run")
@@ -116,7 +117,7 @@ def run_command(
     plan = read_selection_file(file)
     if check:
         cells = len(plan.question["checkpoints"]) * len(plan.question["tasks"])
-        typer.echo(f"{file} is right: selection {plan.name!r} with {cells} cells")
+        echo(f"{file} is right: selection {plan.name!r} with {cells} cells")
         return
     place = storage_at(storage if storage is not None else plan.storage)
     selection = create_selection(plan.name, storage=place, load_if_exists=True, **plan.question)
@@ -125,14 +126,12 @@ def run_command(
     complete = _carried_out(selection, plan)
     answer = selection.recommend()
     if as_json:
-        typer.echo(
-            json.dumps({"recommendation": recommendation_record(answer), "cells": cell_counts(selection.history)})
-        )
+        echo(json.dumps({"recommendation": recommendation_record(answer), "cells": cell_counts(selection.history)}))
     else:
         print_recommendation(answer, selection.scores)
         print_failures(selection.history)
     if not complete:
-        typer.echo(f"stopped; nothing is lost. Go on with:  scrimp select run {file}", err=True)
+        echo(f"stopped; nothing is lost. Go on with:  scrimp select run {file}", err=True)
         raise typer.Exit(1)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption
 from scrimp.errors import StudyError
 from scrimp.tuning.studies import DEFAULT_URL
@@ -65,14 +66,14 @@ def posterior_command(  # noqa: PLR0913 - the options of a command
     if as_json:
         names = ("mean", "std", "average_mean", "average_std", "smooth_average")
         arrays = {name: getattr(belief, name).tolist() for name in names}
-        typer.echo(json.dumps({"checkpoints": list(belief.checkpoints), "tasks": list(belief.tasks), **arrays}))
+        echo(json.dumps({"checkpoints": list(belief.checkpoints), "tasks": list(belief.tasks), **arrays}))
         return
-    typer.echo(f"{'checkpoint':>16}  {'average':>10}  {'std':>9}  {'smooth':>10}  cells")
+    echo(f"{'checkpoint':>16}  {'average':>10}  {'std':>9}  {'smooth':>10}  cells")
     for row in belief.averages():
         numbers = f"{row['average_mean']:>10.5g}  {row['average_std']:>9.2g}  {row['smooth_average']:>10.5g}"
-        typer.echo(f"{row['checkpoint']!s:>16}  {numbers}  {row['measured']:>5}")
+        echo(f"{row['checkpoint']!s:>16}  {numbers}  {row['measured']:>5}")
     if out is not None:
-        typer.echo(f"wrote {out}: {belief.mean.size} cells")
+        echo(f"wrote {out}: {belief.mean.size} cells")
 
 
 def correlations_command(  # noqa: PLR0913 - the options of a command
@@ -91,10 +92,10 @@ def correlations_command(  # noqa: PLR0913 - the options of a command
     means = _believed(scores, weight, direction, method, storage)
     matrix, tasks = means.fitted.task_correlations(kernel=kernel), means.table.tasks
     if as_json:
-        typer.echo(json.dumps({"tasks": list(tasks), "correlations": matrix.tolist()}))
+        echo(json.dumps({"tasks": list(tasks), "correlations": matrix.tolist()}))
         return
     for line in _matrix_lines(matrix, tasks) if len(tasks) <= WIDEST else _pair_lines(matrix, tasks):
-        typer.echo(line)
+        echo(line)
 
 
 def _believed(

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import typer
+from scrimp.cli.say import echo
 
 if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.checkpoints.recommendation import Recommendation
@@ -35,9 +35,9 @@ def show_selection(history: "History", as_json: bool) -> None:
         "trials": [_cell_record(trial) for trial in history.trials],
     }
     if as_json:
-        typer.echo(json.dumps(record))
+        echo(json.dumps(record))
         return
-    typer.echo(f"{record['name']}: selection of a checkpoint with {record['method']}")
+    echo(f"{record['name']}: selection of a checkpoint with {record['method']}")
     print_recommendation(answer, table)
     print_failures(history)
 
@@ -46,8 +46,8 @@ def print_recommendation(answer: "Recommendation", table: "ScoreTable") -> None:
     """The answer, for people."""
     measured, failed = int(table.seen.sum()), int(table.failed.sum())
     note = f", {failed} failed" if failed else ""
-    typer.echo(f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}")
-    typer.echo(str(answer))
+    echo(f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}")
+    echo(str(answer))
 
 
 def print_failures(history: "History") -> None:
@@ -55,9 +55,9 @@ def print_failures(history: "History") -> None:
     failed = history.with_status("failed")
     for trial in failed[-5:]:
         cell = f"{trial.config['task']} of checkpoint {trial.config['checkpoint']}"
-        typer.echo(f"  failed: {cell}: {_cause(trial.message)[:120]}")
+        echo(f"  failed: {cell}: {_cause(trial.message)[:120]}")
     if len(failed) > 5:
-        typer.echo(f"  … and {len(failed) - 5} more; scrimp show {history.created.name} --json lists them")
+        echo(f"  … and {len(failed) - 5} more; scrimp show {history.created.name} --json lists them")
 
 
 def _cause(message: str) -> str:

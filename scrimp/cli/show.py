@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from scrimp.cli.say import echo
 from scrimp.errors import ScrimpError
 from scrimp.history.history import History
 from scrimp.history.problem import Budget
-from scrimp.history.reports import headline
+from scrimp.history.reports import headline, printable
 from scrimp.history.trial import Trial
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
@@ -20,7 +21,6 @@ __all__ = [
     "StudyArgument",
     "best_command",
     "best_record",
-    "printable",
     "show_best",
     "show_command",
     "show_record",
@@ -48,7 +48,7 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
         except ScrimpError as error:  # one bad study hides no other
             damaged.append(f"{name}: {error}")
     for line in damaged:
-        typer.echo(printable(f"scrimp: {line}"), err=True)
+        echo(printable(f"scrimp: {line}"), err=True)
     _list_studies(rows, place.url, as_json)
     if damaged:
         raise typer.Exit(1)
@@ -56,10 +56,10 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
 
 def _list_studies(rows: list[dict[str, Any]], url: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(rows))
+        echo(json.dumps(rows))
         return
     if not rows:
-        typer.echo(f"no studies in {url}; scrimp run study.toml or scrimp.create_study makes one")
+        echo(f"no studies in {url}; scrimp run study.toml or scrimp.create_study makes one")
         return
     _table(["study", "method", "trials", "best", "metric"], [[row[key] for key in row] for row in rows])
 
@@ -74,23 +74,23 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
         return
     record = show_record(loaded)
     if as_json:
-        typer.echo(json.dumps(record))
+        echo(json.dumps(record))
         return
     history = loaded.history
     counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
     title = f"{study}: {record['direction']} {record['metric']} with {record['method']}"
-    typer.echo(printable(f"{title}  ·  {counts or 'no trials'}"))
+    echo(printable(f"{title}  ·  {counts or 'no trials'}"))
     show_best(record, history.problem.budget)
     if history.problem.budget is not None:
-        typer.echo(f"spent: {history.problem.budget.amount(history.spent)}")
+        echo(f"spent: {history.problem.budget.amount(history.spent)}")
     if history.freed:
-        typer.echo(f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot go on")
+        echo(f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot go on")
     if history.degraded:
         decision, why = history.degraded[-1]
-        typer.echo(f"degraded: {len(history.degraded)} decisions fell back, the last (number {decision}) because {why}")
+        echo(f"degraded: {len(history.degraded)} decisions fell back, the last (number {decision}) because {why}")
     shown = record["trials"][-20:]
     if len(shown) < len(record["trials"]):
-        typer.echo(f"the newest {len(shown)} of {len(record['trials'])} trials (--json prints all):")
+        echo(f"the newest {len(shown)} of {len(record['trials'])} trials (--json prints all):")
     rows = [
         [
             trial["id"],
@@ -117,7 +117,7 @@ def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     loaded.best()  # a clear error when there is none
     record = best_record(loaded.history)
     if as_json:
-        typer.echo(json.dumps(record))
+        echo(json.dumps(record))
     else:
         problem = loaded.history.problem
         show_best({"best": record, "metric": problem.metric}, problem.budget)
@@ -186,11 +186,11 @@ def show_best(record: dict[str, Any], budget: Budget | None = None) -> None:
     """The best trial, for people; ``budget`` of the study, if it has one."""
     best = record["best"]
     if best is None:
-        typer.echo("best: none yet")
+        echo("best: none yet")
         return
     after = "" if budget is None else f" after {budget.amount(best['budget'])}"
-    typer.echo(printable(f"best: {record['metric']} {_number(best['value'])}{after} (trial {best['trial']})"))
-    typer.echo(printable(f"      {_params(best['params'])}"))
+    echo(printable(f"best: {record['metric']} {_number(best['value'])}{after} (trial {best['trial']})"))
+    echo(printable(f"      {_params(best['params'])}"))
 
 
 def _params(params: dict[str, Any]) -> str:
@@ -221,7 +221,7 @@ def _table(header: list[str], rows: list[list[Any]]) -> None:
     cells = [[printable(_number(cell)) for cell in row] for row in rows]
     if not os.isatty(1):
         for row in [header, *cells]:
-            typer.echo("\t".join(row))
+            echo("\t".join(row))
         return
     from rich.console import Console
     from rich.table import Table
@@ -231,8 +231,3 @@ def _table(header: list[str], rows: list[list[Any]]) -> None:
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
-
-
-def printable(text: str) -> str:
-    """Without control characters, so that a name cannot drive the terminal."""
-    return "".join(character if character.isprintable() else "�" for character in text)

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli.show import JsonOption, StorageOption, printable
+from scrimp.cli.say import echo
+from scrimp.cli.show import JsonOption, StorageOption
 from scrimp.errors import ScrimpError
+from scrimp.history.reports import printable
 from scrimp.storage.backup import copy_study, verify_study
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
@@ -24,15 +26,15 @@ def verify_command(studies: Studies = None, storage: StorageOption = DEFAULT_URL
     place = storage_at(storage)
     checked = [verify_study(place, name) for name in studies or place.names()]
     if as_json:
-        typer.echo(json.dumps([asdict(study) for study in checked]))
+        echo(json.dumps([asdict(study) for study in checked]))
     else:
         for study in checked:
             state = (
                 f"DAMAGED: {study.damage}" if study.damage else f"{study.events} events, {study.trials} trials, whole"
             )
-            typer.echo(printable(f"{study.name}: {state}"))
+            echo(printable(f"{study.name}: {state}"))
         damaged = sum(bool(study.damage) for study in checked)
-        typer.echo(f"{len(checked) - damaged} of {len(checked)} studies in {place.url} are whole")
+        echo(f"{len(checked) - damaged} of {len(checked)} studies in {place.url} are whole")
     if any(study.damage for study in checked):
         raise typer.Exit(1)
 
@@ -52,9 +54,9 @@ def backup_command(
     failed = 0
     for name in studies or source.names():
         try:
-            typer.echo(printable(f"{name}: {copy_study(source, place, name)} events added"))
+            echo(printable(f"{name}: {copy_study(source, place, name)} events added"))
         except ScrimpError as error:
             failed += 1
-            typer.echo(printable(f"scrimp: {name}: {error}"), err=True)
+            echo(printable(f"scrimp: {name}: {error}"), err=True)
     if failed:
         raise typer.Exit(1)

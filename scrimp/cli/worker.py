@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from scrimp.cli.plugins import PluginOption
-from scrimp.cli.show import StorageOption, StudyArgument, printable
+from scrimp.cli.say import echo
+from scrimp.cli.show import StorageOption, StudyArgument
 from scrimp.cli.withdrawn import KEYS, TokenOption, refuse_token
 from scrimp.errors import ObjectiveError
 from scrimp.executors.clock import stopwatch
+from scrimp.history.reports import printable
 from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.keys import trusted
 from scrimp.tuning.ledger import LEASE_SECONDS
@@ -64,7 +66,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
     if checkpoints is not None:
         os.environ["SCRIMP_CHECKPOINTS"] = str(checkpoints)
     place = storage_at(storage)
-    loaded = joined(study, place, wait, lambda words: typer.echo(f"scrimp: {words}", err=True))
+    loaded = joined(study, place, wait, lambda words: echo(f"scrimp: {words}", err=True))
     record = described(objective) if objective is not None else loaded.history.objective
     if record is None:
         raise ObjectiveError(
@@ -87,9 +89,9 @@ def worker_command(  # noqa: PLR0913 - options of a command
             signed=signed,
         )
         work(loaded, request, progress=True)
-        typer.echo(printable(summary_line(loaded.history, stopwatch() - began)), err=True)
+        echo(printable(summary_line(loaded.history, stopwatch() - began)), err=True)
         if ending():
-            typer.echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)
+            echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)
             raise typer.Exit(1)
 
 
@@ -100,7 +102,7 @@ def _checked(study: Study, record: Mapping[str, Any], signed: SignedOnly | None)
         return
     refuse_token_scheme(record, study.name)
     if is_signed(study.history):
-        typer.echo(
+        echo(
             f"scrimp: study {study.name!r} is signed, and this worker has no public key: what it runs is not checked",
             err=True,
         )

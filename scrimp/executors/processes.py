@@ -22,6 +22,7 @@ import cloudpickle
 
 from scrimp.errors import CheckpointError, ObjectiveError
 from scrimp.executors.clock import Clock, stopwatch, wall_clock
+from scrimp.executors.environment import inherited
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.process_tree import ProcessTree
 from scrimp.executors.run_context import Objective
@@ -166,7 +167,7 @@ class Processes(Executor):
         ours, theirs = Pipe()
         lifeline_read, lifeline_write = os.pipe()
         plugins = {VARIABLE: ",".join(named_plugins())}
-        environment = {**os.environ, **plugins, **ONE_THREAD, **self._environments[slot]}
+        environment = {**inherited(), **plugins, **ONE_THREAD, **self._environments[slot]}
         arguments = ["-m", "scrimp.executors.worker_process", str(theirs.fileno()), str(lifeline_read)]
         tree = ProcessTree(
             [sys.executable, *arguments],

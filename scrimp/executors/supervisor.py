@@ -25,6 +25,7 @@ from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import FULL, step_text
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
+from scrimp.executors.environment import inherited
 from scrimp.executors.executor import Assignment
 from scrimp.executors.process_tree import ProcessTree
 from scrimp.executors.report_lines import Lines, ScriptReport, parse_report
@@ -180,7 +181,7 @@ class _Script:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self._rules.command.folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **self._supervisor._environment, **variables},
+            env={**inherited(), "PYTHONUNBUFFERED": "1", **self._supervisor._environment, **variables},
         )
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Event, Reported
 
-__all__ = ["as_metrics", "as_stderr", "headline", "readable", "report_events"]
+__all__ = ["as_metrics", "as_stderr", "headline", "printable", "readable", "report_events"]
 
 
 def as_metrics(result: Any, metric: str) -> dict[str, float]:
@@ -63,6 +63,15 @@ def as_stderr(value: Any) -> float | None:
 def readable(text: str) -> str:
     """``text`` as it can be stored anywhere: characters that are no Unicode text are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def printable(text: str) -> str:
+    """``text`` as a terminal may show it: without control characters, so that nothing in it can drive the terminal.
+
+    >>> printable("a name\\x1b[2J")
+    'a name�[2J'
+    """
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
 def headline(message: str) -> str:

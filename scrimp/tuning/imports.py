@@ -9,26 +9,33 @@ they span two orders of magnitude), choices; what never varies is a constant. A 
 """
 
 import csv
+import io
 import json
 import math
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scrimp.errors import StudyError
+from scrimp.errors import ScrimpError, StudyError
 from scrimp.history.events import BudgetGranted, Config, Ended, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.problem import Problem
+from scrimp.history.vetting import shortened
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
 from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
+from scrimp.storage.text_file import text_of
 from scrimp.tuning.optuna_file import is_optuna, read_optuna
 
-__all__ = ["ImportSettings", "Imported", "ImportedTrial", "inferred_space", "read_results", "store_results"]
+__all__ = ["FORMULA", "ImportSettings", "Imported", "ImportedTrial", "inferred_space", "read_results", "store_results"]
 
 AROUND = ("id", "number", "trial", "status", "state", "budget", "started", "ended", "worker", "message", "seed")
 """Columns that are not parameters unless they are named."""
+
+FORMULA = frozenset("=+-@\t\r")
+"""What a spreadsheet takes for the beginning of a formula."""
 
 WIDE = 100.0  # how many times the least the largest must be for a logarithmic scale
 FEW = 10  # whole numbers that are kept as such
@@ -66,16 +73,30 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
     """The studies in a file; `StudyError` says what cannot be read."""
     if not path.exists():
         raise StudyError(f"there is no file {str(path)!r}; give a CSV or JSON file, or an Optuna database")
-    if is_optuna(path):
+    try:
+        return _read(path, settings)
+    except ScrimpError:
+        raise
+    except OSError as error:
+        raise StudyError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, csv.Error) as error:
+        # A file of others may hold anything; what is foreseen has words of its own.
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else shortened(error)
+        raise StudyError(f"{str(path)!r} does not hold results that can be imported: {what}") from None
+
+
+def _read(path: Path, settings: ImportSettings) -> list[Imported]:
+    if path.is_file() and is_optuna(path):
         return [
             Imported(name, problem, tuple(ImportedTrial(*trial) for trial in trials), notes)
             for name, problem, trials, notes in read_optuna(path)
         ]
+    text = text_of(path)
     if path.suffix.lower() == ".csv":
-        return [_from_rows(path, _csv_rows(path), settings)]
+        return [_from_rows(path, _csv_rows(text), settings)]
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
         raise StudyError(f"{str(path)!r} is neither CSV, nor JSON, nor an Optuna database: {error}") from None
     if isinstance(record, Mapping) and "problem" in record and "trials" in record:
         return [_from_export(path, record)]
@@ -85,15 +106,21 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
     return [_from_rows(path, [_flat(row) for row in rows], settings)]
 
 
-def _csv_rows(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{name: _scalar(text) for name, text in row.items() if name} for row in csv.DictReader(file)]
+def _csv_rows(text: str) -> list[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    names = [name for name in reader.fieldnames or () if name]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise StudyError(f"the table has the column {twice[0]!r} twice; each name must stand for one column")
+    return [{name: _scalar(cell) for name, cell in row.items() if name} for row in reader]
 
 
 def _scalar(text: str | None) -> Any:
-    """A cell: a number, true or false, nothing, or the text itself."""
+    """A cell: a number, true or false, nothing, or the text itself; the sign that `scrimp export` puts before formulas goes."""
     if text is None or not text.strip():
         return None
+    if text[0] == "'" and text[1:2] in FORMULA:
+        return text[1:]
     words = {"true": True, "false": False}
     if text.strip().lower() in words:
         return words[text.strip().lower()]
@@ -125,6 +152,9 @@ def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings)
         raise StudyError(
             f"{str(path)!r} has no parameters beside {settings.metric!r}; name them with --params lr,layers"
         )
+    odd = [name for name in names for row in rows if not isinstance(row.get(name), str | int | float | bool | None)]
+    if odd:
+        raise StudyError(f"column {odd[0]!r} of {str(path)!r} holds lists or tables; a parameter is a number or a text")
     configs = [{short: row[name] for name, short in names.items() if row.get(name) is not None} for row in rows]
     trials = []
     for config, row in zip(configs, rows, strict=True):
@@ -182,15 +212,21 @@ def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
         problem = Problem.from_json(record["problem"])
         trials = tuple(
             ImportedTrial(
-                dict(trial["params"]),
+                _plain(trial["params"]),
                 tuple((float(step), float(value)) for step, value in trial["curve"] if value is not None),
-                trial["status"],
+                str(trial["status"]),
             )
             for trial in record["trials"]
         )
         return Imported(str(record["name"]), problem, trials)
     except (KeyError, TypeError, ValueError) as error:
         raise StudyError(f"{str(path)!r} looks like an export of scrimp and cannot be read: {error!r}") from None
+
+
+def _plain(params: Mapping[str, Any]) -> Config:
+    if not all(isinstance(value, str | int | float | bool | None) for value in params.values()):
+        raise StudyError("a trial has lists or tables as parameters; a parameter is a number or a text")
+    return dict(params)
 
 
 def store_results(storage: Storage, name: str, found: Imported, time: float) -> EventStore:

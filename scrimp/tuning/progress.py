@@ -13,7 +13,7 @@ from typing import Any
 
 from scrimp.executors.clock import Clock
 from scrimp.history.history import History
-from scrimp.history.reports import headline
+from scrimp.history.reports import headline, printable
 from scrimp.history.trial import Trial
 
 __all__ = ["Progress", "display_lines", "failure_line", "share_done", "summary_line"]
@@ -160,7 +160,7 @@ class Progress:
         from rich.text import Text
 
         self._drawn = time.monotonic()
-        lines = [_printable(line) for line in display_lines(history, self._clock() - self._began, self._done)]
+        lines = [printable(line) for line in display_lines(history, self._clock() - self._began, self._done)]
         # A text, not a string: names of users are no markup. One row per line, cut at the edge.
         self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
@@ -177,7 +177,7 @@ class Progress:
 
     @staticmethod
     def _print(line: str) -> None:
-        print(_printable(line), file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -186,7 +186,3 @@ class Progress:
             if self._history is not None:
                 self._draw(self._history)
             self._live.stop()
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "�" for character in text)

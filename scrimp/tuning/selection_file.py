@@ -29,6 +29,7 @@ import msgspec
 from scrimp.checkpoints.score_files import by_numbers
 from scrimp.errors import StudyError
 from scrimp.executors.command_line import Command
+from scrimp.storage.text_file import text_of
 from scrimp.tuning.cell_policy import cell_space
 
 __all__ = ["SelectionPlan", "read_selection_file"]
@@ -90,7 +91,7 @@ class SelectionPlan:
 def read_selection_file(path: Path) -> SelectionPlan:
     """The selection that a file describes."""
     try:
-        record = tomllib.loads(path.read_text(encoding="utf-8"))
+        record = tomllib.loads(text_of(path))
         file = msgspec.convert(record, _File)
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"cannot read {path}: {error}") from None

@@ -45,6 +45,7 @@ from scrimp.space.parameter import Parameter, parameter_from_json
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
 from scrimp.storage.refusals import check_name
+from scrimp.storage.text_file import text_of
 from scrimp.tuning.catalog import Method, build_policy, parse_method
 from scrimp.tuning.constraint_rules import read_constraint
 from scrimp.tuning.objectives import imported
@@ -133,7 +134,7 @@ def read_study_file(path: Path, options: Mapping[str, Any] | None = None) -> Stu
     ``options`` replace what the file says, by key: {"method": "asha", "run.n_trials": 60}; tables are merged.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"cannot read {path}: {error}") from None
     try:

@@ -11,6 +11,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
+from scrimp.tuning.imports import ImportSettings, read_results
 
 
 def test_csv_survives_commas_quotes_and_line_ends(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
@@ -70,3 +71,21 @@ def test_an_empty_study(run: Callable[..., Any], tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/e.db"
     scrimp.create_study("e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url)
     assert run("export", "e", "--storage", url).stdout.splitlines() == ["id,status,value,budget"]
+
+
+def test_formulas_are_defused_unless_told_otherwise_and_come_back(run: Any, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    choices = ["=HYPERLINK(0)", "+1+1", "-2+3", "@SUM(1)", "plain"]
+    study = scrimp.create_study(
+        "s", scrimp.Space(kind=scrimp.Categorical(choices)), method="grid", storage=url, metric="value"
+    )
+    for value in range(5):
+        study.tell(study.ask(), float(-value))
+    for more, first in (((), "'"), (("--formulas",), "")):
+        run("export", "s", "--out", str(tmp_path / "s.csv"), "--storage", url, *more)
+        rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
+        kinds = sorted(row["params_kind"] for row in rows)
+        assert kinds == sorted("plain" if choice == "plain" else first + choice for choice in choices)
+        assert [row["value"] for row in rows][-1] == "-4.0", "numbers are numbers"
+        (found,) = read_results(tmp_path / "s.csv", ImportSettings())
+        assert sorted(trial.config["kind"] for trial in found.trials) == sorted(choices)
