@@ -61,6 +61,12 @@ def test_the_checkpoint_example_finds_a_good_one_with_a_tenth_of_the_cells(tmp_p
     ]
 
 
+def test_the_multi_task_example_finds_the_peak(tmp_path: Path) -> None:
+    text = run(tmp_path, str(EXAMPLES / "best_checkpoint.py"), "0.15")
+    assert "Posterior(30 checkpoints x 12 tasks" in text and "take checkpoint" in text and "second opinion" in text
+    assert float(re.search(r"lost: ([0-9.]+)", text)[1]) < 0.01  # type: ignore[index]
+
+
 def test_the_selection_files_are_right(tmp_path: Path) -> None:
     plan = read_selection_file(EXAMPLES / "checkpoints" / "select.toml")
     assert plan.name == "digits-command" and plan.run["share"] == 0.2

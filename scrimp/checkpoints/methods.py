@@ -14,6 +14,9 @@
 Curves run over the square root of the step, in ei-icm over the place in the run; the setting ``coordinate`` of every method with
 a model takes another one (`positions`). ei-icm also takes ``rank`` (2, or "full") and ``diagonal``: K_t = L L' + diag(v).
 
+How sure the answer is, the model says that gave it; but the many loadings of ei-icm are fitted to few cells and taken as known,
+which makes it far too sure. So there kg's model, on the same scores, states the probability and the expected loss of the answer.
+
 To a rule that looks one cell ahead the first cell of a task is worth nothing: it tells the level of the task and nothing of the
 checkpoints. So kg values pairs of cells there, and in kg, ei and top-two every third cell after the start must go to a task
 without a cell, until each has one.
@@ -92,6 +95,7 @@ class SelectionMethod:
     coordinate: str = "sqrt"  # where the rows lie for the model, see `positions`
     opens: int = 0  # every so many cells one must go to a task without a cell; 0 never
     blind: bool = False  # the choice does not look at the model
+    judge: str = ""  # the method whose model says how sure the answer is, instead of the own one
 
     def grid_model(self, table: ScoreTable) -> GridModel | None:
         """The model for this table: rows without an order have independent effects."""
@@ -108,7 +112,7 @@ METHODS = {
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
         SelectionMethod("random", SharedCurve(), nothing_first, choose_random, blind=True),
         SelectionMethod("independent", OwnCurves(), two_per_task, choose_improvement),
-        SelectionMethod("ei-icm", Coregional(), two_per_task, choose_improvement, coordinate="rank"),
+        SelectionMethod("ei-icm", Coregional(), two_per_task, choose_improvement, coordinate="rank", judge="kg"),
         SelectionMethod("stride", None, nothing_first, None),
         SelectionMethod("last", None, nothing_first, None),
     )

@@ -93,20 +93,24 @@ def losses(centre: Array, covariance: Array, answer: int, rng: np.random.Generat
     return np.asarray(draws.max(axis=1) - draws[:, answer])
 
 
-def recommend_modelled(means: RowMeans, tolerance: float, rng: np.random.Generator) -> Recommendation:
-    """The answer of a model of the grid."""
+def recommend_modelled(
+    means: RowMeans, tolerance: float, rng: np.random.Generator, judge: RowMeans | None = None
+) -> Recommendation:
+    """The answer of a model of the grid; how sure it is, ``judge`` says, another model of the same scores, or else its own."""
     table, looked_at = means.table, means.table.seen.any(axis=1)
     best = int(np.argmax(np.where(looked_at, means.measured, -np.inf)))
-    rows = np.union1d(means.contenders, best)
-    covariance, place = means.covariance_of(rows), int(np.searchsorted(rows, best))
-    loss = losses(means.measured[rows], covariance, place, rng)
+    judge = means if judge is None else judge
+    rows = np.union1d(judge.contenders, best)
+    covariance, place = judge.covariance_of(rows), int(np.searchsorted(rows, best))
+    loss = losses(judge.measured[rows], covariance, place, rng)
+    spread = covariance[place, place] if judge is means else means.covariance_of(np.array([best]))[0, 0]
     order = np.argsort(-means.measured, kind="stable")
     others = order[order != best]
     return Recommendation(
         checkpoint=table.checkpoints[best],
         underlying=table.checkpoints[int(np.argmax(np.where(looked_at, means.underlying, -np.inf)))],
         expected_score=float(means.measured[best]),
-        standard_error=float(np.sqrt(max(covariance[place, place], 0.0))),
+        standard_error=float(np.sqrt(max(spread, 0.0))),
         expected_loss=float(loss.mean()),
         probability_best=float((loss <= tolerance).mean()),
         runner_up=table.checkpoints[int(others[0])] if len(others) else None,

@@ -10,7 +10,7 @@ of an earlier decision) is what makes a decision reproducible from a log; withou
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,7 +104,10 @@ class Selector:
         if means is None:
             return recommend_measured(table, self.settings.tolerance)
         rng = np.random.default_rng([self.settings.seed, int(table.seen.sum())])
-        return recommend_modelled(means, self.settings.tolerance, rng)
+        judge = None
+        if self.method.judge and table.steps is not None:
+            judge = Selector(replace(self.settings, method=self.method.judge, options={})).believe(table)
+        return recommend_modelled(means, self.settings.tolerance, rng, judge)
 
     def believe(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> RowMeans | None:
         """What the model makes of all scores; None without a model or without a score."""

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from scrimp.checkpoints.recommendation import Recommendation, losses, recommend_measured
 from scrimp.checkpoints.row_means import RowMeans
 from scrimp.checkpoints.score_table import ScoreTable
-from scrimp.checkpoints.selector import Selector
+from scrimp.checkpoints.selector import Selector, SelectorSettings
 from scrimp.surrogates.task_grid import TaskGrid
 from scrimp.surrogates.task_grid_models import SharedCurve
 
@@ -69,6 +69,22 @@ def test_doubt_shrinks_with_cells(full_table, partial_table):
     assert few.standard_error > many.standard_error > 0.0
     assert 0.0 < few.probability_best < 1.0
     assert many.probability_best > few.probability_best
+
+
+def test_of_ei_icm_the_model_of_kg_says_how_sure_the_answer_is(full_table, partial_table):
+    table = partial_table(full_table(size=20, tasks=10), 40)
+    selector = Selector(SelectorSettings(method="ei-icm"))
+    answer, own, judge = selector.recommend(table), selector.believe(table), Selector().believe(table)
+    best, everything = table.checkpoints.index(answer.checkpoint), np.arange(20)
+    sure, own_word = (
+        losses(means.measured, means.covariance_of(everything), best, np.random.default_rng(3), 20_000)
+        for means in (judge, own)
+    )
+    assert answer.probability_best == pytest.approx((sure <= 0.002).mean(), abs=0.03)
+    assert answer.expected_loss == pytest.approx(sure.mean(), rel=0.1)
+    assert own_word.mean() < 0.7 * sure.mean()  # it would claim more than it knows
+    assert answer.expected_score == own.measured[best]
+    assert answer.standard_error == pytest.approx(np.sqrt(own.covariance_of(everything)[best, best]))
 
 
 def test_an_answer_was_looked_at():

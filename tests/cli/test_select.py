@@ -60,18 +60,21 @@ def test_next_prints_json_in_the_promised_form(scores: Path) -> None:
 
 
 def test_next_fits_its_model_once(scores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits: list[int] = []
+    fits: list[str] = []
     fit = TaskGrid.fit
 
     def counted(self: TaskGrid, data: Any, start: Any = None) -> Any:
-        fits.append(len(data.values))
+        fits.append(type(self.model).__name__)
         return fit(self, data, start)
 
     monkeypatch.setattr(TaskGrid, "fit", counted)
-    for options in ([], ["--count", "4"], ["--share", "0.2"], ["--method", "ei-icm"]):
+    for options in ([], ["--count", "4"], ["--share", "0.2"]):
         fits.clear()
         run("select", "next", str(scores), *options)
-        assert fits == [8], options
+        assert fits == ["SharedCurve"], options
+    fits.clear()
+    run("select", "next", str(scores), "--method", "ei-icm")
+    assert fits == ["Coregional", "SharedCurve"]  # the one decides, the other says how sure the answer is
 
 
 def test_next_takes_settings_and_directions(scores: Path) -> None:
