@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.say import echo
+
 __all__ = ["make_command"]
 
 _NEXT = {
@@ -40,6 +42,6 @@ def make_command(  # noqa: PLR0913 - the options of a command
     chosen = [part.strip() for part in families.split(",") if part.strip()]
     files = make_tables(name, out, MakingSettings(seed, count, small), workers, chosen, times)
     for file in files:
-        typer.echo(f"wrote {file}")
+        echo(f"wrote {file}")
     shown = " ".join(str(file) for file in files)
-    typer.echo(f"next: {_NEXT[name].format(files=shown, first=files[0], folder=out, name=name)}")
+    echo(f"next: {_NEXT[name].format(files=shown, first=files[0], folder=out, name=name)}")

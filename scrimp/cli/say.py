@@ -38,6 +38,5 @@ def _without_secrets(word: str) -> str:
     if not separator or not scheme.isalnum():
         return word
     bare, _, options = url.partition("?")
-    shown = without_secrets(url)
-    harmless = without_secrets(bare) == bare and "password" not in options.lower()
-    return word if harmless else option + equals + shown
+    kept = [part for part in options.split("&") if part and "password" not in part.partition("=")[0].lower()]
+    return option + equals + without_secrets(bare) + ("?" if kept else "") + "&".join(kept)

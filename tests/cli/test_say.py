@@ -70,6 +70,11 @@ def test_passwords_are_left_out_of_commands_to_copy(word: str) -> None:
     assert "hunter2" not in shown and "PGPASSWORD" in shown and shown.startswith("scrimp run s.toml ")
 
 
+def test_other_options_of_a_url_stay() -> None:
+    url = "postgresql://ann:hunter2@db/hpo?host=/run&sslpassword=hunter2&sslmode=require"
+    assert "'postgresql://ann@db/hpo?host=/run&sslmode=require'" in command_to_copy([url])
+
+
 @pytest.mark.parametrize(
     "words", [["sqlite:///a b.db"], ["postgresql://ann@db/hpo?host=/run"], ["--lr={lr}"], ["--space", "x=float(0,1)"]]
 )
