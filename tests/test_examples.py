@@ -67,6 +67,24 @@ def test_the_multi_task_example_finds_the_peak(tmp_path: Path) -> None:
     assert float(re.search(r"lost: ([0-9.]+)", text)[1]) < 0.01  # type: ignore[index]
 
 
+def test_methods_of_learning_curves_are_compared_on_a_virtual_clock(tmp_path: Path) -> None:
+    text = run(tmp_path, str(EXAMPLES / "curve_methods.py"), "2")
+    names = ["asha", "bohb", "mobster-joint", "mobster-indep", "hypertune4-indep", "dyhpo"]
+    assert [line.split()[0] for line in text.splitlines()] == names
+    errors = [float(found) for found in re.findall(r"error (\d\.\d+) after", text)]
+    assert len(errors) == len(names) and max(errors) < 0.5  # an untrained network has 0.9
+    pictures = {path.stem for path in tmp_path.glob("*.html")}
+    assert pictures == {"curves", "rungs", "timeline", "importance"}
+
+
+def test_transfer_methods_are_compared_with_a_plain_process(tmp_path: Path) -> None:
+    text = run(tmp_path, str(EXAMPLES / "transfer_methods.py"), "3")
+    distance = {method: float(value) for method, value in re.findall(r"^(\S+) +ADTM (\d\.\d+)", text, re.MULTILINE)}
+    assert list(distance) == ["gp:initial=3", "TST-R", "TAF", "RGPE", "RMoGP", "POGPE", "auto"]
+    assert all(value < distance["gp:initial=3"] for name, value in distance.items() if name != "gp:initial=3")
+    assert (tmp_path / "weights.html").exists()
+
+
 def test_the_selection_files_are_right(tmp_path: Path) -> None:
     plan = read_selection_file(EXAMPLES / "checkpoints" / "select.toml")
     assert plan.name == "digits-command" and plan.run["share"] == 0.2
