@@ -40,8 +40,8 @@ def plot_command(  # noqa: PLR0913 - options of a command
 ) -> None:
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
-    Figures: history, curves, rungs, parallel, slice, contour, importance, timeline, edf, compare, surrogate, source_weights,
-    regret; of selections: selection_grid, selection_curve, selection_confidence,
+    Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf, compare, surrogate,
+    source_weights, regret; of selections: selection_grid, selection_curve, selection_confidence,
     selection_correlations.
 
     Example: scrimp plot digits importance --out importance.html

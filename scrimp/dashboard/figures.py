@@ -73,7 +73,7 @@ def _figure(study: Study, name: str, given: dict[str, str]) -> Any:
     elif name == "curves" and "trial" in given:
         number = whole(given["trial"])
         settings["trials"] = [] if number is None else [number]
-    elif name == "slice" and whole(given.get("columns", "")) is not None:
+    elif name in ("slice", "spending") and whole(given.get("columns", "")) is not None:
         settings["columns"] = min(whole(given["columns"]) or 1, WIDEST)
     elif name == "surrogate":
         settings["parameter"] = given.get("parameter")

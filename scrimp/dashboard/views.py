@@ -18,7 +18,19 @@ if TYPE_CHECKING:  # loading it takes SciPy
 __all__ = ["Summary", "answer_of", "field_of", "figures_of", "lately", "summary_of", "unit_of", "working"]
 
 SELECTION = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
-FIGURES = ("history", "curves", "rungs", "parallel", "slice", "importance", "contour", "surrogate", "timeline", "edf")
+FIGURES = (
+    "history",
+    "curves",
+    "rungs",
+    "spending",
+    "parallel",
+    "slice",
+    "importance",
+    "contour",
+    "surrogate",
+    "timeline",
+    "edf",
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from scrimp.plots.selection import selection_confidence, selection_curve, select
 from scrimp.plots.selection_correlations import selection_correlations
 from scrimp.plots.slice import slice
 from scrimp.plots.source_weights import source_weights
+from scrimp.plots.spending import spending
 from scrimp.plots.surrogate import surrogate
 from scrimp.plots.timeline import timeline
 
@@ -32,6 +33,7 @@ __all__ = [
     "selection_grid",
     "slice",
     "source_weights",
+    "spending",
     "surrogate",
     "timeline",
 ]

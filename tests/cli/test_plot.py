@@ -13,7 +13,19 @@ import scrimp
 from scrimp.cli.plot import write_figure
 from scrimp.errors import StudyError
 
-DRAWN = ["history", "curves", "rungs", "parallel", "slice", "contour", "importance", "timeline", "edf", "surrogate"]
+DRAWN = [
+    "history",
+    "curves",
+    "rungs",
+    "spending",
+    "parallel",
+    "slice",
+    "contour",
+    "importance",
+    "timeline",
+    "edf",
+    "surrogate",
+]
 
 
 @pytest.mark.parametrize("name", DRAWN)
