@@ -200,6 +200,14 @@ def test_a_worker_with_a_public_key_runs_only_what_was_signed(signed_study: Any,
     assert signed_study(StudyChanged(objective=described(Command("true"))))[0] == 2
 
 
+def test_a_plugin_in_the_log_gets_no_module_imported(signed_study: Any, tmp_path: Path) -> None:
+    """The signature covers what a study is made of; that a record alone imports nothing is tested with the commands."""
+    (tmp_path / "evil.py").write_text("open('owned', 'w').close()")
+    code, said = signed_study(StudyChanged(plugins=("evil",)))
+    assert code == 2 and "was changed after it was signed" in said
+    assert not (tmp_path / "owned").exists() and lines(tmp_path / "ran-first") == 1
+
+
 def test_a_text_in_the_queue_never_reaches_a_command(signed_study: Any, tmp_path: Path) -> None:
     """The parameter is a number; who may write to the database puts a text in its place, in the queue and as a trial."""
     text = "0; touch owned; echo 1"
