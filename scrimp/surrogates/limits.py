@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.surrogates.surrogate import Array
-from scrimp.surrogates.target_transform import LearnedStep, TargetStep, Winsorise
+from scrimp.surrogates.target_transform import Capped, LearnedStep, TargetStep, Winsorise
 
 __all__ = ["CapDeviation", "CapViolation"]
 
@@ -29,10 +29,10 @@ class CapViolation(TargetStep):
         cap = max(_fence(y), _fence(np.abs(y)))
         finite = y[np.isfinite(y)]
         highest = float(finite.max()) if len(finite) else 0.0
-        return self.recall({"cap": max(min(cap, highest), 0.0)})
+        return Capped(max(min(cap, highest), 0.0))
 
     def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return Winsorise().recall(state)
+        return Capped(**state)
 
 
 @dataclass(frozen=True)
@@ -42,30 +42,13 @@ class CapDeviation(TargetStep):
     tolerance: float
 
     def learn(self, y: Array) -> LearnedStep:
-        return _Held(max(_fence(np.abs(y)), 2.0 * self.tolerance))
+        cap = max(_fence(np.abs(y)), 2.0 * self.tolerance)
+        return Capped(cap, -cap)
 
     def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return _Held(state["held"])
+        return Capped(**state)
 
 
 def _fence(y: Array) -> float:
     """The cap that `Winsorise` finds for these targets."""
     return float(Winsorise().learn(y).state["cap"])
-
-
-@dataclass(frozen=True)
-class _Held(LearnedStep):
-    cap: float
-
-    def forward(self, y: Array) -> Array:
-        return np.clip(np.where(np.isnan(y), self.cap, y), -self.cap, self.cap)
-
-    def backward(self, z: Array) -> Array:
-        return z
-
-    def slope(self, y: Array) -> Array:
-        return np.ones(y.shape)
-
-    @property
-    def state(self) -> Mapping[str, Any]:
-        return {"held": self.cap}

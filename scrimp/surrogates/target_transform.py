@@ -26,6 +26,7 @@ from scrimp.errors import StudyError
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
 __all__ = [
+    "Capped",
     "FittedTransformed",
     "GaussianCopula",
     "LearnedStep",
@@ -221,22 +222,25 @@ class Winsorise(TargetStep):
     def learn(self, y: Array) -> LearnedStep:
         finite = y[np.isfinite(y)]
         if not len(finite):
-            return _Capped(0.0)
+            return Capped(0.0)
         low, high = np.quantile(finite, [0.25, 0.75])
         spread = high - low if high > low else high - finite.min()
         cap = high + self.fence * spread if spread > 0.0 else finite.max()
-        return _Capped(float(min(cap, finite.max())))
+        return Capped(float(min(cap, finite.max())))
 
     def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return _Capped(state["cap"])
+        return Capped(**state)
 
 
 @dataclass(frozen=True)
-class _Capped(LearnedStep):
+class Capped(LearnedStep):
+    """z = y, held between ``low`` and ``cap``; what is not finite counts as the cap."""
+
     cap: float
+    low: float = -np.inf
 
     def forward(self, y: Array) -> Array:
-        return np.where(np.isfinite(y), np.minimum(y, self.cap), self.cap)
+        return np.clip(np.where(np.isfinite(y), y, self.cap), self.low, self.cap)
 
     def backward(self, z: Array) -> Array:
         return z
@@ -246,7 +250,7 @@ class _Capped(LearnedStep):
 
     @property
     def state(self) -> Mapping[str, Any]:
-        return {"cap": self.cap}
+        return {"cap": self.cap} if np.isneginf(self.low) else {"cap": self.cap, "low": self.low}
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,6 @@ def test_keeps_the_rules_in_a_rough_world(policy):
     assert not play(policy, world).degraded
 
 
-def test_ends_and_works_without_budgets():
-    history = play(DyHPO(), World(n_trials=8, events=400, failing=0.1))
-    assert len(history.trials) == 8 and history.counts["running"] == 0
-    assert len(play(DyHPO(), World(problem=Problem(SPACE, metric="loss"), n_trials=9, events=200)).trials) == 9
-
-
 def test_slices_are_one_rung_long_and_the_better_half_gets_more():
     study = study_of(14)
     for trial in study.trials:

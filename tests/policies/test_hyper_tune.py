@@ -54,12 +54,6 @@ def test_keeps_the_rules_in_a_rough_world(policy):
     assert not play(policy, world).degraded
 
 
-def test_ends_and_works_without_budgets():
-    assert len(play(HyperTune(), World(n_trials=9, events=300, failing=0.1)).trials) == 9
-    problem = scrimp.history.problem.Problem(SPACE, metric="loss")
-    assert len(play(HyperTune(), World(problem=problem, n_trials=9, events=200)).trials) == 9
-
-
 def test_a_queued_configuration_costs_no_model_with_one_bracket(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("a model was fitted")
