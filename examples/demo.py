@@ -10,6 +10,7 @@ import sys
 import warnings
 
 import scrimp
+from scrimp.history.bounds import bound_hints
 
 EPOCHS = 27
 SPACE = scrimp.Space(
@@ -84,6 +85,8 @@ def tell(study, trials) -> None:
     print(f"\nbest validation error {study.best_value:.4f}: trial {best.id} after {point.step:g} epochs")
     for name, value in study.best_params.items():
         print(f"  {name:>14} = {value:.4g}" if isinstance(value, float) else f"  {name:>14} = {value}")
+    for hint in bound_hints(history):
+        print(f"  {hint}")
 
     count, full = len(history.trials), len(history.trials) * EPOCHS
     print(f"\n{count} configurations, epochs trained by each:")

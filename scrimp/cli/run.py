@@ -145,8 +145,7 @@ def _run(study: Study, plan: StudyPlan, file: str, as_json: bool, carry_out: Cal
     if as_json:
         echo(json.dumps(best))
     else:
-        problem = study.history.problem
-        show_best({"best": best, "metric": problem.metric}, problem.budget)
+        show_best(study.history)
     failed = study.history.with_status("failed")
     if failed:
         echo(printable(f"{len(failed)} failed; the last, {failure_line(failed[-1])}"), err=True)

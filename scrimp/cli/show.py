@@ -8,8 +8,8 @@ import typer
 
 from scrimp.cli.say import echo
 from scrimp.errors import ScrimpError
+from scrimp.history.bounds import bound_hints
 from scrimp.history.history import History
-from scrimp.history.problem import Budget
 from scrimp.history.reports import headline, printable
 from scrimp.history.trial import Trial
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
@@ -80,7 +80,7 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
     title = f"{study}: {record['direction']} {record['metric']} with {record['method']}"
     echo(printable(f"{title}  ·  {counts or 'no trials'}"))
-    show_best(record, history.problem.budget)
+    show_best(history)
     if history.problem.budget is not None:
         echo(f"spent: {history.problem.budget.amount(history.spent)}")
     if history.freed:
@@ -119,8 +119,7 @@ def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     if as_json:
         echo(json.dumps(record))
     else:
-        problem = loaded.history.problem
-        show_best({"best": record, "metric": problem.metric}, problem.budget)
+        show_best(loaded.history)
 
 
 def _shown_as_selection(study: Study, as_json: bool) -> bool:
@@ -182,15 +181,17 @@ def _study_row(study: Study) -> dict[str, Any]:
     }
 
 
-def show_best(record: dict[str, Any], budget: Budget | None = None) -> None:
-    """The best trial, for people; ``budget`` of the study, if it has one."""
-    best = record["best"]
+def show_best(history: History) -> None:
+    """The best trial, for people, and where it lies at an end of the space."""
+    best, problem = best_record(history), history.problem
     if best is None:
         echo("best: none yet")
         return
-    after = "" if budget is None else f" after {budget.amount(best['budget'])}"
-    echo(printable(f"best: {record['metric']} {_number(best['value'])}{after} (trial {best['trial']})"))
+    after = "" if problem.budget is None else f" after {problem.budget.amount(best['budget'])}"
+    echo(printable(f"best: {problem.metric} {_number(best['value'])}{after} (trial {best['trial']})"))
     echo(printable(f"      {_params(best['params'])}"))
+    for hint in bound_hints(history):
+        echo(printable(f"      {hint}"))
 
 
 def _params(params: dict[str, Any]) -> str:

@@ -55,6 +55,15 @@ def test_show_for_people(storage: str) -> None:
     assert "CUDA out of memory: long traceback" in text  # its first line and its last
 
 
+def test_a_best_configuration_at_an_end_of_the_space_is_told(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ends.db"
+    study = scrimp.create_study("ends", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url)
+    study.enqueue({"x": 1.0})
+    study.tell(study.ask(), 0.1)
+    for command in ("show", "best"):
+        assert "x is at its upper end: the optimum may lie beyond" in run(command, "ends", "--storage", url).stdout
+
+
 def test_best_and_studies(storage: str) -> None:
     assert json.loads(run("best", "one", "--storage", storage, "--json").stdout)["value"] == 0.2
     (row,) = json.loads(run("studies", "--storage", storage, "--json").stdout)

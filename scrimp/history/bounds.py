@@ -1,0 +1,62 @@
+"""Where the best configuration lies at an end of a parameter's range, the optimum may lie beyond it.
+
+A float within a hundredth of its range from an end counts as there (of a logarithmic one: a hundredth of the orders of
+magnitude), a whole number or an ordinal at its first or last value. One configuration may be there by accident, so the hint also
+says how many of the best trials are. Lists have no ends, nor have parameters whose values have no order.
+
+    for hint in bound_hints(history):                      # "lr is at its upper end, 0.1, in 4 of the 5 best trials: ..."
+        print(hint)
+"""
+
+import math
+from collections.abc import Sequence
+
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.space.parameter import Float, Int, Ordinal, Parameter
+from scrimp.space.space import Pool
+
+__all__ = ["bound_hints"]
+
+NEAR = 0.01
+BEST = 5
+"""Trials that are looked at, the best one among them."""
+
+
+def bound_hints(history: History) -> list[str]:
+    """One line for each parameter that the best configuration has at an end of its range."""
+    if history.best is None or isinstance(history.problem.space, Pool):
+        return []
+    best, hints = history.best[0], []
+    leaders = _leaders(history, best)
+    for name, parameter in history.problem.space.items():
+        end = _end(parameter, best.config[name]) if name in best.config else ""
+        if end:
+            alike = sum(name in trial.config and _end(parameter, trial.config[name]) == end for trial in leaders)
+            among = f" in {alike} of the {len(leaders)} best trials" if len(leaders) > 1 else ""
+            hints.append(f"{name} is at its {end} end{among}: the optimum may lie beyond; widen its range?")
+    return hints
+
+
+def _leaders(history: History, best: Trial) -> Sequence[Trial]:
+    """The best trial and those with the next lowest losses."""
+    lowest = {
+        trial.id: min((point.standing for point in trial.curve), default=math.inf)
+        for trial in history.trials
+        if trial.id != best.id
+    }
+    others = sorted((trial for trial in lowest if lowest[trial] < math.inf), key=lambda trial: (lowest[trial], trial))
+    return [best, *(history.trials[trial] for trial in others[: BEST - 1])]
+
+
+def _end(parameter: Parameter, value: object) -> str:
+    """Which end of its range the value is at: ``upper``, ``lower``, or none."""
+    match parameter:
+        case Float():
+            place = parameter.to_unit(value)
+            return "lower" if place <= NEAR else "upper" if place >= 1.0 - NEAR else ""
+        case Int() | Ordinal():
+            values = parameter.grid
+            return "lower" if value == values[0] else "upper" if value == values[-1] else ""
+        case _:
+            return ""

@@ -1,0 +1,57 @@
+"""Hints where the best configuration lies at an end of the space."""
+
+from typing import Any
+
+from scrimp.history.bounds import bound_hints
+from scrimp.history.events import BudgetGranted, Config, Ended, Event, Reported, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
+from scrimp.space.space import Pool, Space
+
+SPACE = Space(
+    lr=Float(1e-4, 1e-1, log=True),
+    layers=Int(1, 6),
+    batch=Ordinal([16, 32, 64]),
+    kind=Categorical(["a", "b"]),
+)
+INSIDE: dict[str, Any] = {"lr": 1e-2, "layers": 3, "batch": 32, "kind": "a"}
+
+
+def history_of(space: Space, *trials: tuple[Config, float]) -> History:
+    """One finished trial for each configuration and loss."""
+    events: list[Event] = [
+        StudyCreated(name="s", problem=Problem(space, metric="loss").to_json(), method={"name": "random"})
+    ]
+    for number, (config, loss) in enumerate(trials):
+        events.append(TrialAdded(trial=number, config=config))
+        events.append(BudgetGranted(trial=number, budget=1.0, attempt=1))
+        events.append(Reported(trial=number, attempt=1, step=1.0, metrics={"loss": loss}))
+        events.append(Ended(trial=number, attempt=1, status="completed"))
+    return History.of(events)
+
+
+def test_nothing_to_say_inside_and_before_the_first_report() -> None:
+    assert bound_hints(history_of(SPACE)) == []
+    assert bound_hints(history_of(SPACE, (INSIDE, 1.0), ({**INSIDE, "lr": 1e-1}, 2.0))) == []
+
+
+def test_every_parameter_at_an_end_is_told_with_how_many_of_the_best_are_there() -> None:
+    best = {"lr": 0.0999, "layers": 1, "batch": 64, "kind": "b"}
+    runs = [(best, 0.1), *[({**INSIDE, "lr": 1e-1}, 0.2)] * 3, *[(INSIDE, 0.5)] * 4]
+    lr, layers, batch = bound_hints(history_of(SPACE, *runs))
+    assert lr == "lr is at its upper end in 4 of the 5 best trials: the optimum may lie beyond; widen its range?"
+    assert layers.startswith("layers is at its lower end in 1 of the 5 best trials")
+    assert batch.startswith("batch is at its upper end in 1 of the 5 best trials")
+
+
+def test_near_an_end_means_within_a_hundredth_of_the_range() -> None:
+    just_inside = 1e-4 * 10 ** (3 * 0.02)
+    assert bound_hints(history_of(SPACE, ({**INSIDE, "lr": just_inside}, 1.0))) == []
+    (hint,) = bound_hints(history_of(SPACE, ({**INSIDE, "lr": 1.01e-4}, 1.0)))
+    assert hint.startswith("lr is at its lower end: ")
+
+
+def test_a_list_has_no_ends() -> None:
+    pool = Pool(Space(lr=SPACE["lr"]), [{"lr": 1e-4}, {"lr": 1e-1}])
+    assert bound_hints(history_of(pool, ({"lr": 1e-1}, 1.0))) == []
