@@ -39,9 +39,13 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         self._since = self.loop.time()
         self._timer = self.loop.call_later(PATIENCE, self._look)
-        if len(self.connections) > most_connections(_files()):
-            silent = [other for other in self.connections if isinstance(other, PatientProtocol) and other.silent]
-            min(silent, key=lambda other: other._since, default=self).transport.abort()
+        most = most_connections(_files())
+        if len(self.connections) > most:
+            ours = (other for other in self.connections if isinstance(other, PatientProtocol))
+            alive = [other for other in ours if not other.transport.is_closing()]  # many may come before one has gone
+            silent = sorted((other for other in alive if other.silent), key=lambda other: other._since)
+            for other in silent[: max(len(alive) - most, 0)]:
+                other.transport.abort()
 
     @property
     def silent(self) -> bool:
