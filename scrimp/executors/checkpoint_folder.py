@@ -172,13 +172,14 @@ class CheckpointFolder:
         Earlier states stay until `prune`: the report that goes with this one is not durable yet. The first report of a step
         counts, and so does its state: once its report is durable it is not replaced. `CheckpointError` when the disk refuses.
         """
-        if step <= self._durable or scan(self.work) == self._saved:
+        now = scan(self.work)
+        if step <= self._durable or now == self._saved:
             return
         target, unfinished = self.home / f"step-{step_text(step)}", self.home / "unfinished"
         with self._explained():
             shutil.rmtree(unfinished, ignore_errors=True)
             try:
-                listing, left_out = copy_tree(self.work, unfinished)
+                listing, left_out = copy_tree(self.work, unfinished, now)
                 if self._flush:
                     flush_tree(unfinished)
                 _vanish(target)

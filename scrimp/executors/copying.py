@@ -11,12 +11,13 @@ that vanishes meanwhile makes the copy look again, so that of two names for one 
 import contextlib
 import errno
 import os
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Entry", "Listing", "copy_tree", "scan"]
+
+BLOCK = 1 << 20
 
 PASSES = 4
 """How often a copy looks again when files vanish; what is there then is kept."""
@@ -96,15 +97,15 @@ def _oddity(mode: int) -> str:
     return "a device"
 
 
-def copy_tree(source: Path, target: Path) -> tuple[Listing, dict[str, str]]:
+def copy_tree(source: Path, target: Path, now: Listing | None = None) -> tuple[Listing, dict[str, str]]:
     """Copy what ``source`` holds into the new folder ``target``; what was copied, and what was left out with the reason.
 
-    Raises OSError when ``target`` cannot be written.
+    ``now`` is what ``source`` held a moment ago, for whoever has looked. Raises OSError when ``target`` cannot be written.
     """
     os.mkdir(target)
     done: Listing = {}
-    for _ in range(PASSES):
-        now = scan(source)
+    for look in range(PASSES):
+        now = scan(source) if now is None or look else now
         for name in sorted(set(done) - set(now), reverse=True):  # renamed or removed since the last look
             _discard(target / name, done.pop(name))
         left_out = {name: entry.text for name, entry in now.items() if entry.kind == "odd"}
@@ -112,7 +113,7 @@ def copy_tree(source: Path, target: Path) -> tuple[Listing, dict[str, str]]:
         for name, entry in now.items():
             if entry.kind == "odd" or done.get(name) == entry:
                 continue
-            reason = _copied(source / name, target / name, entry)
+            reason = _copied(f"{source}/{name}", f"{target}/{name}", entry)
             if reason is None:
                 done[name] = entry
             else:
@@ -123,13 +124,14 @@ def copy_tree(source: Path, target: Path) -> tuple[Listing, dict[str, str]]:
     return done, left_out
 
 
-def _copied(source: Path, target: Path, entry: Entry) -> str | None:
+def _copied(source: str, target: str, entry: Entry) -> str | None:
     """Copy one entry; the reason when it cannot be read."""
     if entry.kind == "folder":
-        target.mkdir(exist_ok=True)
+        os.makedirs(target, exist_ok=True)
     elif entry.kind == "link":
-        target.unlink(missing_ok=True)
-        target.symlink_to(entry.text)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(target)
+        os.symlink(entry.text, target)
     else:
         try:  # never waits, should a pipe have taken the file's place
             descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -137,19 +139,29 @@ def _copied(source: Path, target: Path, entry: Entry) -> str | None:
             if error.errno not in UNREADABLE:
                 raise
             return "a file that vanished while it was copied" if error.errno == errno.ENOENT else str(error.strerror)
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 return _oddity(status.st_mode)
-            _write(file.fileno(), target, status)
+            _write(descriptor, target, status)
+        finally:
+            os.close(descriptor)
     return None
 
 
-def _write(descriptor: int, target: Path, status: os.stat_result) -> None:
-    with open(descriptor, "rb", closefd=False) as file, open(target, "wb") as copy:
-        shutil.copyfileobj(file, copy, 1 << 20)
-    os.chmod(target, stat.S_IMODE(status.st_mode) | 0o600)  # whoever may not read its copy could not go on from it
-    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+def _write(source: int, target: str, status: os.stat_result) -> None:
+    """Copy an open file, through bare descriptors: a checkpoint may be ten thousand small files."""
+    mode = stat.S_IMODE(status.st_mode) | 0o600  # whoever may not read its copy could not go on from it
+    copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        while data := os.read(source, BLOCK):
+            while data:
+                data = data[os.write(copy, data) :]
+        if mode != 0o600:
+            os.chmod(copy, mode)
+        os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+    finally:
+        os.close(copy)
 
 
 def _discard(path: Path, entry: Entry) -> None:

@@ -1,10 +1,12 @@
 """A study under fire: workers, tuners and the database server are killed at random, and the log must still be right.
 
-    python -m scrimp.testing.torture --kills 200          # SQLite, then PostgreSQL where a server is installed
+    python -m scrimp.testing.torture --kills 200          # SQLite, a journal, then PostgreSQL where a server is installed
 
 Four processes work on one multi-fidelity study with checkpoints: three plain workers and a tuner with two worker processes.
-Each strike kills one of them (``kill -9``), asks one to end (SIGTERM), stops one for longer than its lease, or crashes
-the server; whoever is gone is replaced. Then the study gets its total and is finished in peace, and `defects` reads the log.
+Each strike kills one of them (``kill -9``), asks one to end (SIGTERM), stops one for longer than its lease, sets the clock
+by two hours, or crashes the server; whoever is gone is replaced. Where a disk can be made (`cut_disk`) database and checkpoints
+lie on it, and strikes also fill it or cut its power: a copy of what is on it then must hold the checkpoint of every report that
+was acknowledged before. Then the study gets its total and is finished in peace, and `defects` reads log and checkpoints.
 
 The objective writes down each report after it was acknowledged, and checks that a checkpoint it is given is the committed one.
 """
@@ -19,36 +21,41 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from scrimp.executors import keeper
+from scrimp.executors.checkpoint_folder import newest_state
 from scrimp.executors.clock import wall_clock
-from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyChanged, TrialAdded
+from scrimp.history.events import BudgetGranted, CheckpointsRemoved, Event, Noted, Reported, StudyChanged, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Budget
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
+from scrimp.testing.cut_disk import CutDisk, can_cut
 from scrimp.testing.postgres_server import PrivateServer, available
+from scrimp.testing.set_clock import environment, set_clock
+from scrimp.tuning.collection import checkpoint_folder
 from scrimp.tuning.objectives import described
 from scrimp.tuning.replay import replay
 from scrimp.tuning.studies import create_study, load_study
 from scrimp.tuning.study import Study
 
-__all__ = ["Fire", "defects", "torture"]
+__all__ = ["Fire", "defects", "torture", "wrong_checkpoints"]
 
 OBJECTIVE = """
 import json, os, time
 
 def objective(trial):
     state = trial.checkpoint_dir / "state.json"
-    done = json.loads(state.read_text()) if trial.resumed else []
+    done = json.loads(state.read_text())["done"] if trial.resumed else []
     for step in trial.steps():
         assert done == list(range(1, step)), f"at step {step} the checkpoint holds {done}"
         time.sleep(0.02)
         done.append(step)
-        state.write_text(json.dumps(done))
+        state.write_text(json.dumps({"attempt": trial.attempt, "done": done}))
         value = trial.params["x"] / step
         trial.report(value)
         line = json.dumps([trial.id, trial.attempt, step, value]) + "\\n"
@@ -56,25 +63,33 @@ def objective(trial):
             file.write(line)
 """
 
+Report = tuple[int, int, float, float]
+"""Trial, attempt, step and value."""
+
 LEASE = 2.0
 AT_THE_END = 12  # trials that are added in peace
 
 
 @dataclass(frozen=True)
 class Fire:
-    """``kills`` on a study at ``url``, besides polite ends and stops; ``server`` may be killed too, where there is one."""
+    """``kills`` on a study at ``url``, besides polite ends and stops; ``server`` may be killed too, where there is one.
+
+    ``disk`` may be filled, and its power cut, where there is one; ``clock`` says that clocks may be set.
+    """
 
     url: str
     kills: int
     seed: int = 0
     server: PrivateServer | None = None
     pause: float = 0.6
+    disk: CutDisk | None = None
+    clock: bool = False
 
 
 class _Company:
     """The processes that work on the study."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, fire: Fire, folder: Path) -> None:
         self._folder = folder
         self._command = [
             sys.executable,
@@ -85,8 +100,10 @@ class _Company:
             "worker",
             "fire",
         ]
-        self._command += ["--storage", url, f"--lease={LEASE}"]
+        self._command += ["--storage", fire.url, f"--lease={LEASE}"]
         self._environment = {**os.environ, "ACKNOWLEDGED": str(folder / "acknowledged"), "OPENBLAS_NUM_THREADS": "1"}
+        self._environment |= environment(folder) if fire.clock else {}
+        self._environment["SCRIMP_CHECKPOINTS"] = str(checkpoints_of(fire, folder))
         self.processes = [self._launch(slot) for slot in range(4)]
 
     def _launch(self, slot: int) -> "subprocess.Popen[bytes]":
@@ -102,6 +119,24 @@ class _Company:
         process.send_signal(number)
         process.wait(timeout=60)
         self.processes[slot] = self._launch(slot)
+
+    def revive(self) -> None:
+        """Replace whoever has ended by itself."""
+        for slot, process in enumerate(self.processes):
+            if process.poll() is not None:
+                self.processes[slot] = self._launch(slot)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody moves within."""
+        mine = [process.pid for process in self.processes]
+        everybody = [*mine, *(pid for each in mine for pid in keeper.descendants(each))]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in everybody:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if number == signal.SIGSTOP:
+                yield
 
     def finish(self) -> list[int]:
         """Wait for all to end by themselves; their exit codes. Who began while the server was away is started once more."""
@@ -119,8 +154,8 @@ class _Company:
 
 
 @contextlib.contextmanager
-def _company(url: str, folder: Path) -> Iterator[_Company]:
-    company = _Company(url, folder)
+def _company(fire: Fire, folder: Path) -> Iterator[_Company]:
+    company = _Company(fire, folder)
     try:
         yield company
     finally:
@@ -134,12 +169,15 @@ def torture(fire: Fire, folder: Path) -> tuple[History, list[str]]:
     study = create_study("fire", space, budget=Budget("epoch", 1, 9), method="asha", storage=fire.url, seed=fire.seed)
     endless = StudyChanged(totals={"n_trials": 10**9}, objective=described("under_fire:objective"), time=wall_clock())
     study._ledger.append([endless])
-    with _company(fire.url, folder) as company:
-        _attack(company, fire)
+    wrong: list[str] = []
+    with _company(fire, folder) as company:
+        for left in _attack(company, fire, folder):
+            wrong += _after_a_cut(study.history, left)
         total = _settled(study)
         codes = company.finish()
     history = load_study("fire", storage=fire.url).history
-    found = defects(history, _acknowledged(folder / "acknowledged"), total)
+    found = wrong + defects(history, _acknowledged(folder / "acknowledged"), total)
+    found += wrong_checkpoints(history, study_folder(checkpoints_of(fire, folder), history), {})
     errors = (folder / "errors").read_text(errors="replace")
     found += [f"a worker ended with code {code}: {errors[-2000:]}" for code in codes if code]
     return history, found
@@ -154,7 +192,16 @@ def _settled(study: Study) -> int:
             return total
 
 
-def _attack(company: _Company, fire: Fire) -> None:
+@dataclass(frozen=True)
+class _Cut:
+    """What a power cut left, and the reports that had been acknowledged before it."""
+
+    checkpoints: Path
+    acknowledged: list[Report]
+
+
+def _attack(company: _Company, fire: Fire, folder: Path) -> Iterator[_Cut]:
+    """Strike until the kills are done; what each power cut left is there until the next strike."""
     chance = np.random.default_rng(fire.seed)
     kills = 0
     while kills < fire.kills:
@@ -162,10 +209,24 @@ def _attack(company: _Company, fire: Fire) -> None:
         slot, kind = int(chance.integers(4)), chance.random()
         if kind < 0.1:
             company.strike(slot, signal.SIGTERM)
-        elif kind < 0.13:
+        elif kind < 0.18:
             company.processes[slot].send_signal(signal.SIGSTOP)
             time.sleep(LEASE + 1)
             company.processes[slot].send_signal(signal.SIGCONT)
+        elif kind < 0.23 and fire.clock:
+            set_clock(folder, float(chance.choice([-7200.0, 0.0, 7200.0])))
+        elif kind < 0.26 and fire.disk is not None:
+            with fire.disk.full():
+                time.sleep(1.0)
+            time.sleep(0.5)
+            company.revive()
+        elif kind < 0.4 and fire.disk is not None:
+            with company.held():
+                known = _acknowledged(folder / "acknowledged")
+                cut = contextlib.ExitStack()
+                place = cut.enter_context(fire.disk.cut())
+            with cut:
+                yield _Cut(place / "checkpoints", known)
         else:
             kills += 1
             if kind > 0.8 and fire.server is not None:
@@ -176,13 +237,58 @@ def _attack(company: _Company, fire: Fire) -> None:
                 company.strike(slot, signal.SIGKILL)
 
 
-def _acknowledged(path: Path) -> list[tuple[int, int, float, float]]:
+def checkpoints_of(fire: Fire, folder: Path) -> Path:
+    """Where all studies of the fire keep their checkpoints."""
+    return (folder if fire.disk is None else fire.disk.root) / "checkpoints"
+
+
+def study_folder(checkpoints: Path, history: History) -> Path:
+    """The checkpoints of one study among those of all."""
+    return checkpoints / f"{history.created.name}-{history.created.identity}"
+
+
+def _after_a_cut(history: History, cut: _Cut) -> list[str]:
+    """The newest report of each trial that had been acknowledged and counts must have its checkpoint, or a later one."""
+    least: dict[int, float] = {}
+    for trial, attempt, step, _ in cut.acknowledged:
+        if step <= history.vouched(trial).get(attempt, 0.0):
+            least[trial] = max(step, least.get(trial, 0.0))
+    found = wrong_checkpoints(history, study_folder(cut.checkpoints, history), least)
+    return [f"after a power cut {words}" for words in found]
+
+
+def wrong_checkpoints(history: History, root: Path, least: dict[int, float]) -> list[str]:
+    """What is wrong with the newest state of each trial that counts, unless it was removed as needless.
+
+    It must be of the step in ``least``, or a later one; where there are none, of the last report.
+    """
+    removed = {event.trial for event in history.events if isinstance(event, CheckpointsRemoved)}
+    found = []
+    wanted = least or {trial.id: trial.budget for trial in history.trials if trial.budget}
+    for number in sorted(set(wanted) - removed):
+        newest = newest_state(checkpoint_folder(root, number), history.vouched(number))
+        if newest is None and history.trials[number].finished:
+            continue  # removed as needless by somebody who was killed before the log said so
+        if newest is None or newest[0] < wanted[number]:
+            found.append(f"trial {number} reported step {wanted[number]:g}, its checkpoint is {newest}")
+            continue
+        attempt = int(newest[1].parent.name.rpartition("-")[2])
+        try:
+            state = json.loads((newest[1] / "state.json").read_text())
+        except (OSError, ValueError) as error:
+            state = repr(error)
+        if state != {"attempt": attempt, "done": list(range(1, int(newest[0]) + 1))}:
+            found.append(f"trial {number}: {newest[1]} holds {state}")
+    return found
+
+
+def _acknowledged(path: Path) -> list[Report]:
     """What objectives wrote down; a line that was cut by a kill does not count."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [tuple(json.loads(line)) for line in lines if line.endswith("\n")]
 
 
-def defects(history: History, acknowledged: Iterable[tuple[int, int, float, float]], total: int) -> list[str]:
+def defects(history: History, acknowledged: Iterable[Report], total: int) -> list[str]:
     """Everything that is wrong with the log of a finished study; empty when it is right."""
     events = history.events
     found = _order(events, total)
@@ -226,9 +332,11 @@ def _order(events: Sequence[Event], total: int) -> list[str]:
 
 def _show(name: str, fire: Fire) -> bool:
     began = wall_clock()
-    with tempfile.TemporaryDirectory(prefix="scrimp-fire-") as folder:
-        url = fire.url.replace("{folder}", folder)
-        history, found = torture(Fire(url, fire.kills, fire.seed, fire.server, fire.pause), Path(folder))
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrimp-fire-")))
+        disk = stack.enter_context(CutDisk(folder)) if can_cut() else None
+        url = fire.url.replace("{folder}", str(folder if disk is None else disk.root))
+        history, found = torture(replace(fire, url=url, disk=disk, clock=True), folder)
     taken_over = sum(trial.attempt > 1 for trial in history.trials)
     print(
         f"{name}: {fire.kills} kills in {wall_clock() - began:.0f} s, {len(history.trials)} trials, "
@@ -240,16 +348,19 @@ def _show(name: str, fire: Fire) -> bool:
 
 
 def main() -> None:
-    """Strike at SQLite, then at PostgreSQL; exit code 1 when the log of either is wrong."""
+    """Strike at SQLite, at a journal, then at PostgreSQL; exit code 1 when log or checkpoints of one are wrong."""
     parser = argparse.ArgumentParser(description="Kill workers, tuners and the server of a study at random.")
-    parser.add_argument("--kills", type=int, default=200, help="kills in all, half of them on each storage")
+    parser.add_argument("--kills", type=int, default=200, help="kills in all, a third of them on each storage")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    half = options.kills // 2
-    good = _show("SQLite", Fire("sqlite:///{folder}/fire.db", options.kills - half, options.seed))
+    third = -(-options.kills // 3)
+    if not can_cut():
+        print("no disks are filled or cut: that needs root, loop devices and mkfs.ext4")
+    good = _show("SQLite", Fire("sqlite:///{folder}/fire.db", third, options.seed))
+    good &= _show("journal", Fire("journal:///{folder}/fire", third, options.seed))
     if available():
         with PrivateServer() as server:
-            good &= _show("PostgreSQL", Fire(server.url("fire"), half, options.seed, server))
+            good &= _show("PostgreSQL", Fire(server.url("fire"), third, options.seed, server))
     else:
         print("PostgreSQL: no server is installed here (initdb, pg_ctl)")
     sys.exit(0 if good else 1)

@@ -1,6 +1,8 @@
 """Studies under fire, in the small; `make torture` is the same in the large. And: the judge finds what is wrong."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +10,7 @@ import scrimp
 from scrimp.history.events import BudgetGranted, Event, Reported
 from scrimp.history.history import History
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.testing.torture import Fire, defects, torture
+from scrimp.testing.torture import Fire, defects, torture, wrong_checkpoints
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -55,3 +57,26 @@ def test_the_judge_finds(history: History, wrong: object, words: str) -> None:
 def test_the_judge_finds_lost_reports_and_wrong_totals(history: History) -> None:
     assert any("lost" in defect for defect in defects(history, [(0, 1, 2.0, 0.5)], 3))
     assert any("4 were asked for" in defect for defect in defects(history, [], 4))
+
+
+def test_the_judge_finds_wrong_checkpoints(tmp_path: Path) -> None:
+    """Of another attempt, of too early a step, torn, or none at all; what was removed as needless is no defect."""
+    study = scrimp.create_study(
+        "s", SPACE, budget=scrimp.Budget("epoch", 1, 3), method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+    )
+
+    def objective(trial: Any) -> None:
+        for step in trial.steps():
+            state = {"attempt": trial.attempt, "done": list(range(1, step + 1))}
+            (trial.checkpoint_dir / "state.json").write_text(json.dumps(state))
+            trial.report(trial.params["x"])
+
+    study.optimize(objective, n_trials=3)  # keeps the best
+    history, root, state = study.history, study._checkpoints(), study.best_checkpoint / "state.json"
+    assert wrong_checkpoints(history, root, {}) == []
+    for wrong in ('{"attempt": 2, "done": [1, 2, 3]}', '{"attempt": 1, "done": [1, 2]}', ""):
+        state.write_text(wrong)
+        assert len(wrong_checkpoints(history, root, {})) == 1
+    first = next(place for place, event in enumerate(history.events) if isinstance(event, Reported))
+    running = History.of(history.events[: first + 1])
+    assert "its checkpoint is None" in wrong_checkpoints(running, tmp_path / "nothing", {})[0]
