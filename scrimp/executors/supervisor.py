@@ -32,6 +32,7 @@ from scrimp.executors.report_lines import Lines, ScriptReport, parse_report
 from scrimp.executors.run_context import RunContext
 from scrimp.executors.script_log import ScriptLog
 from scrimp.history.events import Ended, Event
+from scrimp.history.reports import cut
 
 __all__ = ["News", "Rules", "Supervisor"]
 
@@ -322,7 +323,7 @@ class _Script:
 
     def _with_tail(self, message: str) -> str:
         last = [f"last remark: {self._remark}"] if self._remark else []
-        return "\n".join([message, *last, *self._tail])[:4000]
+        return cut("\n".join([message, *last, *self._tail]), 4000)
 
     def _note(self, text: str) -> None:
         """A line of our own in the trial's log."""

@@ -12,7 +12,28 @@ from typing import Any
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Event, Reported
 
-__all__ = ["as_metrics", "as_stderr", "headline", "printable", "readable", "report_events"]
+__all__ = [
+    "LONGEST_MESSAGE",
+    "LONGEST_NAME",
+    "MOST_METRICS",
+    "as_metrics",
+    "as_stderr",
+    "cut",
+    "headline",
+    "printable",
+    "readable",
+    "report_events",
+]
+
+
+LONGEST_MESSAGE = 20_000
+"""Characters of a failure message at most: the log is read whole, by everybody."""
+
+LONGEST_NAME = 200
+"""Characters of a metric's name at most."""
+
+MOST_METRICS = 1000
+"""Metrics in one report at most."""
 
 
 def as_metrics(result: Any, metric: str) -> dict[str, float]:
@@ -26,7 +47,13 @@ def as_metrics(result: Any, metric: str) -> dict[str, float]:
     for name, value in named.items():
         if not isinstance(name, str) or not name:
             raise ReportError(f"metric name {name!r} is not a text; report metrics by name, such as val_error=0.3")
+        if len(name) > LONGEST_NAME:
+            raise ReportError(f"metric name {name[:50]!r}… has {len(name)} characters; at most {LONGEST_NAME} are kept")
         metrics[name] = _as_float(name, value)
+    if len(metrics) > MOST_METRICS:
+        raise ReportError(
+            f"{len(metrics)} metrics in one report; at most {MOST_METRICS} are kept: save the rest in a file"
+        )
     if metric not in metrics:
         known = ", ".join(sorted(metrics)) or "none"
         raise ReportError(
@@ -61,8 +88,20 @@ def as_stderr(value: Any) -> float | None:
 
 
 def readable(text: str) -> str:
-    """``text`` as it can be stored anywhere: characters that are no Unicode text are spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    """``text`` as it can be stored anywhere: characters that are no Unicode text are spelled out, and what is too long is cut."""
+    return cut(text, LONGEST_MESSAGE).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning and the end of a text of more than ``most`` characters, with a note between them.
+
+    >>> cut("a" * 50 + "b" * 950, 100)[-60:]
+    'aaa\\n[940 characters left out]\\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
+    """
+    if len(text) <= most:
+        return text
+    part = (most - 40) // 2
+    return f"{text[:part]}\n[{len(text) - 2 * part} characters left out]\n{text[-part:]}"
 
 
 def printable(text: str) -> str:

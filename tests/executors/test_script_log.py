@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.executors.script_log import ScriptLog
+from scrimp.executors.script_log import LIMIT, ScriptLog
 
 
 def test_what_is_written_is_appended(tmp_path: Path) -> None:
@@ -39,3 +39,20 @@ def test_a_place_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     log = ScriptLog(tmp_path / "file" / "trial.log")
     log.write(b"nowhere")
     log.close()
+
+
+def test_a_long_log_keeps_its_first_and_its_last_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT, "8000")
+    log = ScriptLog(tmp_path / "trial.log")
+    for number in range(10_000):
+        log.write(b"line %d\n" % number)
+        assert (tmp_path / "trial.log").stat().st_size <= 8000
+    log.close()
+    text = (tmp_path / "trial.log").read_text()
+    assert text.startswith("line 0\nline 1\n") and text.endswith("line 9998\nline 9999\n")
+    assert "bytes are left out here; SCRIMP_LOG_BYTES says how many are kept" in text
+    again = ScriptLog(tmp_path / "trial.log")  # another attempt goes on
+    again.write(b"x" * 3000)
+    again.close()
+    assert (tmp_path / "trial.log").read_text().endswith("x" * 3000)
+    assert list(tmp_path.iterdir()) == [tmp_path / "trial.log"]

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import scrimp
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Reported
-from scrimp.history.reports import as_metrics, headline, report_events
+from scrimp.history.reports import LONGEST_MESSAGE, as_metrics, headline, readable, report_events
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,22 @@ def test_the_line_of_a_message_that_says_most() -> None:
     assert headline("") == "" and headline("\n one \n") == "one"
     assert headline("code 1\nTraceback\n  in x\nKeyError: 3\n\n") == "code 1: KeyError: 3"
     assert headline("KeyError: 3\nTraceback\nKeyError: 3") == "KeyError: 3"
+
+
+def test_messages_and_names_have_a_largest_size() -> None:
+    message = readable("tensor(" + "0.1234, " * 1_000_000 + ") out of memory")
+    assert len(message) <= LONGEST_MESSAGE and message.startswith("tensor(0.1234") and message.endswith("out of memory")
+    assert "characters left out]" in message and readable("short") == "short"
+    with pytest.raises(ReportError, match="at most 200"):
+        as_metrics({"loss": 1.0, "n" * 201: 1.0}, "loss")
+    with pytest.raises(ReportError, match="at most 1000"):
+        as_metrics({"loss": 1.0, **{f"m{number}": 1.0 for number in range(1000)}}, "loss")
+
+
+def test_a_failing_objective_leaves_a_short_message() -> None:
+    def objective(trial: Any) -> float:
+        raise RuntimeError("tensor(" + "0.1234, " * 100_000 + ")")
+
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    study.optimize(objective, n_trials=1)
+    assert len(study.trials[0].message) <= LONGEST_MESSAGE and study.trials[0].message.startswith("RuntimeError")
