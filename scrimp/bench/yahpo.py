@@ -26,7 +26,7 @@ from scrimp.errors import TableError
 from scrimp.history.events import Config
 from scrimp.space.space import Space
 
-__all__ = ["Network", "evaluate_graph", "is_yahpo", "read_yahpo"]
+__all__ = ["Network", "evaluate_graph", "is_yahpo", "read_yahpo", "searched_parameters"]
 
 Array = NDArray[Any]
 Node = tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]
@@ -136,11 +136,16 @@ def read_yahpo(path: str | Path) -> Network:
     for name in names:
         if name not in meta:
             raise TableError(f"surrogate {str(path)!r}: meta has no {name!r}; it must give {', '.join(names)}")
-    searched = [item for item in meta["hyperparameters"] if item["name"] not in (meta["task_name"], *meta["fidelity"])]
-    when = {item["child"]: item for item in meta.get("conditions", ())}
-    space = described_space([_described(item, when.get(item["name"])) for item in searched])
+    space = described_space(searched_parameters(meta))
     tasks = tuple(str(task) for task in meta.get("visible_tasks", ()))
     return Network(Path(path).stem, space, tasks, meta, weights)
+
+
+def searched_parameters(meta: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The description of the space: all hyperparameters but the task and the budget."""
+    searched = [item for item in meta["hyperparameters"] if item["name"] not in (meta["task_name"], *meta["fidelity"])]
+    when = {item["child"]: item for item in meta.get("conditions", ())}
+    return [_described(item, when.get(item["name"])) for item in searched]
 
 
 def _described(item: Mapping[str, Any], condition: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrimp.cli.bench_tables import make_command
+from scrimp.cli.bench_tables import convert_command, make_command
 from scrimp.cli.plugins import PluginOption
 from scrimp.cli.say import echo
 
@@ -24,6 +24,7 @@ bench_app = typer.Typer(
 )
 
 bench_app.command("make")(make_command)
+bench_app.command("convert")(convert_command)
 
 MethodsOption = Annotated[str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")]
 SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]

@@ -7,7 +7,7 @@ import typer
 
 from scrimp.cli.say import echo
 
-__all__ = ["make_command"]
+__all__ = ["convert_command", "make_command"]
 
 _NEXT = {
     "curves": "scrimp bench curves {files} --methods asha,mobster-joint,freeze-thaw --out {folder}/{name}.jsonl",
@@ -45,3 +45,19 @@ def make_command(  # noqa: PLR0913 - the options of a command
         echo(f"wrote {file}")
     shown = " ".join(str(file) for file in files)
     echo(f"next: {_NEXT[name].format(files=shown, first=files[0], folder=out, name=name)}")
+
+
+def convert_command(
+    kind: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="lcbench, nasbench201, fcnet, taskset, hpob, yahpo or lm-eval.")
+    ],
+    source: Annotated[Path, typer.Argument(help="The file or folder as it was published.")],
+    target: Annotated[Path, typer.Argument(help="The table to write (.npz); for lm-eval a table of scores (.csv).")],
+) -> None:
+    """Turn published results into a table that scrimp bench reads.
+
+    Example: scrimp bench convert lcbench data_2k_lw.json lcbench.npz
+    """
+    from scrimp.bench.converting import convert
+
+    typer.echo(f"wrote {target}: {convert(kind, source, target)}")

@@ -25,3 +25,11 @@ def test_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = RUNNER.invoke(bench_app, ["make", "pictures", "--out", str(tmp_path)])
     assert isinstance(unknown.exception, TableError) and "there are curves" in str(unknown.exception)
     assert RUNNER.invoke(bench_app, ["make", "curves"]).exit_code == 2  # where to?
+
+
+def test_convert(tmp_path: Path) -> None:
+    path = tmp_path / "hpob.json"
+    path.write_text('{"7": {"3": {"X": [[0.0], [0.5]], "y": [[0.9], [0.7]]}}}')
+    done = RUNNER.invoke(bench_app, ["convert", "hpob", str(path), str(tmp_path / "t.npz")])
+    assert done.exit_code == 0, done.output
+    assert done.output == f"wrote {tmp_path}/t.npz: 1 tasks x 2 configurations x 1 levels\n"

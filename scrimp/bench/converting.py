@@ -1,0 +1,224 @@
+"""``scrimp bench convert``: results that others published, as tables of format 1 or as scores of checkpoints.
+
+    convert("lcbench", Path("data_2k_lw.json"), Path("lcbench.npz"))
+
+| format | source |
+|---|---|
+| `lcbench` | the JSON file of LCBench: data set -> configuration -> ``config`` and ``log`` |
+| `nasbench201` | the ``.pth`` file of NAS-Bench-201 (needs torch, which runs what such a file says: trust its source) |
+| `fcnet` | an ``.hdf5`` file of FCNet (HPOBench), or a folder of them (needs h5py) |
+| `taskset` | a folder of TaskSet: ``TASK/*_replica5.npz``, with the JSON file of the optimizers' settings beside |
+| `hpob` | an HPO-B file; ``file.json#4796`` names a search space |
+| `yahpo` | a YAHPO surrogate (`yahpo`): 1,000 configurations of each task |
+| `lm-eval` | a folder of lm-evaluation-harness, ``CHECKPOINT/results_*.json``; the target is a ``.csv`` of scores |
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.bench.curve_sources import EPOCHS, NetworkCurves
+from scrimp.bench.hpob import read_hpob
+from scrimp.bench.inferred_space import inferred_space
+from scrimp.bench.table_writing import TableDraft, config_rows, write_table
+from scrimp.bench.yahpo import read_yahpo, searched_parameters
+from scrimp.checkpoints.score_files import read_results_folder, write_scores
+from scrimp.errors import TableError
+from scrimp.space.designs import sobol_design
+
+__all__ = ["FORMATS", "convert"]
+
+Array = NDArray[np.float64]
+
+Runs = dict[str, list[tuple[dict[str, Any], Array, Array | None]]]
+"""By task: configuration, values (L,), and elapsed seconds (L,) where they are known."""
+
+SAMPLED = 1_000
+"""Configurations of a surrogate's table."""
+
+
+def convert(kind: str, source: Path, target: Path) -> str:
+    """Write ``target``; what it holds, in words. `TableError` for a source that does not follow its format."""
+    if kind not in (*FORMATS, "lm-eval"):
+        raise TableError(f"there is no format {kind!r}; there are {', '.join((*FORMATS, 'lm-eval'))}")
+    if not Path(str(source).partition("#")[0]).exists():
+        raise TableError(f"there is nothing at {str(source)!r}; give the file or folder to convert")
+    if kind == "lm-eval":
+        if target.suffix != ".csv":
+            raise TableError(f"scores cannot be written to {str(target)!r}; its name must end in .csv")
+        scores = read_results_folder(source)
+        write_scores(scores, target)
+        return f"{len(scores.checkpoints)} checkpoints x {len(scores.tasks)} tasks"
+    try:
+        draft = FORMATS[kind](source, target.stem)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OSError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{str(source)!r} does not follow the format {kind}: {error!r}") from None
+    table = write_table(target, draft)
+    return " x ".join(
+        f"{size} {name}" for size, name in zip(table.value.shape, ("tasks", "configurations", "levels"), strict=True)
+    )
+
+
+def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
+    """The draft of a table of curves; tasks may have configurations of their own."""
+    space = inferred_space([config for rows in runs.values() for config, _, _ in rows])
+    names = [item["name"] for item in space]
+    count = max(len(rows) for rows in runs.values())
+    levels = min(len(value) for rows in runs.values() for _, value, _ in rows)
+    configs = np.full((len(runs), count, len(space)), np.nan)
+    value = np.full((len(runs), count, levels), np.nan)
+    elapsed = np.zeros_like(value)
+    for task, rows in enumerate(runs.values()):
+        kept = [{key: config[key] for key in names} for config, _, _ in rows]
+        configs[task] = config_rows(space, kept + kept[:1] * (count - len(kept)))  # repeated rows are left out
+        for row, (_, found, seconds) in enumerate(rows):
+            value[task, row] = found[:levels]
+            elapsed[task, row] = 0.0 if seconds is None else seconds[:levels]
+    timed = all(seconds is not None for rows in runs.values() for _, _, seconds in rows)
+    same = (configs == configs[:1]).all()
+    return TableDraft(
+        name,
+        metric,
+        space,
+        tuple(runs),
+        configs[0] if same else configs,
+        value,
+        levels=range(1, levels + 1),
+        arrays={"elapsed": elapsed} if timed else {},
+        notes={"source": source},
+    )
+
+
+def _lcbench(source: Path, name: str) -> TableDraft:
+    """Values before training and after the last epoch are left out, as is usual: of 52, epochs 1 to 50 remain."""
+    data = json.loads(source.read_text(encoding="utf-8"))
+    runs: Runs = {}
+    for task, entries in data.items():
+        ordered = [entries[key] for key in sorted(entries, key=int)]
+        runs[str(task)] = [
+            (
+                entry["config"],
+                np.array(entry["log"]["Train/val_cross_entropy"], dtype=float)[1:-1],
+                np.array(entry["log"]["time"], dtype=float)[1:-1] if "time" in entry["log"] else None,
+            )
+            for entry in ordered
+        ]
+    return _curves(name, "validation cross-entropy", runs, "LCBench")
+
+
+def _fcnet(source: Path, name: str) -> TableDraft:
+    try:
+        import h5py
+    except ModuleNotFoundError:
+        raise TableError("FCNet files are HDF5, which needs h5py; pip install h5py") from None
+    files = sorted(source.glob("*.hdf5")) if source.is_dir() else [source]
+    runs: Runs = {}
+    for path in files:
+        with h5py.File(path, "r") as file:
+            rows: list[tuple[dict[str, Any], Array, Array | None]] = []
+            for key in file:
+                mse = np.asarray(file[key]["valid_mse"], dtype=float).mean(axis=0)
+                seconds = float(np.mean(np.asarray(file[key]["runtime"], dtype=float)))
+                rows.append((json.loads(key), mse, seconds * np.arange(1, len(mse) + 1) / len(mse)))
+        runs[path.stem.removeprefix("fcnet_").removesuffix("_data")] = rows
+    return _curves(name, "validation mean squared error, mean of the repeats", runs, "FCNet")
+
+
+def _taskset(source: Path, name: str) -> TableDraft:
+    """The first validation loss, mean over replicas; the value before training is left out."""
+    settings: dict[str, dict[str, Any]] = {}
+    for path in source.glob("*.json"):
+        for key, config in json.loads(path.read_text(encoding="utf-8")).items():
+            settings[key] = config[0] if isinstance(config, list) else config
+    runs: Runs = {}
+    for path in sorted(source.glob("*/*.npz")):
+        with np.load(path, allow_pickle=False) as file:
+            names = [item.decode() if isinstance(item, bytes) else str(item) for item in file["optimizers"].tolist()]
+            losses = np.asarray(file["ys"], dtype=float)[..., 1].mean(axis=1)[:, 1:]
+        losses[~np.isfinite(losses)] = np.nan
+        runs[path.parent.name] = [(settings[key], row, None) for key, row in zip(names, losses, strict=True)]
+    return _curves(name, "validation loss, mean of the replicas", runs, "TaskSet")
+
+
+def _nasbench201(source: Path, name: str) -> TableDraft:
+    """100 - accuracy per epoch, mean over seeds, of the held-out split that has the most epochs; six choices of operations."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise TableError("a NAS-Bench-201 file needs torch; pip install torch") from None
+    data = torch.load(source, map_location="cpu", weights_only=False)
+    runs: Runs = {}
+    for number, text in enumerate(data["meta_archs"]):
+        operations = re.findall(r"\|?([\w-]+)~\d", text)
+        config: dict[str, Any] = {f"edge{place}": operation for place, operation in enumerate(operations)}
+        by_task: dict[str, list[Array]] = {}
+        for (task, _), result in data["arch2infos"][number]["full"]["all_results"].items():
+            by_task.setdefault(task, []).append(_accuracies(result["eval_acc1es"]))
+        for task, found in by_task.items():
+            runs.setdefault(task, []).append((config, 100.0 - np.mean(found, axis=0), None))
+    return _curves(name, "100 - held-out accuracy", runs, "NAS-Bench-201")
+
+
+def _accuracies(found: Mapping[str, float]) -> Array:
+    """Accuracies by epoch, of the split with the most of them; keys are SPLIT@EPOCH."""
+    splits: dict[str, dict[int, float]] = {}
+    for key, accuracy in found.items():
+        split, _, epoch = key.partition("@")
+        splits.setdefault(split, {})[int(epoch)] = float(accuracy)
+    longest = max(splits.values(), key=len)
+    return np.array([longest[epoch] for epoch in sorted(longest)])
+
+
+def _hpob(source: Path, name: str) -> TableDraft:
+    path, _, chosen = str(source).partition("#")
+    spaces = read_hpob(Path(path))
+    if chosen not in spaces and (chosen or len(spaces) > 1):
+        raise TableError(f"{path!r} has search spaces {', '.join(spaces)}; name one, as in {path}#{next(iter(spaces))}")
+    space = spaces[chosen or next(iter(spaces))]
+    names, tasks = list(space.space.searched), [space.task(task) for task in space.tasks]
+    columns = [{"name": column, "type": "float", "low": 0.0, "high": 1.0} for column in names]
+    count = max(len(losses) for _, losses in tasks)
+    configs = np.zeros((len(tasks), count, len(columns)))
+    value = np.full((len(tasks), count, 1), np.nan)
+    for row, (pool, losses) in enumerate(tasks):
+        table = np.array([[config[column] for column in names] for config in pool.configs])
+        configs[row] = np.concatenate([table, np.repeat(table[:1], count - len(table), axis=0)])  # repeats are left out
+        value[row, : len(losses), 0] = losses
+    notes = {"source": f"HPO-B, search space {space.name}"}
+    return TableDraft(name, "1 - accuracy", columns, space.tasks, configs, value, notes=notes)
+
+
+def _yahpo(source: Path, name: str) -> TableDraft:
+    network = read_yahpo(source)
+    space = searched_parameters(network.meta)
+    configs = sobol_design(network.space, SAMPLED, np.random.default_rng(0))
+    parts = [NetworkCurves(network, task).arrays(configs) for task in network.tasks]
+    return TableDraft(
+        name,
+        "100 - validation accuracy",
+        space,
+        network.tasks,
+        config_rows(space, configs),
+        np.array([value for value, _ in parts]),
+        levels=range(1, len(EPOCHS) + 1),
+        arrays={"elapsed": np.array([np.cumsum(cost, axis=1) for _, cost in parts])},
+        notes={"source": f"YAHPO Gym, {network.name}"},
+    )
+
+
+FORMATS: Mapping[str, Callable[[Path, str], TableDraft]] = {
+    "lcbench": _lcbench,
+    "nasbench201": _nasbench201,
+    "fcnet": _fcnet,
+    "taskset": _taskset,
+    "hpob": _hpob,
+    "yahpo": _yahpo,
+}
+"""What reads each format into a table; lm-eval makes scores instead."""

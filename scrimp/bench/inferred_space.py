@@ -1,0 +1,36 @@
+"""The description of a search space, read off the configurations that were tried.
+
+    inferred_space([{"lr": 0.1, "act": "relu", "k": 3}, {"lr": 1e-4, "act": "tanh", "k": 3}])      # lr and act
+
+Texts and truth values are choices. Numbers of at most a dozen values, each tried twice or more on average, are ordinal; others
+reach from the lowest to the highest, logarithmic where that is a hundredfold. What never varies is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["inferred_space"]
+
+FEW = 12
+WIDE = 100.0
+
+
+def inferred_space(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One entry for every parameter that varies, in the order of the first configuration."""
+    described = []
+    for name in configs[0]:
+        values = [config[name] for config in configs]
+        distinct = list(dict.fromkeys(values))
+        if len(distinct) > 1:
+            described.append({"name": str(name), **_kind(distinct, len(values))})
+    return described
+
+
+def _kind(distinct: list[Any], count: int) -> dict[str, Any]:
+    if any(isinstance(value, str | bool) or value is None for value in distinct):
+        return {"type": "choice", "choices": distinct}
+    if len(distinct) <= FEW and 2 * len(distinct) <= count:
+        return {"type": "ordinal", "choices": sorted(distinct)}
+    low, high = min(distinct), max(distinct)
+    kind = "int" if all(isinstance(value, int) for value in distinct) else "float"
+    return {"type": kind, "low": low, "high": high, "log": bool(low > 0 and high / low >= WIDE)}
