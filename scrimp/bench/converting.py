@@ -5,7 +5,7 @@
 | format | source |
 |---|---|
 | `lcbench` | the JSON file of LCBench: data set -> configuration -> ``config`` and ``log`` |
-| `nasbench201` | the ``.pth`` file of NAS-Bench-201 (needs torch, which runs what such a file says: trust its source) |
+| `nasbench201` | JSON lines with arch, dataset, seed and ``eval_acc1es`` of NAS-Bench-201's file (docs/tables.md has the script) |
 | `fcnet` | an ``.hdf5`` file of FCNet (HPOBench), or a folder of them (needs h5py) |
 | `taskset` | a folder of TaskSet: ``TASK/*_replica5.npz``, with the JSON file of the optimizers' settings beside |
 | `hpob` | an HPO-B file; ``file.json#4796`` names a search space |
@@ -149,20 +149,16 @@ def _taskset(source: Path, name: str) -> TableDraft:
 
 def _nasbench201(source: Path, name: str) -> TableDraft:
     """100 - accuracy per epoch, mean over seeds, of the held-out split that has the most epochs; six choices of operations."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise TableError("a NAS-Bench-201 file needs torch; pip install torch") from None
-    data = torch.load(source, map_location="cpu", weights_only=False)
+    found: dict[tuple[str, str], list[Array]] = {}
+    with source.open(encoding="utf-8") as file:
+        for line in file:
+            record = json.loads(line)
+            found.setdefault((record["dataset"], record["arch"]), []).append(_accuracies(record["eval_acc1es"]))
     runs: Runs = {}
-    for number, text in enumerate(data["meta_archs"]):
+    for (task, text), seeds in found.items():
         operations = re.findall(r"\|?([\w-]+)~\d", text)
         config: dict[str, Any] = {f"edge{place}": operation for place, operation in enumerate(operations)}
-        by_task: dict[str, list[Array]] = {}
-        for (task, _), result in data["arch2infos"][number]["full"]["all_results"].items():
-            by_task.setdefault(task, []).append(_accuracies(result["eval_acc1es"]))
-        for task, found in by_task.items():
-            runs.setdefault(task, []).append((config, 100.0 - np.mean(found, axis=0), None))
+        runs.setdefault(task, []).append((config, 100.0 - np.mean(seeds, axis=0), None))
     return _curves(name, "100 - held-out accuracy", runs, "NAS-Bench-201")
 
 

@@ -2,8 +2,6 @@
 
 import importlib.util
 import json
-import sys
-import types
 
 import numpy as np
 import pytest
@@ -81,23 +79,20 @@ def test_hpob_with_pools_of_different_sizes(tmp_path):
     assert len(table.task("31").pool.configs) == 1 and table.task("31").best == pytest.approx(0.6)
 
 
-def test_nasbench201(tmp_path, monkeypatch):
-    """The structure of its file, with a stand-in for torch, which alone can read it."""
+def test_nasbench201(tmp_path):
     first = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|avg_pool_3x3~2|"
-    archs = [first, first.replace("none", "nor_conv_1x1")]
-
-    def result(level):
-        return {"eval_acc1es": {"x-valid@0": level, "x-valid@1": level + 10.0, "ori-test@1": 1.0}}
-
-    infos = {
-        k: {"full": {"all_results": {("cifar10", 777): result(20.0 + k), ("cifar10", 888): result(30.0 + k)}}}
+    lines = [
+        {
+            "arch": first.replace("none", ["none", "nor_conv_1x1"][k]),
+            "dataset": "cifar10",
+            "seed": seed,
+            "eval_acc1es": {"x-valid@0": level + k, "x-valid@1": level + k + 10.0, "ori-test@1": 1.0},
+        }
         for k in (0, 1)
-    }
-    torch = types.ModuleType("torch")
-    torch.load = lambda *_, **__: {"meta_archs": archs, "arch2infos": infos}
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    (tmp_path / "nb.pth").write_bytes(b"")
-    convert("nasbench201", tmp_path / "nb.pth", tmp_path / "nb.npz")
+        for seed, level in ((777, 20.0), (888, 30.0))
+    ]
+    (tmp_path / "nb.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    convert("nasbench201", tmp_path / "nb.jsonl", tmp_path / "nb.npz")
     table = read_table(tmp_path / "nb.npz")
     assert list(table.space) == ["edge1", "edge3", "edge4"]  # the others never vary here
     np.testing.assert_allclose(table.task("cifar10").value, [[75.0, 65.0], [74.0, 64.0]])
