@@ -5,7 +5,7 @@
 | format | source |
 |---|---|
 | `lcbench` | the JSON file of LCBench: data set -> configuration -> ``config`` and ``log`` |
-| `nasbench201` | JSON lines with arch, dataset, seed and ``eval_acc1es`` of NAS-Bench-201's file (docs/tables.md has the script) |
+| `nasbench201` | JSON lines with arch, dataset, seed and ``eval_acc1es`` of NAS-Bench-201 (script: docs/tables.md) |
 | `fcnet` | an ``.hdf5`` file of FCNet (HPOBench), or a folder of them (needs h5py) |
 | `taskset` | a folder of TaskSet: ``TASK/*_replica5.npz``, with the JSON file of the optimizers' settings beside |
 | `hpob` | an HPO-B file; ``file.json#4796`` names a search space |
