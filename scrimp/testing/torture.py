@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -162,8 +163,8 @@ def _company(fire: Fire, folder: Path) -> Iterator[_Company]:
         company.close()
 
 
-def torture(fire: Fire, folder: Path) -> tuple[History, list[str]]:
-    """Put a study through it; the history at the end, and what is wrong with it."""
+def torture(fire: Fire, folder: Path, struck: Counter[str] | None = None) -> tuple[History, list[str]]:
+    """Put a study through it; the history at the end, and what is wrong with it. ``struck`` counts what was not a kill."""
     (folder / "under_fire.py").write_text(OBJECTIVE)
     space = Space({"x": Float(0, 1)})
     study = create_study("fire", space, budget=Budget("epoch", 1, 9), method="asha", storage=fire.url, seed=fire.seed)
@@ -171,7 +172,7 @@ def torture(fire: Fire, folder: Path) -> tuple[History, list[str]]:
     study._ledger.append([endless])
     wrong: list[str] = []
     with _company(fire, folder) as company:
-        for left in _attack(company, fire, folder):
+        for left in _attack(company, fire, folder, Counter() if struck is None else struck):
             wrong += _after_a_cut(study.history, left)
         total = _settled(study)
         codes = company.finish()
@@ -200,8 +201,8 @@ class _Cut:
     acknowledged: list[Report]
 
 
-def _attack(company: _Company, fire: Fire, folder: Path) -> Iterator[_Cut]:
-    """Strike until the kills are done; what each power cut left is there until the next strike."""
+def _attack(company: _Company, fire: Fire, folder: Path, struck: Counter[str]) -> Iterator[_Cut]:
+    """Strike until the kills are done; what each power cut left is there until the next strike. ``struck`` counts the rest."""
     chance = np.random.default_rng(fire.seed)
     kills = 0
     while kills < fire.kills:
@@ -210,17 +211,21 @@ def _attack(company: _Company, fire: Fire, folder: Path) -> Iterator[_Cut]:
         if kind < 0.1:
             company.strike(slot, signal.SIGTERM)
         elif kind < 0.18:
+            struck["zombies"] += 1
             company.processes[slot].send_signal(signal.SIGSTOP)
             time.sleep(LEASE + 1)
             company.processes[slot].send_signal(signal.SIGCONT)
         elif kind < 0.23 and fire.clock:
+            struck["set clocks"] += 1
             set_clock(folder, float(chance.choice([-7200.0, 0.0, 7200.0])))
-        elif kind < 0.26 and fire.disk is not None:
+        elif kind < 0.27 and fire.disk is not None:
+            struck["full disks"] += 1
             with fire.disk.full():
                 time.sleep(1.0)
             time.sleep(0.5)
             company.revive()
-        elif kind < 0.4 and fire.disk is not None:
+        elif kind < 0.42 and fire.disk is not None:
+            struck["power cuts"] += 1
             with company.held():
                 known = _acknowledged(folder / "acknowledged")
                 cut = contextlib.ExitStack()
@@ -331,15 +336,16 @@ def _order(events: Sequence[Event], total: int) -> list[str]:
 
 
 def _show(name: str, fire: Fire) -> bool:
-    began = wall_clock()
+    began, struck = wall_clock(), Counter[str]()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrimp-fire-")))
         disk = stack.enter_context(CutDisk(folder)) if can_cut() else None
         url = fire.url.replace("{folder}", str(folder if disk is None else disk.root))
-        history, found = torture(replace(fire, url=url, disk=disk, clock=True), folder)
+        history, found = torture(replace(fire, url=url, disk=disk, clock=True), folder, struck)
+    others = "".join(f", {count} {kind}" for kind, count in sorted(struck.items()))
     taken_over = sum(trial.attempt > 1 for trial in history.trials)
     print(
-        f"{name}: {fire.kills} kills in {wall_clock() - began:.0f} s, {len(history.trials)} trials, "
+        f"{name}: {fire.kills} kills{others} in {wall_clock() - began:.0f} s, {len(history.trials)} trials, "
         f"{history.spent:g} reports, {taken_over} trials with more than one attempt, {len(found)} defects"
     )
     for defect in found:
