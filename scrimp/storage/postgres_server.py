@@ -165,7 +165,8 @@ class PostgresServer(Connected):
             if version == 0:
                 connection.execute("CREATE TABLE scrimp_schema (version integer NOT NULL)")
             for number, step in enumerate(self._steps[version:], start=version + 1):
-                connection.execute((step if isinstance(step, str) else step(self._schema(connection))).encode())
+                statements = (step if isinstance(step, str) else step(self._schema(connection))).encode()
+                connection.execute(statements)
                 connection.execute("INSERT INTO scrimp_schema VALUES (%s)", (number,))
         self._version = len(self._steps)
 
