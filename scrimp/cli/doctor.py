@@ -5,6 +5,7 @@ import os
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import typer
 
@@ -17,7 +18,7 @@ from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
 __all__ = ["Finding", "doctor_command", "findings"]
 
-NEEDED = ("scrimp", "numpy", "scipy", "msgspec", "plotly", "typer", "rich", "cloudpickle")
+NEEDED = ("scrimp", "numpy", "scipy", "threadpoolctl", "msgspec", "plotly", "typer", "rich", "cloudpickle")
 OPTIONAL = {
     "psycopg": "PostgreSQL; pip install 'scrimp[postgres]'",
     "fastapi": "the dashboard; pip install 'scrimp[dashboard]'",
@@ -76,15 +77,44 @@ def findings(storage: str) -> Iterator[Finding]:
 
 
 def _linear_algebra() -> Iterator[Finding]:
-    """Which BLAS computes, and how many threads it may use: more than one rarely helps models of this size."""
-    import numpy
+    """Which BLAS computes, how many threads it uses outside decisions and inside, and what the environment says of them."""
+    from scrimp.tuning.threads import loaded_libraries, one_thread
 
-    config = numpy.show_config(mode="dicts")
-    blas = config.get("Build Dependencies", {}).get("blas", {})
-    yield Finding("blas", "ok", f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip())
+    libraries = sorted(_libraries_of_models(), key=lambda library: str(library["filepath"]))
+    if not libraries:
+        yield Finding("blas", "ok", "none whose threads can be set; decisions compute with as many as it takes")
+        return
+    for library in libraries:
+        named = f"{library['internal_api']} {library['version'] or ''}".strip()
+        yield Finding(
+            "blas", "ok", f"{named}, {_threads(library['num_threads'])}, in {os.path.basename(library['filepath'])}"
+        )
+    with one_thread():
+        inside = max(library["num_threads"] or 1 for library in loaded_libraries())
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    set_ = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
-    yield Finding("threads", "ok", ", ".join(set_) or f"not limited; {os.cpu_count()} processors")
+    said = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    outside = max(library["num_threads"] or 1 for library in libraries)
+    yield Finding(
+        "threads",
+        "ok",
+        f"decisions compute with {_threads(inside)}, everything else with {_threads(outside)} on {os.cpu_count()} processors; "
+        + (", ".join(said) or "the environment sets none"),
+    )
+
+
+def _libraries_of_models() -> list[dict[str, Any]]:
+    """The libraries that models compute with: those that NumPy and SciPy bring along."""
+    import numpy.linalg
+    import scipy.linalg
+
+    from scrimp.tuning.threads import loaded_libraries
+
+    del numpy, scipy
+    return loaded_libraries()
+
+
+def _threads(count: int | None) -> str:
+    return "1 thread" if count in (None, 1) else f"{count} threads"
 
 
 def _plugins() -> Iterator[Finding]:

@@ -70,6 +70,7 @@ def next_command(  # noqa: PLR0913 - the options of a command
     from scrimp.checkpoints.selector import CellDecision, Selector, SelectorSettings
     from scrimp.checkpoints.stopping import StopRule, stop_reason
     from scrimp.tuning.catalog import read_method
+    from scrimp.tuning.threads import one_thread
 
     asked, costs, weights, signs = (
         read_method(method), by_task("cost", cost), by_task("weight", weight), directions(direction)
@@ -82,9 +83,11 @@ def next_command(  # noqa: PLR0913 - the options of a command
     enough = stop_reason(StopRule(share=share), table, None)
     if enough is None:
         left = count if planned is None else min(count, max(planned - int((table.seen | table.failed).sum()), 1))
-        decision = selector.decide(table, [], np.random.default_rng([seed, int(table.seen.sum())]), left)
+        with one_thread():
+            decision = selector.decide(table, [], np.random.default_rng([seed, int(table.seen.sum())]), left)
     named = [dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in decision.cells]
-    answer = selector.recommend(table, decision.notes)  # the model that decided, not a second fit
+    with one_thread():
+        answer = selector.recommend(table, decision.notes)  # the model that decided, not a second fit
     if as_json:
         echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
         return

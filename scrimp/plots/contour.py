@@ -13,6 +13,7 @@ from scrimp.plots.model import Landscape, landscape_of
 from scrimp.plots.style import ACCENT, SCALE, figure, params_text, plain, thinned
 from scrimp.space.space import Space
 from scrimp.tuning.study import Study
+from scrimp.tuning.threads import one_thread
 
 __all__ = ["contour"]
 
@@ -20,6 +21,7 @@ POINTS = 41
 MOST = 500
 
 
+@one_thread()
 def contour(study: Study, x: str | None = None, y: str | None = None) -> Any:
     """The posterior mean of the metric over ``x`` and ``y``, the first two numeric parameters for None, and the trials."""
     from plotly.graph_objects import Contour, Figure, Heatmap, Scatter

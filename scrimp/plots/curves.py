@@ -17,6 +17,7 @@ from scrimp.plots.style import MUTED, STATUS, figure, params_text, plain, rgba
 from scrimp.policies.policy import Forecast
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.study import Study
+from scrimp.tuning.threads import one_thread
 
 __all__ = ["curves"]
 
@@ -59,7 +60,8 @@ def _forecasts(history: History, trials: Sequence[Trial]) -> Mapping[int, Foreca
     steps = [float(step) for step in np.geomspace(begin, full, STEPS)]
     try:
         policy = policy_of(history)
-        return policy.forecast(history, [trial.id for trial in trials], steps, history.rng("forecast"))
+        with one_thread():
+            return policy.forecast(history, [trial.id for trial in trials], steps, history.rng("forecast"))
     except ScrimpError:
         return {}
 

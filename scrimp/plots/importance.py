@@ -29,6 +29,7 @@ from scrimp.plots.style import LINE, MUTED, figure, plain
 from scrimp.sobol import sobol_points
 from scrimp.space.space import Pool, Space
 from scrimp.tuning.study import Study
+from scrimp.tuning.threads import one_thread
 
 __all__ = ["bins_of", "importance", "importances", "main_effects"]
 
@@ -40,6 +41,7 @@ BINS = 16
 TOGETHER = "acting together"
 
 
+@one_thread()
 def importance(study: Study, budget: float | None = None) -> Any:
     """A bar per parameter: the share of the variance it explains alone; the rest is what several explain together.
 

@@ -18,6 +18,7 @@ from scrimp.plots.model import belief_of
 from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure, plain, thinned
 from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.tuning.study import Study
+from scrimp.tuning.threads import one_thread
 
 __all__ = ["surrogate"]
 
@@ -27,6 +28,7 @@ DEPTH = 25.0
 """How far below its maximum the acquisition is shown."""
 
 
+@one_thread()
 def surrogate(study: Study, parameter: str | None = None, iteration: int | None = None) -> Any:
     """A Plotly figure of the loss model along ``parameter`` (the first one for None), the others held at the best configuration.
 

@@ -19,6 +19,7 @@ from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Finish, Policy, Start, Wait
 from scrimp.space.parameter import Categorical
 from scrimp.space.space import Space
+from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.checkpoints.posterior import Posterior
@@ -110,12 +111,16 @@ def selector_of(history: History) -> "Selector":
 
 def recommendation(history: History) -> "Recommendation":
     """The answer that the scores so far support."""
-    return selector_of(history).recommend(score_table(history), _memory(history))
+    selector = selector_of(history)
+    with one_thread():
+        return selector.recommend(score_table(history), _memory(history))
 
 
 def believed(history: History) -> "RowMeans | None":
     """What the selection's model makes of all scores so far; None without a model or without a score."""
-    return selector_of(history).believe(score_table(history), _memory(history))
+    selector = selector_of(history)
+    with one_thread():
+        return selector.believe(score_table(history), _memory(history))
 
 
 def posterior(history: History) -> "Posterior":
@@ -154,7 +159,9 @@ class CellPolicy(Policy):
             return Decision(ending)
         table = score_table(history)
         pending = [table.cell(*cell) for cell in pending_cells(history)]
-        decision = selector_of(history).decide(table, pending, rng, memory=_memory(history))
+        selector = selector_of(history)
+        with one_thread():  # once more: the models may have been loaded only now, and SciPy with them
+            decision = selector.decide(table, pending, rng, memory=_memory(history))
         checkpoint, task = table.label(decision.cells[0])
         if decision.notes.get("fit") != history.note("fit"):  # a fit is recorded once
             notes["fit"] = decision.notes["fit"]
@@ -213,7 +220,8 @@ def _check(
     cells = int(table.seen.sum())
     if cells < CHECKS_APART * (earlier[-1].cells if earlier else 1):
         return None
-    loss = selector.recommend(table, memory).expected_loss
+    with one_thread():
+        loss = selector.recommend(table, memory).expected_loss
     return None if loss is None else Check(cells, loss)
 
 

@@ -9,6 +9,7 @@ from scrimp.history.history import History
 from scrimp.policies.policy import Policy
 from scrimp.registry.plugins import load_recorded
 from scrimp.tuning.catalog import Method, build_policy
+from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
@@ -19,4 +20,5 @@ __all__ = ["policy_of"]
 def policy_of(history: History, past: "Past | None" = None) -> Policy:
     """The policy of a study; `PluginError` when it needs a plugin that is neither installed nor named here."""
     load_recorded(history.plugins, history.created.name)
-    return build_policy(history.problem, Method.from_json(history.method), past)
+    with one_thread():  # past studies may be fitted here
+        return build_policy(history.problem, Method.from_json(history.method), past)

@@ -14,6 +14,7 @@ from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.history.vetting import shortened
 from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Wait
+from scrimp.tuning.threads import one_thread
 
 __all__ = ["decision_events", "misfit", "next_decision", "room_for_trials"]
 
@@ -24,6 +25,7 @@ def room_for_trials(history: History) -> bool:
     return total is None or len(history.trials) < total
 
 
+@one_thread()
 def next_decision(policy: Policy, history: History) -> Decision:
     """What a free worker should do."""
     match history.totals.get("halt"):

@@ -22,6 +22,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.storage.event_json import encode
 from scrimp.storage.store import Storage
+from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.transfer.past import Past
@@ -122,7 +123,8 @@ def _read(
         return study
     key = f"{source.digest}-curves-{SHARED}"  # another formula has other parameters: it is fitted anew
     if key not in kept:
-        kept[key] = fitted_curves(past)
+        with one_thread():
+            kept[key] = fitted_curves(past)
     return replace(study, curves=curve_parameters(kept[key], past.problem.space, problem.space))
 
 

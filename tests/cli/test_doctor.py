@@ -30,3 +30,11 @@ def test_plugins_are_tried(run: Callable[..., Any], small: str, monkeypatch: pyt
     assert (
         found["plugin no_such_plugin"]["state"] == "wrong" and "install it" in found["plugin no_such_plugin"]["detail"]
     )
+
+
+def test_what_computes_and_with_how_many_threads(run: Callable[..., Any], small: str) -> None:
+    found = json.loads(run("doctor", "--storage", small, "--json").stdout)
+    libraries = [item["detail"] for item in found if item["name"] == "blas"]
+    (threads,) = [item["detail"] for item in found if item["name"] == "threads"]
+    assert libraries and all("thread" in detail for detail in libraries)
+    assert threads.startswith("decisions compute with 1 thread, everything else with ")
