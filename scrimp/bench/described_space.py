@@ -1,7 +1,7 @@
 """A search space from its description in a benchmark file.
 
-A description is a list of ``{"name", "type": "float"|"int", "low", "high", "log"}`` and ``{"name", "type": "choice"|"ordinal",
-"choices"}``; ``"when": {"parent": value}`` marks a parameter that exists only there.
+A description is a list of ``{"name", "type": "float"|"int", "low", "high", "log", "step"}`` and
+``{"name", "type": "choice"|"ordinal", "choices"}``; ``"when": {"parent": value}`` marks a parameter that exists only there.
 
     described_space([{"name": "lr", "type": "float", "low": 1e-4, "high": 0.1, "log": True}])     # Space(lr=Float(...))
 """
@@ -16,11 +16,15 @@ from scrimp.space.space import Space
 __all__ = ["described_space"]
 
 _MAKERS: dict[str, Callable[[Mapping[str, Any]], Parameter]] = {
-    "float": lambda item: Float(item["low"], item["high"], log=item.get("log", False), when=item.get("when")),
-    "int": lambda item: Int(item["low"], item["high"], log=item.get("log", False), when=item.get("when")),
+    "float": lambda item: Float(item["low"], item["high"], **_numeric(item)),
+    "int": lambda item: Int(item["low"], item["high"], **_numeric(item)),
     "choice": lambda item: Categorical(item["choices"], when=item.get("when")),
     "ordinal": lambda item: Ordinal(item["choices"], when=item.get("when")),
 }
+
+
+def _numeric(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"log": item.get("log", False), "step": item.get("step"), "when": item.get("when")}
 
 
 def described_space(description: Any) -> Space:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from scrimp.bench.described_space import described_space
 from scrimp.errors import SpaceError, TableError
-from scrimp.space.parameter import Int, Parameter
+from scrimp.space.parameter import Float, Int, Parameter
 from scrimp.space.space import Config, Pool, Space
 
 __all__ = ["Table", "TaskTable", "read_table"]
@@ -117,8 +117,8 @@ class Table:
 
 def _values(parameter: Parameter, column: Array) -> list[Any]:
     """A column of raw numbers as values: choices by index, whole numbers as int. What does not fit stays as it is."""
-    choices = parameter.grid if not isinstance(parameter, Int) else None
-    if choices is None and not isinstance(parameter, Int):
+    choices = parameter.grid if not isinstance(parameter, Float | Int) else None
+    if isinstance(parameter, Float):
         return [float(number) for number in column]
     whole = np.nan_to_num(column).astype(int)
     if choices is None:

@@ -198,7 +198,7 @@ def field_of(study: Study, name: str) -> dict[str, Any]:
             **record,
             "low": parameter.low,
             "high": parameter.high,
-            "step": "any" if isinstance(parameter, Float) else 1,
+            "step": parameter.step or ("any" if isinstance(parameter, Float) else 1),
         }
     choices = () if isinstance(parameter, Constant) else tuple(parameter.grid or ())
     return {**record, "choices": choices}

@@ -1,7 +1,8 @@
 """The bridge between configurations and arrays: a `Space` as a unit cube with one column per searched parameter.
 
     Float        a continuous column
-    Int, Ordinal a discrete column that lists its encoded values; an Int of more than 1,000 values is continuous, and
+    Int, Ordinal, Float with a step
+                 a discrete column that lists its encoded values; with more than 1,000 values it is continuous, and
                  decoding snaps it
     Categorical  a categorical column with the values i/(k-1)
     Constant     no column

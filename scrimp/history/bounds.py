@@ -10,6 +10,7 @@ says how many of the best trials are. Lists have no ends, nor have parameters wh
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
@@ -52,11 +53,11 @@ def _leaders(history: History, best: Trial) -> Sequence[Trial]:
 def _end(parameter: Parameter, value: object) -> str:
     """Which end of its range the value is at: ``upper``, ``lower``, or none."""
     match parameter:
-        case Float():
+        case Float(step=None):
             place = parameter.to_unit(value)
             return "lower" if place <= NEAR else "upper" if place >= 1.0 - NEAR else ""
-        case Int() | Ordinal():
-            values = parameter.grid
+        case Float() | Int() | Ordinal():
+            values: Sequence[Any] = parameter.grid or ()
             return "lower" if value == values[0] else "upper" if value == values[-1] else ""
         case _:
             return ""

@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, is_numeric, marks, with_value
@@ -96,8 +98,10 @@ def _marks(parameter: Float | Int) -> list[float]:
     low, high = float(parameter.low), float(parameter.high)
     if parameter.log:
         between = marks(low, high)
-    elif isinstance(parameter, Int) and high - low <= 10:
-        between = [float(value) for value in range(int(low), int(high) + 1)]
+    elif parameter.grid is not None and len(parameter.grid) <= 11:
+        between = [float(value) for value in parameter.grid]
+    elif parameter.step is not None:
+        between = [float(value) for value in parameter.from_units(np.array([0.25, 0.5, 0.75]))]
     else:
         between = [low + (high - low) * place / 4 for place in (1, 2, 3)]
         between = [float(round(value)) for value in between] if isinstance(parameter, Int) else between

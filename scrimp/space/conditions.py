@@ -2,7 +2,8 @@
 
 ``when={"optimizer": "sgd"}`` makes a parameter exist only where its parent has that value; a list means any of its values,
 several parents mean all of them, and a child of a parent that does not exist does not exist either. Parents have few
-values (Int, Ordinal, Categorical, Constant). Conditions form a graph without cycles, and each can be fulfilled.
+values (Int, Float with a step, Ordinal, Categorical, Constant). Conditions form a graph without cycles, and each can be
+fulfilled.
 
     momentum=Float(0, 0.99, when={"optimizer": ["sgd", "rmsprop"]})
 """
@@ -96,7 +97,8 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
         if parameters[parent].size > MANY_VALUES:
             raise SpaceError(
                 f"parameter {name!r} depends on {parent!r}, which is {parameters[parent]!r}; "
-                f"a parent must be an Int, Ordinal, Categorical or Constant of at most {MANY_VALUES} values"
+                "a parent must be an Int, a Float with a step, an Ordinal, Categorical or Constant "
+                f"of at most {MANY_VALUES} values"
             )
         try:
             allowed[parent] = frozenset(identity(parameters[parent].validate(parent, value)) for value in values)

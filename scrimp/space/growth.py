@@ -1,7 +1,8 @@
 """How a space may change between runs, and what becomes of trials made in the old one.
 
-A space may *grow*: wider bounds, further choices or values, a new parameter with a default, a constant that becomes a
-parameter, a condition that is tightened (the parameter is dropped where it no longer exists) or loosened (it has a default).
+A space may *grow*: wider bounds, finer steps or none, further choices or values, a new parameter with a default, a
+constant that becomes a parameter, a condition that is tightened (the parameter is dropped where it no longer exists)
+or loosened (it has a default).
 Then every old configuration has its place in the new space, and `losses` is empty. Scale (``log``), default and prior may
 change at will, and so may the order of parameters.
 
@@ -12,7 +13,7 @@ A new parameter without a default leaves no old configuration usable, since nobo
     upgrade({"lr": 0.1}, old, new)        # {'lr': 0.1, 'dropout': 0.0}
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scrimp.errors import ConfigError
@@ -56,17 +57,14 @@ def _dropped(name: str, parameter: Parameter) -> str:
 
 def _narrowed(name: str, old: Parameter, new: Parameter) -> str:
     """Values that ``new`` no longer takes."""
-    if isinstance(old, Float | Int):
-        if isinstance(new, Float) or (isinstance(new, Int) and isinstance(old, Int)):
-            covered = new.low <= old.low and old.high <= new.high
-            return (
-                ""
-                if covered
-                else f"parameter {name!r} ran from {old.low} to {old.high} and now from {new.low} to {new.high}"
-            )
-        if isinstance(old, Float):
-            return f"parameter {name!r} was continuous and is now {new!r}"
-    gone = [value for value in old.grid or () if not _takes(new, value)]
+    if old.grid is None and not (isinstance(new, Float) and new.grid is None):
+        return f"parameter {name!r} was continuous and is now {new!r}"
+    values: Sequence[Any] = old.grid or ()
+    if isinstance(old, Float | Int) and isinstance(new, Float | Int):
+        if not (new.low <= old.low and old.high <= new.high):
+            return f"parameter {name!r} ran from {old.low} to {old.high} and now from {new.low} to {new.high}"
+        values = values[:2]  # two neighbours on a grid are enough for all
+    gone = [value for value in values if not _takes(new, value)]
     return f"parameter {name!r} no longer takes {', '.join(map(repr, gone[:5]))}" if gone else ""
 
 

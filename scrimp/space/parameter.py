@@ -8,6 +8,8 @@ A parameter is a frozen value. It knows which values are legal (`validate`), and
     Categorical  the i-th of k choices owns the same stretch and sits at i/(k-1), where a categorical column expects it
     Constant     no column at all
 
+With a ``step``, the i-th of k numbers owns [i/k, (i+1)/k) and sits in its middle, like the values of an Ordinal.
+
 `from_units` takes any number of the unit interval to a legal value and `to_units` brings it back, so that
 ``from_units(to_units(v)) == v`` (floats: up to rounding). Choices may be any JSON scalar; 1, True and 1.0 stay apart.
 
@@ -18,19 +20,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
+from scrimp.space.steps import Steps, checked_step, count_steps, step_places, step_units
 from scrimp.space.values import distinct, identity, is_finite, is_number, one_of, plain, scalar, shares
 
-__all__ = ["MANY_VALUES", "Categorical", "Constant", "Float", "Int", "Ordinal", "Parameter", "parameter_from_json"]
+__all__ = ["MANY_VALUES", "Categorical", "Constant", "Float", "Int", "Ordinal", "Parameter"]
 
 CONFIDENCES = {"low": 0.25, "medium": 0.5, "high": 0.75}
-MANY_VALUES = 1000  # an Int of more values is treated as continuous by models, and cannot be the parent of a condition
+MANY_VALUES = 1000  # more numbers are treated as continuous by models, and cannot be the parent of a condition
 LARGEST_INTEGER = 10**12  # beyond it, the unit interval in float64 no longer tells logarithms of neighbours apart
 
 
@@ -172,6 +175,8 @@ def _check_range(parameter: "Float | Int", low: Any, high: Any) -> None:
 class Float(Parameter):
     """A real number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over orders of magnitude.
 
+    ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``.
+
     >>> Float(-1.0, 1.0).from_unit(0.75), Float(1.0, 16.0, log=True).to_unit(4.0)
     (0.5, 0.5)
     """
@@ -179,6 +184,7 @@ class Float(Parameter):
     low: float
     high: float
     log: bool = field(default=False, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         low, high = plain(self.low), plain(self.high)
@@ -189,26 +195,37 @@ class Float(Parameter):
         lower, upper = _scale(self, low, high)
         if not 0 < upper - lower < math.inf:
             raise self._wrong(f"low {low!r} and high {high!r} are too close or too far apart for double precision")
-        self._settle(low=float(low), high=float(high))
+        low, high, step = float(low), float(high), self.step
+        if step is not None:
+            step, count = self._legal(partial(checked_step, low, high, self.log), "step", step)
+            high = Steps(low, step, count)[-1]
+        self._settle(low=low, high=high, step=step)
 
-    @property
-    def grid(self) -> None:
-        return None
+    @cached_property
+    def grid(self) -> Steps | None:
+        if self.step is None:
+            return None
+        return Steps(self.low, self.step, count_steps(self.low, self.high, self.step)[0])
 
     def validate(self, name: str, value: Any) -> float:
         number = plain(value)
         if not is_finite(number):
             raise ConfigError(f"parameter {name!r} is {value!r}; it must be a finite number {_within(self)}")
-        if not self.low <= number <= self.high:
+        found = float(number) if self.grid is None else self.grid.nearest(number)
+        if found is None or not self.low <= found <= self.high:
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
-        return float(number)
+        return found
 
     def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        if self.grid is not None:
+            return step_units(values, self.low, self.grid.step, len(self.grid))
         lower, upper = _scale(self, self.low, self.high)
         numbers = np.asarray(values, dtype=float)
         return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
 
     def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+        if self.grid is not None:
+            return [self.grid[place] for place in step_places(units, len(self.grid))]
         lower, upper = _scale(self, self.low, self.high)
         places = np.asarray(units, dtype=float)
         numbers = lower + places * (upper - lower)
@@ -221,6 +238,8 @@ class Float(Parameter):
 class Int(Parameter):
     """A whole number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over orders of magnitude.
 
+    ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``; a step of 1 is none.
+
     >>> [Int(1, 3).from_unit(u) for u in (0.0, 0.5, 1.0)]
     [1, 2, 3]
     """
@@ -228,6 +247,7 @@ class Int(Parameter):
     low: int
     high: int
     log: bool = field(default=False, kw_only=True)
+    step: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         low, high = plain(self.low), plain(self.high)
@@ -237,26 +257,34 @@ class Int(Parameter):
             if abs(bound) > LARGEST_INTEGER:
                 raise self._wrong(f"{label} is {bound!r}; it must lie between -{LARGEST_INTEGER} and {LARGEST_INTEGER}")
         _check_range(self, low, high)
-        self._settle(low=int(low), high=int(high))
+        low, high, step = int(low), int(high), self.step
+        if step is not None:
+            step, count = self._legal(partial(checked_step, low, high, self.log), "step", step)
+            high = low + (count - 1) * step
+        self._settle(low=low, high=high, step=None if step == 1 else step)
 
     @property
     def grid(self) -> range:
-        return range(self.low, self.high + 1)
+        return range(self.low, self.high + 1, self.step or 1)
 
     def validate(self, name: str, value: Any) -> int:
         number = plain(value)
         if not is_finite(number) or number != int(number):
             raise ConfigError(f"parameter {name!r} is {value!r}; it must be a whole number {_within(self)}")
-        if not self.low <= number <= self.high:
+        if int(number) not in self.grid:
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
         return int(number)
 
     def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        if self.step is not None:
+            return step_units(values, self.low, self.step, len(self.grid))
         lower, upper = _scale(self, self.low - 0.5, self.high + 0.5)
         numbers = np.asarray(values, dtype=float)
         return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
 
     def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+        if self.step is not None:
+            return [self.grid[place] for place in step_places(units, len(self.grid))]
         lower, upper = _scale(self, self.low - 0.5, self.high + 0.5)
         numbers = lower + np.asarray(units, dtype=float) * (upper - lower)
         whole = np.clip(np.rint(np.exp(numbers) if self.log else numbers), self.low, self.high)
@@ -264,7 +292,8 @@ class Int(Parameter):
 
 
 def _within(parameter: Float | Int) -> str:
-    return f"from {parameter.low!r} to {parameter.high!r}"
+    steps = "" if parameter.step is None else f" in steps of {parameter.step!r}"
+    return f"from {parameter.low!r} to {parameter.high!r}{steps}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -355,41 +384,3 @@ class Constant(Parameter):
 
     def from_units(self, units: NDArray[np.float64]) -> list[Any]:
         return [self.value] * len(units)
-
-
-_KINDS: dict[str, type[Parameter]] = {
-    kind.__name__.lower(): kind for kind in (Float, Int, Ordinal, Categorical, Constant)
-}
-
-
-def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
-    """The parameter that ``record`` describes, as `Parameter.to_json` or a configuration file writes it.
-
-    >>> parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})
-    Int(1, 8)
-    """
-    kind = _KINDS.get(str(record.get("type")))
-    if kind is None:
-        hint = _did_you_mean(str(record.get("type")), list(_KINDS))
-        raise SpaceError(
-            f"parameter {name!r} has type {record.get('type')!r}{hint}; it must be one of {', '.join(_KINDS)}"
-        )
-    settings = {key: value for key, value in record.items() if key != "type"}
-    legal = [item.name for item in fields(kind)]
-    missing = [item for item in legal if item in ("low", "high", "values", "choices", "value") and item not in settings]
-    unknown = [key for key in settings if key not in legal]
-    if missing or unknown:
-        hint = _did_you_mean(unknown[0], legal) if unknown else ""
-        problem = f"has the unknown setting {unknown[0]!r}{hint}" if unknown else f"lacks {missing[0]!r}"
-        raise SpaceError(f"parameter {name!r} {problem}; the settings of {record['type']!r} are {', '.join(legal)}")
-    try:
-        return kind(**settings)
-    except SpaceError as error:
-        raise SpaceError(f"parameter {name!r}: {error}") from None
-
-
-def _did_you_mean(word: str, words: list[str]) -> str:
-    from difflib import get_close_matches  # only on the way to an error message
-
-    near = get_close_matches(word, words, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -30,7 +30,9 @@ from numpy.typing import NDArray
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.conditions import Conditions, Identities, nearest
 from scrimp.space.nearest import nearest_rows
-from scrimp.space.parameter import Categorical, Constant, Parameter, parameter_from_json
+from scrimp.space.parameter import Categorical, Constant, Parameter
+from scrimp.space.parameter_record import parameter_from_json
+from scrimp.space.steps import Steps
 from scrimp.space.values import identity
 
 __all__ = ["Config", "Pool", "Space"]
@@ -163,7 +165,7 @@ class Space(Mapping[str, Parameter]):
     def _ambiguous(self) -> bool:
         """Whether values that are equal may differ, such as 1 and True, or one may be None where it could be absent."""
         grids = [parameter.grid for parameter in self._parameters.values()]
-        lists = [values for values in grids if values is not None and not isinstance(values, range)]
+        lists = [values for values in grids if values is not None and not isinstance(values, range | Steps)]
         return any(None in values or len(set(values)) < len(values) for values in lists)
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Config]:

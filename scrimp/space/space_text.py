@@ -1,7 +1,7 @@
 """Parameters written in a line, as on a command line, and what a study file would say instead.
 
     lr=float(1e-5,1e-1,log)                       {"type": "float", "low": 1e-5, "high": 0.1, "log": True}
-    layers=int(1,8)                               steps and defaults follow: int(8,256,step=8,default=64)
+    layers=int(1,8)                               step and default follow: int(8,256,step=8,default=64)
     width=ordinal(64,128,256)                     numbers in order
     optimizer=categorical(adamw,sgd)              or choice(...)
     momentum=float(0,0.99,when=optimizer:sgd)     exists only there; when=optimizer:sgd|rmsprop for several

@@ -37,6 +37,14 @@ def parameters(draw: st.DrawFn, when: dict[str, Any] | None = None) -> Parameter
     if kind in (Ordinal, Categorical):
         chosen: Parameter = kind(_unlike(draw(st.lists(scalars, min_size=1, max_size=6))), when=when)
         return chosen
+    if draw(st.booleans()):
+        step, count = draw(st.sampled_from([1, 3, 8])), draw(st.integers(2, 12) | st.integers(10**3, 10**6))
+        if kind is Int:
+            first = draw(st.integers(-(10**6), 10**6))
+            return Int(first, first + step * (count - 1), step=step, when=when)
+        scale = draw(st.sampled_from([0.1, 0.05, 1e-7, 1.0, 1e6]))
+        start = draw(st.integers(-50, 50)) * scale
+        return Float(start, start + step * scale * (count - 1), step=step * scale, when=when)
     log = draw(st.booleans())
     if kind is Int:
         low = draw(st.integers(1 if log else -(10**12), 10**12 - 1))
@@ -69,7 +77,7 @@ def same_config(space: Space, one: dict[str, Any], other: dict[str, Any]) -> boo
         return False
     for name in one:
         parameter = space[name]
-        if isinstance(parameter, Float):
+        if isinstance(parameter, Float) and parameter.step is None:
             scale = abs(one[name]) * 100 if parameter.log else parameter.high - parameter.low
             if abs(one[name] - other[name]) > 1e-14 * scale:
                 return False

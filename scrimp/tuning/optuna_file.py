@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scrimp.errors import SpaceError, StudyError
+from scrimp.errors import ConfigError, SpaceError, StudyError
 from scrimp.history.events import Config
 from scrimp.history.problem import Budget, Problem
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
@@ -93,7 +93,19 @@ def _parameters(path: Path, study: int) -> tuple[dict[str, Parameter], dict[int,
         configs.setdefault(trial, {})[name] = _value(distribution, float(value))
     if not parameters:
         raise StudyError(f"the Optuna study number {study} in {str(path)!r} has no trial with parameters")
-    return parameters, configs
+    normal = {
+        trial: {name: _normal(name, parameters[name], value) for name, value in config.items()}
+        for trial, config in configs.items()
+    }
+    return parameters, normal
+
+
+def _normal(name: str, parameter: Parameter, value: Any) -> Any:
+    """The value as the space writes it (0.3 for 3 steps of 0.1); what fits an older distribution only stays as it is."""
+    try:
+        return parameter.validate(name, value)
+    except ConfigError:
+        return value
 
 
 def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
@@ -108,15 +120,16 @@ def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
         if low == high:
             return Constant(low)
         log = bool(settings.get("log")) or "LogUniform" in kind
+        step = settings.get("step", settings.get("q"))  # q: before Optuna 3
         if kind.startswith("Int"):
-            return Int(int(low), int(high), log=log)
+            return Int(int(low), int(high), log=log, step=None if log else step)
         if kind in (
             "FloatDistribution",
             "UniformDistribution",
             "LogUniformDistribution",
             "DiscreteUniformDistribution",
         ):
-            return Float(float(low), float(high), log=log)
+            return Float(float(low), float(high), log=log, step=step)
     except (KeyError, SpaceError) as error:
         raise StudyError(f"parameter {name!r} of the Optuna study cannot be read: {error}") from None
     raise StudyError(f"parameter {name!r} of the Optuna study has distribution {kind!r}, which is not known")

@@ -41,7 +41,8 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
 from scrimp.history.problem import Budget, Constraint, Problem
 from scrimp.registry.plugins import name_plugins
-from scrimp.space.parameter import Parameter, parameter_from_json
+from scrimp.space.parameter import Parameter
+from scrimp.space.parameter_record import parameter_from_json
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
 from scrimp.storage.refusals import check_name

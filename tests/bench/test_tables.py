@@ -169,3 +169,16 @@ def test_real_tables(data: Path, name: str, tasks: int, configs: int, levels: in
         if not np.isnan(number)
     }
     assert task.pool.configs[100] == described
+
+
+def test_a_number_with_a_step_is_a_number_and_no_index(write_table: Write) -> None:
+    space = [
+        {"name": "x", "type": "float", "low": 0, "high": 1, "step": 0.1},
+        {"name": "n", "type": "int", "low": 8, "high": 64, "step": 8},
+    ]
+    configs = np.array([[0.1 * (row % 11), 8.0 * (row % 8 + 1)] for row in range(12)])
+    table = read_table(write_table(meta=meta(write_table, space=space), configs=configs))
+    assert table.task("one").pool.configs[3] == {"x": 0.3, "n": 32}
+    configs[0, 0] = 0.25
+    with pytest.raises(TableError, match=r"'x' is 0\.25; it must be from 0\.0 to 1\.0 in steps of 0\.1"):
+        read_table(write_table(meta=meta(write_table, space=space), configs=configs)).task("one")

@@ -45,6 +45,10 @@ def test_fields_of_forms(url: str) -> None:
     }
     assert field_of(study, "kind")["choices"] == ("a", "<b>bold</b>")
     assert field_of(study, "depth")["conditional"] and field_of(study, "depth")["step"] == 1
+    stepped = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1, step=0.1), n=scrimp.Int(8, 64, step=8)), storage="memory://"
+    )
+    assert (field_of(stepped, "x")["step"], field_of(stepped, "n")["step"]) == (0.1, 8)
 
 
 def test_what_happened_lately_is_told_newest_first(tmp_path: Path) -> None:

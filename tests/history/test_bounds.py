@@ -55,3 +55,10 @@ def test_near_an_end_means_within_a_hundredth_of_the_range() -> None:
 def test_a_list_has_no_ends() -> None:
     pool = Pool(Space(lr=SPACE["lr"]), [{"lr": 1e-4}, {"lr": 1e-1}])
     assert bound_hints(history_of(pool, ({"lr": 1e-1}, 1.0))) == []
+
+
+def test_the_ends_of_a_grid_are_its_first_and_last_number() -> None:
+    space = Space(x=Float(0, 1, step=0.001), n=Int(8, 64, step=8))
+    assert bound_hints(history_of(space, ({"x": 0.999, "n": 56}, 1.0))) == []
+    x, n = bound_hints(history_of(space, ({"x": 1.0, "n": 8}, 1.0)))
+    assert x.startswith("x is at its upper end") and n.startswith("n is at its lower end")

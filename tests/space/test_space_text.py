@@ -3,7 +3,7 @@
 import pytest
 
 from scrimp.errors import SpaceError
-from scrimp.space.parameter import parameter_from_json
+from scrimp.space.parameter_record import parameter_from_json
 from scrimp.space.space_text import read_scalar, read_space_text
 
 

@@ -89,11 +89,14 @@ def test_studies_of_one_objective_are_read(database: Path) -> None:
     [
         ("LogUniformDistribution", {"low": 0.1, "high": 1.0}, scrimp.Float(0.1, 1.0, log=True)),
         ("UniformDistribution", {"low": 0.0, "high": 1.0}, scrimp.Float(0.0, 1.0)),
-        ("DiscreteUniformDistribution", {"low": 0.0, "high": 1.0, "q": 0.1}, scrimp.Float(0.0, 1.0)),
-        ("IntUniformDistribution", {"low": 1, "high": 9, "step": 2}, scrimp.Int(1, 9)),
+        ("DiscreteUniformDistribution", {"low": 0.0, "high": 1.0, "q": 0.1}, scrimp.Float(0.0, 1.0, step=0.1)),
+        ("IntUniformDistribution", {"low": 1, "high": 9, "step": 2}, scrimp.Int(1, 9, step=2)),
         ("IntLogUniformDistribution", {"low": 1, "high": 99, "step": 1}, scrimp.Int(1, 99, log=True)),
         ("CategoricalDistribution", {"choices": ["only"]}, scrimp.Constant("only")),
         ("FloatDistribution", {"low": 2.0, "high": 2.0, "log": False}, scrimp.Constant(2.0)),
+        ("FloatDistribution", {"low": 0.0, "high": 1.0, "step": 0.1, "log": False}, scrimp.Float(0, 1, step=0.1)),
+        ("IntDistribution", {"low": 8, "high": 64, "step": 8, "log": False}, scrimp.Int(8, 64, step=8)),
+        ("IntDistribution", {"low": 1, "high": 8, "step": 1, "log": True}, scrimp.Int(1, 8, log=True)),
     ],
 )
 def test_distributions_of_all_versions(name: str, attributes: dict[str, Any], expected: object) -> None:
@@ -112,3 +115,16 @@ def test_unknown_distributions_and_other_databases_are_refused(tmp_path: Path) -
     text = tmp_path / "a.csv"
     text.write_text("x,value\n")
     assert not is_optuna(text)
+
+
+def test_values_lie_on_the_grid_as_one_would_write_them(database: Path) -> None:
+    step = json.dumps({"name": "FloatDistribution", "attributes": {"low": 0.0, "high": 1.0, "step": 0.1, "log": False}})
+    with sqlite3.connect(database) as connection:
+        connection.executemany(
+            "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) VALUES (?, 'x', ?, ?)",
+            [(1, 3 * 0.1, step), (2, 0.25, step)],
+        )
+    connection.close()
+    _, problem, trials, _ = read_optuna(database)[0]
+    assert problem.space["x"] == scrimp.Float(0, 1, step=0.1)
+    assert [trial[0]["x"] for trial in trials[:2]] == [0.3, 0.25]  # the second was made before there was a step

@@ -1,0 +1,50 @@
+"""A parameter from its record, as a log or a study file holds it.
+
+parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})     # Int(1, 8)
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from scrimp.errors import SpaceError
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, Parameter
+
+__all__ = ["parameter_from_json"]
+
+_KINDS: dict[str, type[Parameter]] = {
+    kind.__name__.lower(): kind for kind in (Float, Int, Ordinal, Categorical, Constant)
+}
+
+
+def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
+    """The parameter that ``record`` describes, as `Parameter.to_json` or a configuration file writes it.
+
+    >>> parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})
+    Int(1, 8)
+    """
+    kind = _KINDS.get(str(record.get("type")))
+    if kind is None:
+        hint = _did_you_mean(str(record.get("type")), list(_KINDS))
+        raise SpaceError(
+            f"parameter {name!r} has type {record.get('type')!r}{hint}; it must be one of {', '.join(_KINDS)}"
+        )
+    settings = {key: value for key, value in record.items() if key != "type"}
+    legal = [item.name for item in fields(kind)]
+    missing = [item for item in legal if item in ("low", "high", "values", "choices", "value") and item not in settings]
+    unknown = [key for key in settings if key not in legal]
+    if missing or unknown:
+        hint = _did_you_mean(unknown[0], legal) if unknown else ""
+        problem = f"has the unknown setting {unknown[0]!r}{hint}" if unknown else f"lacks {missing[0]!r}"
+        raise SpaceError(f"parameter {name!r} {problem}; the settings of {record['type']!r} are {', '.join(legal)}")
+    try:
+        return kind(**settings)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
+
+
+def _did_you_mean(word: str, words: list[str]) -> str:
+    from difflib import get_close_matches  # only on the way to an error message
+
+    near = get_close_matches(word, words, 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
