@@ -2,7 +2,7 @@
 
 1. A few first configurations at the lowest budget.
 2. A Gaussian process over all learning curves (`scrimp.surrogates.curve_gp`) predicts every candidate: paused trials, and new
-   configurations, drawn from a list or climbed to in a continuous space. Slices grow by a factor of 1.6.
+   configurations: rows of a list, or in a continuous space the one that is expected to end best. Slices grow by a factor of 1.6.
 3. Early, the candidate wins whose *next level* has the largest expected improvement over the best value at that level (Wistuba,
    Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter Configurations, 2022). Later a horizon h and a
    threshold T are drawn at random for each decision, and the candidate wins that is most likely to be below T after h further
@@ -32,6 +32,7 @@ from scrimp.policies.freeze_thaw_questions import Question, horizons, race
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
 from scrimp.policies.scouting import PLATEAU, promotion, scouting_probability, stuck
 from scrimp.schedulers.ending import wait_or_finish
+from scrimp.space.space import Pool
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.known import KNOWN
@@ -41,6 +42,8 @@ __all__ = ["FreezeThaw"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
+FEW, EACH = 4, 3  # configurations of the first design: of a list, and for each parameter otherwise
+DESIGN = 0.1  # the share of the budget it may take
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -59,17 +62,18 @@ class Scores:
 
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
-    """``initial``: configurations before the model decides; ``race``: share of the budget decided by the next level alone.
+    """``initial``: configurations before the model decides, None for 4 of a list and 3 for each parameter of a continuous space
+    while less than a tenth of the budget is spent; ``race``: share of the budget decided by the next level alone.
 
     ``shapes``: the centre of the curve model's prior, as past studies taught it (`scrimp.policies.past_curves`).
     """
 
-    initial: int = 4
+    initial: int | None = None
     race: float = 0.15
     shapes: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
-        if self.initial < 1:
+        if self.initial is not None and self.initial < 1:
             raise MethodError(f"initial is {self.initial}; at least one configuration comes before the model")
         if not 0.0 <= self.race <= 1.0:
             raise MethodError(f"race is {self.race}; it is a share of the budget, between 0 and 1")
@@ -83,7 +87,7 @@ class FreezeThaw(Policy):
         ]
         if not outlook.add and not waiting:
             return Decision(wait_or_finish(history, "no further configuration may be added and no slice is left"))
-        if outlook.add and (len(history.trials) < self.initial or not _has_values(rows)):
+        if outlook.add and (len(history.trials) < self._first(history, outlook) or not _has_values(rows)):
             first = first_configs(history, 1, 1, rng)
             if first:
                 return Decision(Start(first[0], rows.levels[0], {SCOUT: True}, reason="first design"))
@@ -92,6 +96,13 @@ class FreezeThaw(Policy):
         except NumericalError as error:
             notes = {"degraded": f"the curve model failed ({error}); successive halving instead"}
             return _scouted(history, rows, waiting, outlook.add, rng, notes)
+
+    def _first(self, history: History, outlook: Outlook) -> int:
+        """How many configurations the first design has by now: a model of few points in many dimensions knows corners only."""
+        if self.initial is not None:
+            return self.initial
+        space = history.problem.space
+        return FEW if isinstance(space, Pool) or outlook.share >= DESIGN else max(FEW, EACH * len(space))
 
     def forecast(
         self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator

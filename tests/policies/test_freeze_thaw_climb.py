@@ -1,5 +1,7 @@
 """The nominee of a continuous space: gradients against finite differences, and that climbing finds more than drawing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, 
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.curve_rows import CurveTable
-from scrimp.policies.freeze_thaw_climb import NewcomerScore, nominee
+from scrimp.policies.freeze_thaw_climb import NewcomerScore, climbed, ending_best, nominee
 from scrimp.policies.freeze_thaw_model import Belief, believe
 from scrimp.policies.freeze_thaw_outlook import Outlook
 from scrimp.policies.freeze_thaw_questions import Question, horizons, race
@@ -51,15 +53,44 @@ def test_gradients_equal_finite_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["race", "horizon"])
-def test_the_nominee_is_legal_new_and_better_than_all_that_were_drawn(name: str) -> None:
+def test_a_climb_finds_more_than_was_drawn(name: str) -> None:
     belief, question = studied(name)
     score, rng = NewcomerScore(belief, question), np.random.default_rng(2)
-    best = nominee(belief, question, np.arange(len(belief.newcomers.x)), rng)
+    best = climbed(belief, question, np.arange(len(belief.newcomers.x)), rng)
     assert best.shape == (1, 4)
     assert score(best)[0] > score(belief.newcomers.x).max()
-    config = Encoding(SPACE).decode(best)[0]
-    assert SPACE.validate(config) == config
     assert np.abs(belief.curves.x - best).max(axis=1).min() > 1e-6
+
+
+def test_who_ends_best_does_not_depend_on_what_is_asked() -> None:
+    """The best of newcomers and of steps from trials, by improvement at the full budget on the lowest expected end."""
+    belief, question = studied("race")
+    places = np.arange(len(belief.newcomers.x))
+    best, asked_late = (
+        ending_best(belief, replace(question, step=step, goal=goal), places, np.random.default_rng(2))
+        for step, goal in ((1.0, 0.0), (27.0, -3.0))
+    )
+    np.testing.assert_array_equal(best, asked_late)
+    trials = np.arange(20)
+    ends, _ = belief.of_trials(trials, np.full(20, 27.0))
+    at_end = NewcomerScore(belief, replace(question, step=27.0, goal=float(ends.min())))
+    assert at_end(best)[0] >= at_end(belief.newcomers.x).max()
+
+
+def test_the_nominee_is_legal_and_new_and_few_are_climbed_to() -> None:
+    belief, question = studied("horizon")
+    places = np.arange(len(belief.newcomers.x))
+    corners = 0
+    for seed in range(40):
+        best = nominee(belief, question, places, np.random.default_rng(seed))
+        config = Encoding(SPACE).decode(best)[0]
+        assert SPACE.validate(config) == config
+        assert np.abs(belief.curves.x - best).max(axis=1).min() > 1e-6
+        coin = np.random.default_rng(seed)
+        found = climbed if coin.random() < 0.2 else ending_best
+        corners += found is climbed
+        np.testing.assert_allclose(best, found(belief, question, places, coin), atol=1e-6)
+    assert 2 <= corners <= 16
 
 
 def test_surroundings_that_were_tried_are_no_longer_uncertain() -> None:
