@@ -1,8 +1,8 @@
 """Where the best configuration lies at an end of a parameter's range, the optimum may lie beyond it.
 
 A float within a hundredth of its range from an end counts as there (of a logarithmic one: a hundredth of the orders of
-magnitude), a whole number or an ordinal at its first or last value. One configuration may be there by accident, so the hint also
-says how many of the best trials are. Lists have no ends, nor have parameters whose values have no order.
+magnitude), a whole number or an ordinal at its first or last value. One configuration may be there by accident, so another of the
+five best trials must be there too, and the hint says how many are. Lists have no ends, nor have parameters whose values have no order.
 
     for hint in bound_hints(history):                      # "lr is at its upper end, 0.1, in 4 of the 5 best trials: ..."
         print(hint)
@@ -34,6 +34,8 @@ def bound_hints(history: History) -> list[str]:
         end = _end(parameter, best.config[name]) if name in best.config else ""
         if end:
             alike = sum(name in trial.config and _end(parameter, trial.config[name]) == end for trial in leaders)
+            if len(leaders) > 2 and alike == 1:
+                continue
             among = f" in {alike} of the {len(leaders)} best trials" if len(leaders) > 1 else ""
             hints.append(f"{name} is at its {end} end{among}: the optimum may lie beyond; widen its range?")
     return hints
