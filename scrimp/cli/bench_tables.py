@@ -60,4 +60,4 @@ def convert_command(
     """
     from scrimp.bench.converting import convert
 
-    typer.echo(f"wrote {target}: {convert(kind, source, target)}")
+    echo(f"wrote {target}: {convert(kind, source, target)}")

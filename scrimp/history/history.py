@@ -42,10 +42,10 @@ class History:
     @staticmethod
     def of(events: Iterable[Event]) -> "History":
         """The history of these events; the first must be `StudyCreated`."""
-        history = History([], 0, State()).with_events(events)
-        if history._state.created is None:
+        log = list(events)
+        if not log or not isinstance(log[0], StudyCreated):
             raise StudyError("the log does not begin with the creation of its study; it is empty or damaged")
-        return history
+        return History([], 0, State()).with_events(log)
 
     def with_events(self, events: Iterable[Event]) -> "History":
         """The longer history; this one stays as it is."""

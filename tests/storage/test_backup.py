@@ -67,5 +67,5 @@ def test_verifying(tmp_path: Path) -> None:
     assert verify_study(storage, "other").damage == ""
     assert "no study 'third'" in verify_study(storage, "third").damage
     storage.create("senseless", [first_event("senseless")])
-    assert "the log cannot be followed" in verify_study(storage, "senseless").damage
+    assert "records a problem that cannot be read" in verify_study(storage, "senseless").damage
     storage.close()
