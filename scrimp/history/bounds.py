@@ -2,7 +2,8 @@
 
 A float within a hundredth of its range from an end counts as there (of a logarithmic one: a hundredth of the orders of
 magnitude), a whole number or an ordinal at its first or last value. One configuration may be there by accident, so another of the
-five best trials must be there too, and the hint says how many are. Lists have no ends, nor have parameters whose values have no order.
+five best trials must be there too, and the hint says how many are. Lists have no ends, nor have parameters whose values have
+no order.
 
     for hint in bound_hints(history):                      # "lr is at its upper end, 0.1, in 4 of the 5 best trials: ..."
         print(hint)
