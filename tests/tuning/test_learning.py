@@ -136,7 +136,9 @@ def test_a_broken_log_is_left_out(storage: Storage, tmp_path: Path, caplog: pyte
         connection.execute("UPDATE events SET event = '{broken' WHERE study = 1 AND position = 3")
     connection.close()
     study.ask()
-    assert any("past study 'a' is left out: event 3 of study 'a' is not what was stored" in line for line in caplog.messages)
+    assert any(
+        "past study 'a' is left out: event 3 of study 'a' is not what was stored" in line for line in caplog.messages
+    )
     assert study.history.note("past_studies") == ["b"]
 
 
