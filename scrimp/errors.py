@@ -8,6 +8,7 @@
     ├── MethodError          unknown method, unknown or impossible setting
     ├── PluginError          a plugin that is missing, fails on import, or that nobody here installed or named
     ├── ObjectiveError       an objective that cannot be called or sent to workers
+    │   └── BrokenObjective  one that fails every trial from the start
     ├── StorageError         a store that cannot be reached, read or written
     │   ├── Unreachable      a server that does not answer: later it may
     │   ├── CheckpointError  a disk that does not take checkpoints: the run ends, no trial fails
@@ -22,6 +23,7 @@ code which knows nothing of scrimp still catches them.
 
 __all__ = [
     "AddressError",
+    "BrokenObjective",
     "CheckpointError",
     "ConfigError",
     "Conflict",
@@ -70,6 +72,21 @@ class PluginError(ScrimpError, ValueError):
 
 class ObjectiveError(ScrimpError, ValueError):
     """An objective that cannot be called or cannot be sent to worker processes."""
+
+
+class BrokenObjective(ObjectiveError):
+    """An objective with which every trial fails from the start; raised from its own exception where that is known.
+
+    ``words`` say what happened, ``details`` are the traceback or the last lines of output of one failure.
+    """
+
+    def __init__(self, words: str, details: str = "", remedy: str = "") -> None:
+        super().__init__(words, details, remedy)
+        self.words, self.details, self.remedy = words, details, remedy
+
+    def __str__(self) -> str:
+        details = "" if self.__cause__ is not None or "\n" not in self.details.strip() else self.details.strip()
+        return "\n".join(part for part in (self.words, self.remedy, details) if part)
 
 
 class StorageError(ScrimpError):

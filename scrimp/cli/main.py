@@ -1,5 +1,6 @@
 """The command ``scrimp``: errors of one or two lines, exit code 0 (done), 1 (failed), 2 (bad input)."""
 
+import logging
 import os
 import sys
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 
 from scrimp.cli.lazy import lazy_group
 from scrimp.cli.say import echo
-from scrimp.errors import AddressError, ScrimpError, StorageError
+from scrimp.errors import AddressError, BrokenObjective, ScrimpError, StorageError
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -23,6 +24,7 @@ COMMANDS = {
     "plot": ("scrimp.cli.plot:plot_command", "Write a figure of a study to a file: html, png, svg or json."),
     "export": ("scrimp.cli.export:export_command", "Write all trials of a study to a file: csv, json or parquet."),
     "import": ("scrimp.cli.imports:import_command", "Make studies of past results: csv, json, Optuna databases."),
+    "retry": ("scrimp.cli.retry:retry_command", "Let the failed trials of a study be tried again."),
     "delete": ("scrimp.cli.delete:delete_command", "Delete a study with all its trials and checkpoints."),
     "replay": ("scrimp.cli.replay:replay_command", "Recompute every decision and say whether each one is the same."),
     "verify": ("scrimp.cli.verify:verify_command", "Check that the logs of a storage are whole."),
@@ -79,6 +81,7 @@ def _single_threaded() -> None:
 def main() -> None:
     """Run the command; errors of ours are told in a line, without a traceback unless ``--debug``."""
     debug = "--debug" in sys.argv
+    logging.getLogger("scrimp").addHandler(logging.NullHandler())  # failures are told by the progress display
     if "dashboard" in sys.argv:
         _single_threaded()
     try:
@@ -87,7 +90,8 @@ def main() -> None:
         if debug:
             raise
         echo(f"scrimp: {error}", err=True)
-        sys.exit(1 if isinstance(error, StorageError) and not isinstance(error, AddressError) else 2)
+        failed = isinstance(error, StorageError | BrokenObjective) and not isinstance(error, AddressError)
+        sys.exit(1 if failed else 2)
     except OSError as error:  # a file that cannot be read or written
         if debug:
             raise

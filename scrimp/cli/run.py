@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from scrimp.cli.plugins import PluginOption
+from scrimp.cli.retry import say_broken
 from scrimp.cli.say import command_to_copy, echo
 from scrimp.cli.show import JsonOption, best_record, show_best
 from scrimp.cli.withdrawn import KEYS, refuse_token
-from scrimp.errors import StudyError
+from scrimp.errors import BrokenObjective, StudyError
 from scrimp.executors.clock import stopwatch, wall_clock
 from scrimp.history.events import StudyChanged
 from scrimp.history.reports import printable
@@ -105,7 +106,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
     known = len(study.trials)
     note = f"goes on with {known} trials" if known else "is new"
     echo(f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}", err=True)
-    _run(study, plan, file, as_json, lambda: _carried_out(study, plan, place, key))
+    _run(study, file, place.url, as_json, lambda: _carried_out(study, plan, place, key))
 
 
 def _past(names: list[str] | None) -> list[str] | str | None:
@@ -136,10 +137,14 @@ def _refuse_other_method(study: Study, plan: StudyPlan) -> None:
         )
 
 
-def _run(study: Study, plan: StudyPlan, file: str, as_json: bool, carry_out: Callable[[], bool]) -> None:
-    """Carry the plan out, and say how it went."""
-    began = stopwatch()
-    complete = carry_out()
+def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[], bool]) -> None:
+    """Carry the plan out, and say how it went; ``url`` is where the study is."""
+    began, decisions = stopwatch(), study.history.decisions
+    try:
+        complete = carry_out()
+    except BrokenObjective as error:
+        say_broken(error, study.name, url)
+        raise typer.Exit(1) from None
     echo(printable(summary_line(study.history, stopwatch() - began)), err=True)
     best = best_record(study.history)
     if as_json:
@@ -154,10 +159,16 @@ def _run(study: Study, plan: StudyPlan, file: str, as_json: bool, carry_out: Cal
         echo(f"stopped; nothing is lost. Go on with:  {again}", err=True)
         raise typer.Exit(1)
     if best is None and failed:
-        echo(f"nothing came out of it. Mend it, then begin anew:  scrimp delete {shlex.quote(plan.name)}", err=True)
+        retry, delete = (
+            command_to_copy(["scrimp", word, study.name, "--storage", url]) for word in ("retry", "delete")
+        )
+        echo(f"nothing came out of it. Mend it, then try again:  {retry}\nor begin anew:  {delete}", err=True)
         raise typer.Exit(1)
     where = "" if file == "the command line" else f" in {file}"
-    echo(f"finished. For more, raise the totals{where} and run again:  {again}", err=True)
+    ended = (
+        "it was finished before, and nothing was left to run" if study.history.decisions == decisions else "finished"
+    )
+    echo(f"{ended}. For more, raise the totals{where} and run again:  {again}", err=True)
 
 
 def _carried_out(study: Study, plan: StudyPlan, place: Storage, key: PrivateKey | None) -> bool:

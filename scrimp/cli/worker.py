@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from scrimp.cli.plugins import PluginOption
+from scrimp.cli.retry import say_broken
 from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption, StudyArgument
 from scrimp.cli.withdrawn import KEYS, TokenOption, refuse_token
-from scrimp.errors import ObjectiveError
+from scrimp.errors import BrokenObjective, ObjectiveError
 from scrimp.executors.clock import stopwatch
 from scrimp.history.reports import printable
 from scrimp.tuning.ending import ends_on_request
@@ -88,7 +89,11 @@ def worker_command(  # noqa: PLR0913 - options of a command
             ending=ending,
             signed=signed,
         )
-        work(loaded, request, progress=True)
+        try:
+            work(loaded, request, progress=True)
+        except BrokenObjective as error:
+            say_broken(error, study, place.url)
+            raise typer.Exit(1) from None
         echo(printable(summary_line(loaded.history, stopwatch() - began)), err=True)
         if ending():
             echo(f"scrimp: asked to end; study {study!r} is not finished", err=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scrimp.history.events import BudgetGranted, Ended, Lost, Reported
+from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
 from scrimp.history.history import History
 from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
@@ -142,13 +142,13 @@ def lately(history: History, most: int = 8) -> list[tuple[float, int, str]]:
     for event in reversed(history.events):
         if len(found) == most:
             break
-        if isinstance(event, BudgetGranted | Ended | Lost | Reported):
+        if isinstance(event, BudgetGranted | Ended | Lost | Reported | Retried):
             words = _happened(history, event, told)
             found += [(event.time, event.trial, words)] if words else []
     return found
 
 
-def _happened(history: History, event: BudgetGranted | Ended | Lost | Reported, told: set[int]) -> str:
+def _happened(history: History, event: BudgetGranted | Ended | Lost | Reported | Retried, told: set[int]) -> str:
     problem = history.problem
     match event:
         case BudgetGranted():
@@ -160,6 +160,8 @@ def _happened(history: History, event: BudgetGranted | Ended | Lost | Reported, 
             return f"{event.status}: {message}" if message else event.status
         case Lost():
             return "lost its worker"
+        case Retried():
+            return "to be tried again"
         case Reported():
             trial = history.trials[event.trial]
             if event.step != trial.budget or trial.status not in ("paused", "completed") or trial.id in told:

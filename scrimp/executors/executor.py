@@ -79,6 +79,11 @@ class Executor(ABC):
     def wait(self, deliver: Deliver) -> None:
         """Block until something happened, and deliver it in order; returning with nothing after a short while is allowed."""
 
+    def cause(self, trial: int) -> BaseException | None:
+        """What the objective of a trial that has just failed raised; None where only its text is known."""
+        del trial
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """End what runs and free everything; calling it twice is fine."""

@@ -19,6 +19,7 @@ class InProcess(Executor):
         self._assignment: Assignment | None = None
         self._stopped = False
         self._undelivered: Exception | None = None
+        self._cause: tuple[int, BaseException | None] = (-1, None)
 
     @property
     def slots(self) -> int:
@@ -65,9 +66,15 @@ class InProcess(Executor):
             last = run_objective(self._objective, context, self._clock)
             if self._undelivered is not None:
                 raise self._undelivered
+            self._cause = self._assignment.trial, context.failure
             deliver(last)
         finally:
             self._assignment = None
+
+    def cause(self, trial: int) -> BaseException | None:
+        """What the newest trial raised."""
+        number, error = self._cause
+        return error if number == trial else None
 
     def close(self) -> None:
         """Nothing to free."""

@@ -14,8 +14,9 @@ import math
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
@@ -30,6 +31,34 @@ Objective = Callable[["RunContext"], Any]
 
 Emit = Callable[[list[Event]], bool]
 """Make events durable; the answer says whether the trial goes on."""
+
+
+class Parameters(dict[str, Any]):
+    """A configuration that says what it holds when it is asked for something else."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        near = get_close_matches(str(name), self, 1)
+        hint = (
+            f"; did you mean {near[0]!r}?" if near else "; one whose condition does not hold is absent: use params.get"
+        )
+        raise KeyError(f"no parameter {name!r} among {', '.join(self) or 'none'}{hint}")
+
+
+def _elsewhere(name: str) -> str:
+    """What to say of an attribute that a trial does not have."""
+    if name.startswith("suggest_"):
+        kind = {"suggest_int": "Int", "suggest_categorical": "Categorical"}.get(name, "Float")
+        example = 'Categorical(["a", "b"])' if kind == "Categorical" else f"{kind}(0, 1)"
+        return (
+            f"a trial has no {name}: the space is said once, where the study is made, as in "
+            f'create_study("name", scrimp.Space(x=scrimp.{example})), and the objective reads trial.params["x"]'
+        )
+    if name == "should_prune":
+        return (
+            "a trial has no should_prune: trial.report(...) returns False, and trial.steps() ends, where it is to stop"
+        )
+    near = get_close_matches(name, [word for word in dir(RunContext) if not word.startswith("_")], 1)
+    return f"a trial has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 class RunContext:
@@ -58,6 +87,7 @@ class RunContext:
         self._current: float | None = None
         self._goes_on = True
         self.reported = False
+        self.failure: BaseException | None = None
 
     @property
     def id(self) -> int:
@@ -67,7 +97,11 @@ class RunContext:
     @property
     def params(self) -> Config:
         """The configuration to evaluate; a copy of its own."""
-        return dict(self._assignment.config)
+        return Parameters(self._assignment.config)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Tell who comes from another library where its words have gone."""
+        raise AttributeError(_elsewhere(name))
 
     @property
     def attempt(self) -> int:
@@ -205,6 +239,7 @@ def run_objective(objective: Objective, context: RunContext, clock: Clock) -> li
         trouble = context.trouble(error)
         if trouble is not None:
             raise trouble from error
+        context.failure = error
         return ended("failed", _failure(error))
     swallowed = context.trouble()
     if swallowed is not None:

@@ -2,7 +2,7 @@
 
 Events are facts, in the past tense, and never change. A decision appends its facts as one batch under its number: what it
 saw and why (`Noted`), what was added (`TrialAdded`), how much may be spent (`BudgetGranted`). Running code appends
-`Reported`, `Ended` and `Lost` at any time, without a number.
+`Reported`, `Ended` and `Lost` at any time, without a number. A person may append `Retried` for a trial that failed.
 
 Budgets are cumulative: a grant of 9 epochs to a trial that has used 3 lets it run 6 more. Each grant starts a new
 *attempt*; a report that carries an older attempt came from a worker that had been given up, and is kept without being counted.
@@ -25,6 +25,7 @@ __all__ = [
     "Lost",
     "Noted",
     "Reported",
+    "Retried",
     "Signature",
     "SourceAttached",
     "StudyChanged",
@@ -133,7 +134,8 @@ class Reported(_Event, frozen=True, tag="reported"):
 
 
 class Ended(_Event, frozen=True, tag="ended"):
-    """The trial will never run again: ``status`` is completed, stopped or failed; ``message`` says why."""
+    """The trial will not run again, unless a failed one is `Retried`: ``status`` is completed, stopped or failed; ``message``
+    says why."""
 
     trial: int
     status: str
@@ -151,6 +153,15 @@ class Lost(_Event, frozen=True, tag="lost"):
     attempt: int = 1
     message: str = ""
     handed_back: bool = False
+
+
+class Retried(_Event, frozen=True, tag="retried"):
+    """A trial that failed is stale instead, to be taken up again: what made it fail was mended.
+
+    Its finite reports stay; one that was not finite is as if it had never been made.
+    """
+
+    trial: int
 
 
 class CheckpointsRemoved(_Event, frozen=True, tag="checkpoints_removed"):
@@ -178,6 +189,7 @@ Event = (
     | Reported
     | Ended
     | Lost
+    | Retried
     | CheckpointsRemoved
     | Noted
 )

@@ -23,6 +23,7 @@ from scrimp.history.events import (
     Lost,
     Noted,
     Reported,
+    Retried,
     SourceAttached,
     StudyChanged,
     StudyCreated,
@@ -38,7 +39,7 @@ __all__ = ["Fold", "State"]
 
 S = TypeVar("S")
 
-ABOUT_TRIALS = frozenset({Reported, BudgetGranted, Ended, Lost})
+ABOUT_TRIALS = frozenset({Reported, BudgetGranted, Ended, Lost, Retried})
 
 
 class Fold(ABC, Generic[S]):
@@ -205,7 +206,7 @@ class State:
             )
         return self.trials[number]
 
-    def _about_trial(self, event: Reported | BudgetGranted | Ended | Lost, before: Trial) -> Trial:
+    def _about_trial(self, event: Reported | BudgetGranted | Ended | Lost | Retried, before: Trial) -> Trial:
         match event:
             case Reported():
                 trial = self._reported(event, before)
@@ -221,6 +222,8 @@ class State:
                 if before.status == "running" and event.attempt == before.attempt:
                     losses = before.losses if event.handed_back else before.losses + 1
                     trial = replace(before, status="stale", lost=event.attempt, losses=losses, message=event.message)
+            case Retried():
+                trial = self._retried(before) if before.status == "failed" else before
         if trial is not before:
             self.trials[trial.id] = trial
             if trial.status != before.status:
@@ -252,6 +255,19 @@ class State:
         last = curve[-1].loss
         value = self.problem.value(last)
         return replace(before, curve=curve, status=status, ended=ended, loss=last, value=value, losses=0)
+
+    def _retried(self, before: Trial) -> Trial:
+        """The failed trial as one that was lost, with what it reported while all was well."""
+        assert self.problem is not None
+        curve = tuple(point for point in before.curve if point.loss is not None)
+        last = curve[-1] if curve else None
+        good = 0.0 if last is None else last.step
+        vouched = self.vouched.get(before.id, {}).items()
+        self.vouched[before.id] = {attempt: min(step, good) for attempt, step in vouched if good}
+        loss = None if last is None else last.loss
+        value = self.problem.value(loss)
+        state = {"curve": curve, "loss": loss, "value": value, "ended": None, "lost": before.attempt, "losses": 0}
+        return replace(before, status="stale", message="it failed, and is to be tried again", **state)
 
     def _consider_best(self, trial: int, point: Observation) -> None:
         if point.loss is None or not point.feasible:

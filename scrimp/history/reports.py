@@ -70,7 +70,8 @@ def _as_float(name: str, value: Any) -> float:
         except (AttributeError, ValueError, RuntimeError, TypeError):
             number = None
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        raise ReportError(f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a number")
+        several = '; several go by name, as {"error": 0.1, "seconds": 3.0}' if isinstance(value, tuple | list) else ""
+        raise ReportError(f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a number{several}")
     try:
         return float(number)
     except OverflowError:  # an integer beyond all floats
@@ -122,7 +123,8 @@ def headline(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if not lines:
         return ""
-    return lines[0] if lines[-1] in lines[0] else f"{lines[0]}: {lines[-1]}"
+    told = lines[-1] in lines[0] or lines[-1].endswith(lines[0])  # a module may stand before the name of an error
+    return lines[0] if told else f"{lines[0]}: {lines[-1]}"
 
 
 def report_events(report: Reported, metric: str) -> list[Event]:

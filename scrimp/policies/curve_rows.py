@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.history.events import Ended, Event, Reported, StudyChanged, TrialAdded
+from scrimp.history.events import Ended, Event, Reported, Retried, StudyChanged, TrialAdded
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import BEHIND, Trial
@@ -113,6 +113,18 @@ class RowList:
             if step > self.last.get(trial.id, -1.0):
                 self._append(trial.id, step, math.inf)
 
+    def retried(self, trial: Trial) -> None:
+        """Forget the infinite loss of a trial that is tried again."""
+        self.dead.discard(trial.id)
+        kept = [row for row, who in enumerate(self.trial) if who != trial.id or self.standing[row] < math.inf]
+        self.trial, self.step, self.standing = (
+            [self.trial[row] for row in kept],
+            [self.step[row] for row in kept],
+            [self.standing[row] for row in kept],
+        )
+        self.last.pop(trial.id, None)
+        self.last |= {who: step for who, step in zip(self.trial, self.step, strict=True) if who == trial.id}
+
     def moved(self, trial: Trial) -> None:
         """Take what became of a trial in: whether it runs, and whether it waits for another slice."""
         (self.running.add if trial.status == "running" else self.running.discard)(trial.id)
@@ -157,5 +169,7 @@ class CurveTable(Fold[RowList]):
             state.cost += event.cost or 0.0
         elif isinstance(event, Ended):
             state.ended(trial)
+        elif isinstance(event, Retried):
+            state.retried(trial)
         if trial.status != before.status or trial.status == "paused":
             state.moved(trial)

@@ -16,7 +16,7 @@ from scrimp.acquisition.domain import contains_rows
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import encoded_trials
 from scrimp.gp.features import Features
-from scrimp.history.events import Event, StudyChanged
+from scrimp.history.events import Event, Retried, StudyChanged
 from scrimp.history.fold import Fold
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
@@ -220,8 +220,8 @@ class _Cache(Fold[_Kept]):
         return _Kept()
 
     def step(self, state: _Kept, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        if isinstance(event, StudyChanged) and event.problem is not None:
-            state.clear()
+        if isinstance(event, Retried) or (isinstance(event, StudyChanged) and event.problem is not None):
+            state.clear()  # rows may have gone
 
 
 def believe(  # the parts of a belief

@@ -77,6 +77,7 @@ class Bracket:
     def _look_at(self, trial: Trial) -> None:
         self.members[trial.id] = trial
         self.waiting.pop(trial.id, None)
+        self.results.pop(trial.id, None)  # of a failed trial that is tried again
         result = _result(trial, self.level)
         if result is not None:
             self.results[trial.id] = result

@@ -2,7 +2,8 @@
 
 What a trial's value at a rung is: the first report at a step of at least the rung's level. Reports may skip steps, so one report
 may pass several rungs and counts at each; a report that arrives late for a lower step changes nothing. A run that ended
-normally before a rung counts there, and at every higher one, with its last value. A failed trial counts nowhere. A value that
+normally before a rung counts there, and at every higher one, with its last value. A failed trial counts nowhere, unless it is
+tried again. A value that
 is not finite counts as the worst, and never goes on; one that violates a constraint counts behind all that do not, by the size
 of the violation. A trial of bracket s is not compared at the s lowest rungs.
 
@@ -16,7 +17,9 @@ import math
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 
-from scrimp.history.events import Ended, Event, Reported
+from msgspec.structs import replace
+
+from scrimp.history.events import Ended, Event, Reported, Retried
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
@@ -145,6 +148,9 @@ class RungTable(Fold[Rungs]):
             return
         if trial.status == "failed":
             state.forget(trial)
+        elif isinstance(event, Retried):
+            for place, point in enumerate(trial.curve, start=1):
+                state.enter(replace(trial, curve=trial.curve[:place]), point.step)
         elif isinstance(event, Reported) and trial.budget > before.budget:
             state.enter(trial, trial.budget)
         elif isinstance(event, Ended) and trial.status == "completed" and trial.curve:

@@ -37,6 +37,7 @@ EVERY_KIND: list[Event] = [
     Reported(trial=0, step=1.0, metrics={"loss": 0.25, "memory": None}, stderr=0.5, cost=12.0, time=1e9),
     Ended(trial=0, status="failed", message="Traceback …\n  ValueError: x"),
     happened.Lost(trial=0, attempt=2, message="no sign of life"),
+    happened.Retried(trial=0, time=2.5),
 ]
 
 BAD_NAMES = ["", "   ", "a\nb", "tab\t", "nul\0", "bell\x07", "\x7f", "x" * 201, "\ud800", "zero\u200bwidth"]

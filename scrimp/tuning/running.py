@@ -18,6 +18,7 @@ from scrimp.history.trial import Trial
 from scrimp.policies.policy import Policy
 from scrimp.tuning.collection import check_keep
 from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
+from scrimp.tuning.outcomes import Alarm, Catch, log_outcome
 from scrimp.tuning.progress import Progress
 from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import Seconds, StopRule
@@ -45,6 +46,7 @@ class Run:
     ray: Mapping[str, Any] | None = None
     durable: str | None = None
     signed: SignedOnly | None = None
+    catch: Catch = ()
 
     def check(self, n_trials: int | None, budget: float | None, history: History) -> None:
         """Refuse what cannot be, before anything is recorded."""
@@ -136,18 +138,24 @@ def run(  # one call that puts the parts together
 ) -> None:
     """Carry out ``request`` and return when the study ends, enough was done, or somebody interrupts."""
     executor = request.executor(ledger.history.problem)
+
+    def told(trial: Trial) -> None:
+        log_outcome(ledger.history, trial)
+        finished(trial)
+
     with Progress(executor.stopwatch, progress, ledger.history) as display:
         settings = TunerSettings(
             request.rule,
             checkpoints(),
             display.update,
-            finished,
+            told,
             keep=request.keep,
             lease=request.lease,
             ending=request.ending,
             flush=request.flush(ledger),
             signed=request.signed,
             url=request.places.get("checkpoints"),
+            alarm=Alarm(request.catch, executor.slots),
         )
         settings.check(ledger.history)
         Tuner(ledger, policy, executor, settings).run()

@@ -237,7 +237,9 @@ class Selection:
         if not callable(evaluate) and not isinstance(evaluate, Command):
             raise ObjectiveError(f"evaluate is {evaluate!r}; it must be a function of a checkpoint and a task")
         objective = evaluate if isinstance(evaluate, Command) else Evaluation(evaluate)
-        request = Run(objective, workers, gpus_per_worker, timeout, time_limit=time_limit, ending=ending)
+        request = Run(
+            objective, workers, gpus_per_worker, timeout, time_limit=time_limit, ending=ending, catch=(Exception,)
+        )
         request.check(None, None, self._ledger.refresh())
         created = self._ledger.history.created
         run(self._ledger, _POLICY, request, lambda: self._folder(created), _ignore, progress)

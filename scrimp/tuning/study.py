@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
-from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, StudyChanged
+from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, Retried, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
@@ -28,9 +28,11 @@ from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.outcomes import as_catch, failed_only
 from scrimp.tuning.running import Run, run
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
+from scrimp.tuning.trial_table import trial_frame
 
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
@@ -113,6 +115,9 @@ class Study:
             raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
         found = history.best if at == "any" else _best_at_full_budget(history)
         if found is None:
+            broken = failed_only(history)
+            if broken:
+                raise StudyError(f"study {self.name!r} has no value: {broken}. Mend it, then study.retry_failed()")
             state = ", ".join(f"{count} {status}" for status, count in history.counts.items() if count) or "no trials"
             raise StudyError(f"study {self.name!r} has no feasible value yet ({state}); run more trials first")
         return found
@@ -163,6 +168,13 @@ class Study:
     def resume(self) -> None:
         """Let a paused or stopped study go on."""
         self._set_totals({"halt": None})
+
+    def retry_failed(self) -> int:
+        """Let every failed trial be tried again, before anything new and without counting once more; how many they are."""
+        failed = self.history.with_status("failed")
+        if failed:
+            self._ledger.append([Retried(trial=trial.id, time=wall_clock()) for trial in failed])
+        return len(failed)
 
     def ask(self, count: int | None = None) -> Any:
         """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go on with."""
@@ -261,6 +273,7 @@ class Study:
         durable: str | None = None,
         ray: Mapping[str, Any] | None = None,
         callbacks: Sequence[Callable[["Study", Trial], None]] = (),
+        catch: type[BaseException] | Sequence[type[BaseException]] = (),
         progress: bool | None = None,
     ) -> "Study":
         """Run trials until ``n_trials`` configurations were added in all, or ``budget``, ``timeout`` or ``until`` is reached.
@@ -268,9 +281,22 @@ class Study:
         ``workers`` > 1 runs worker processes; ``time_limit`` is seconds per grant; callbacks get each finished trial.
         ``keep`` says which checkpoints of trials that have ended stay: ``best``, ``all`` or ``none``. ``ray`` runs the workers on
         a Ray cluster, such as ``ray={"address": "auto", "cpus": 4, "gpus": 1, "checkpoints": "s3://bucket/runs"}``.
+        The first three trials failing alike raise `ObjectiveError` from what the objective raised; failures by an exception in
+        ``catch`` are recorded and nothing more.
         ``durable="log"`` flushes the log alone: reports are quicker, and a power cut may take checkpoints (``"all"`` until then).
         """
-        request = Run(objective, workers, gpus_per_worker, timeout, until, time_limit, keep, ray=ray, durable=durable)
+        request = Run(
+            objective,
+            workers,
+            gpus_per_worker,
+            timeout,
+            until,
+            time_limit,
+            keep,
+            ray=ray,
+            durable=durable,
+            catch=as_catch(catch),
+        )
         request.check(n_trials, budget, self.history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
             raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")
@@ -298,22 +324,7 @@ class Study:
 
     def dataframe(self) -> Any:
         """All trials as a pandas DataFrame: one row each, parameters in columns ``params_<name>``."""
-        try:
-            import pandas
-        except ImportError:
-            raise StudyError("dataframe needs pandas, which is not installed; pip install pandas") from None
-        rows = []
-        for trial in self.trials:
-            row: dict[str, Any] = {
-                "number": trial.id,
-                "value": trial.value,
-                "status": trial.status,
-                "budget": trial.budget,
-            }
-            row |= {f"params_{name}": value for name, value in trial.config.items()}
-            row |= {"started": trial.started, "ended": trial.ended, "message": trial.message}
-            rows.append(row)
-        return pandas.DataFrame(rows)
+        return trial_frame(self.history)
 
     def _deciding(self) -> Policy:
         """The study's policy, built once and again when the method or the problem changed."""

@@ -19,6 +19,7 @@ from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.tuning.collection import Collector, checkpoint_folder
 from scrimp.tuning.heartbeat import Heartbeat
 from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
+from scrimp.tuning.outcomes import Alarm
 from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import StopRule
 
@@ -33,7 +34,8 @@ class TunerSettings:
 
     ``checkpoints`` is their folder on this machine, ``url`` where they are shared; ``lease`` is how many seconds this process may
     be silent before its trials count as lost. Once ``ending`` says yes, trials end with the step they are at and go back to the
-    study. With ``flush`` a report waits until its checkpoint is on disk; with ``signed`` nothing runs that was not signed.
+    study. ``alarm`` stops a run in which nothing works.
+    With ``flush`` a report waits until its checkpoint is on disk; with ``signed`` nothing runs that was not signed.
     """
 
     until: StopRule | None = None
@@ -47,6 +49,7 @@ class TunerSettings:
     flush: bool = True
     signed: SignedOnly | None = None
     url: str | None = None
+    alarm: Alarm | None = None
 
     def check(self, history: History) -> None:
         """Refuse a study that says something that must be signed and is not."""
@@ -85,6 +88,8 @@ class Tuner:
                     self._idle.wait(0.2)  # others run what we wait for
                 self._collect()
                 self._observe()
+                self._sound_alarm()
+            self._sound_alarm(over=True)
         except KeyboardInterrupt:
             self._running |= {trial.id: trial for trial in self._ledger.unheld()}
             raise
@@ -97,6 +102,11 @@ class Tuner:
         finally:
             self._executor.close()
             self._release()
+
+    def _sound_alarm(self, over: bool = False) -> None:
+        """Stop where nothing works; what still runs goes back to the study."""
+        if self._settings.alarm is not None and not self._settings.ending():
+            self._settings.alarm.check(self._ledger.history, over)
 
     def _fill(self) -> bool:
         """Give every free slot something to do; False when all is done."""
@@ -115,6 +125,8 @@ class Tuner:
 
     def _start(self, trial: Trial) -> None:
         self._running[trial.id] = trial
+        if self._settings.alarm is not None:
+            self._settings.alarm.began(trial.id)
         self._settings.check(self._ledger.history)
         if self._heartbeat is not None:
             self._heartbeat.add(trial)
@@ -185,6 +197,8 @@ class Tuner:
             self._executor.stop(number)
             if self._heartbeat is not None:
                 self._heartbeat.remove(mine)
+            if trial.finished and self._settings.alarm is not None:
+                self._settings.alarm.ended(trial, self._executor.cause(number))
             if trial.finished and self._settings.finished is not None:
                 self._settings.finished(trial)
 

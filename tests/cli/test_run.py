@@ -244,7 +244,13 @@ def test_a_study_in_which_everything_fails_says_why(folder: Path) -> None:
     (folder / "train.py").write_text("import no_such_package\n")
     write(folder, trials=2)
     done = run(folder)
-    assert done.returncode == 1 and done.stdout == "best: none yet\n"
+    assert done.returncode == 1 and done.stdout == ""
     assert "the script exited with code 1: ModuleNotFoundError: No module named 'no_such_package'" in done.stderr
     assert done.stderr.count("failed: trial ") == 2  # plain lines as it happens
-    assert "2 failed; the last, trial" in done.stderr and "scrimp delete s" in done.stderr
+    assert (
+        "the first 2 trials of this run all failed" in done.stderr
+        and "scrimp retry s --storage sqlite:///" in done.stderr
+    )
+    again = run(folder)  # all trials are used up
+    assert again.returncode == 1 and again.stdout == "best: none yet\n" and "2 failed; the last, trial" in again.stderr
+    assert "scrimp delete s --storage sqlite:///" in again.stderr

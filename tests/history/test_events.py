@@ -12,6 +12,7 @@ from scrimp.history.events import (
     Lost,
     Noted,
     Reported,
+    Retried,
     SourceAttached,
     StudyChanged,
     StudyCreated,
@@ -46,6 +47,7 @@ FORMS = [
         '{"event":"ended","trial":0,"status":"failed","message":"no"}',
     ),
     (Lost(trial=0, attempt=2, message="gone"), '{"event":"lost","trial":0,"attempt":2,"message":"gone"}'),
+    (Retried(trial=0), '{"event":"retried","trial":0}'),
     (CheckpointsRemoved(trial=3, size=1024), '{"event":"checkpoints_removed","trial":3,"size":1024}'),
     (Noted(decision=2, seen=9, notes={"k": 1}), '{"event":"noted","decision":2,"seen":9,"notes":{"k":1}}'),
 ]

@@ -15,6 +15,7 @@ from scrimp.history.events import (
     Lost,
     Noted,
     Reported,
+    Retried,
     SourceAttached,
     StudyChanged,
     StudyCreated,
@@ -259,3 +260,20 @@ def test_reports_vouch_for_checkpoints_while_their_attempt_is_listened_to() -> N
 def test_freed_bytes_add_up() -> None:
     removed = [CheckpointsRemoved(trial=0, size=100), CheckpointsRemoved(trial=1, size=24)]
     assert after(added(), added(1), *removed).freed == 124
+
+
+def test_a_failed_trial_that_is_tried_again_is_stale_and_keeps_its_finite_reports() -> None:
+    failed = [granted(3), reported(1, 0.4), reported(2, None), Ended(trial=0, status="failed", message="nan")]
+    history = after(added(), *failed, Retried(trial=0))
+    trial = history.trials[0]
+    assert (trial.status, trial.budget, trial.value, trial.ended) == ("stale", 1.0, 0.4, None)
+    assert history.vouched(0) == {1: 1.0} and history.counts["failed"] == 0
+    late = trial_after(*failed, Retried(trial=0), reported(3, 0.1))
+    assert late == trial  # of the attempt that failed
+    again = trial_after(*failed, Retried(trial=0), granted(3, 2), reported(2, 0.3, attempt=2))
+    assert (again.status, again.value, again.attempt) == ("running", 0.3, 2)
+
+
+def test_only_a_failed_trial_is_tried_again() -> None:
+    for events in ([granted(3)], [granted(9), reported(9)], [granted(3), Lost(trial=0)]):
+        assert trial_after(*events, Retried(trial=0)) == trial_after(*events)

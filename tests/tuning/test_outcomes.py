@@ -1,0 +1,158 @@
+"""A broken objective is loud, an ordinary study with failures is not, and what failed can be tried again."""
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.errors import BrokenObjective, ObjectiveError, StudyError
+from scrimp.executors.command_line import Command
+from scrimp.history.trial import Trial
+from scrimp.tuning.outcomes import Alarm, as_catch
+from scrimp.tuning.replay import replay
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1))
+
+
+def new_study(**settings: Any) -> scrimp.Study:
+    return scrimp.create_study("s", SPACE, method="random", storage="memory://", seed=0, **settings)
+
+
+def misspelt(trial: Any) -> float:
+    return float(trial.params["lr"])
+
+
+def test_the_first_failures_alike_stop_the_run_from_the_users_exception() -> None:
+    study = new_study()
+    with pytest.raises(ObjectiveError, match=r"first 3 trials .* KeyError.*no parameter 'lr' among x") as caught:
+        study.optimize(misspelt, n_trials=50)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.traceback and len(study.trials) == 3
+    with pytest.raises(StudyError, match=r"all 3 trials failed.*no parameter 'lr'.*retry_failed"):
+        _ = study.best_params
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [(None, "returned None"), ((0.1, 2), "several go by name"), ("good", "must be a number"), ({"y": 1.0}, "'value'")],
+)
+def test_wrong_returns_are_told(result: Any, words: str) -> None:
+    study = new_study()
+    with pytest.raises(ObjectiveError, match=words):
+        study.optimize(lambda trial: result, n_trials=50)
+    assert len(study.trials) == 3
+
+
+def test_numbers_in_messages_do_not_tell_failures_apart() -> None:
+    study = new_study()
+    with pytest.raises(ObjectiveError, match="3 trials"):
+        study.optimize(lambda trial: (trial.params["x"], 2), n_trials=50)
+
+
+def test_fewer_trials_than_three_are_loud_at_the_end() -> None:
+    with pytest.raises(ObjectiveError, match="the first trial of this run"):
+        new_study().optimize(misspelt, n_trials=1)
+
+
+def test_a_worker_process_hands_the_traceback_over() -> None:
+    study = new_study()
+    with pytest.raises(ObjectiveError, match=r"Traceback(.|\n)*in misspelt"):
+        study.optimize(misspelt, n_trials=50, workers=2)
+    assert len(study.trials) <= 6
+
+
+def test_the_last_lines_of_a_command_are_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import no_such_module_anywhere\n")
+    study = scrimp.create_study("s", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0)
+    with pytest.raises(ObjectiveError, match=r"exited with code 1(.|\n)*no_such_module_anywhere"):
+        study.optimize(Command("{python} train.py", tmp_path), n_trials=50)
+    assert len(study.trials) == 3
+
+
+def test_catch_records_failures() -> None:
+    for catch in ((Exception,), KeyError, (KeyError, ValueError)):
+        study = new_study().optimize(misspelt, n_trials=5, catch=catch)
+        assert study.history.counts["failed"] == 5
+    with pytest.raises(ObjectiveError):
+        new_study().optimize(misspelt, n_trials=5, catch=ValueError)
+    with pytest.raises(StudyError, match="catch is 3"):
+        as_catch(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("good", [0, 1, 2])
+def test_a_study_in_which_something_works_goes_on(good: int) -> None:
+    def objective(trial: Any) -> float:
+        if trial.id != good:
+            raise MemoryError
+        return 1.0
+
+    assert new_study().optimize(objective, n_trials=8).history.counts["failed"] == 7
+
+
+def test_reports_that_are_not_finite_are_no_alarm() -> None:
+    assert new_study().optimize(lambda trial: math.nan, n_trials=5).history.counts["failed"] == 5
+
+
+def test_failures_behind_a_trial_that_still_runs_wait() -> None:
+    alarm = Alarm(slots=4)
+    history = new_study().history
+    for number in range(9):
+        alarm.began(number)
+    for number in range(1, 8):
+        alarm.ended(Trial(id=number, config={}, status="failed", message="no memory"), None)
+        alarm.check(history)
+    alarm.ended(Trial(id=8, config={}, status="failed", message="no memory"), None)
+    with pytest.raises(BrokenObjective, match="first 8 trials"):
+        alarm.check(history)
+
+
+def test_mended_trials_are_tried_again_and_do_not_count_twice() -> None:
+    study = new_study()
+    with pytest.raises(ObjectiveError):
+        study.optimize(misspelt, n_trials=6)
+    configs = [trial.config for trial in study.trials]
+    assert study.retry_failed() == 3 and study.retry_failed() == 0
+    study.optimize(lambda trial: trial.params["x"], n_trials=6)
+    assert study.history.counts["completed"] == len(study.trials) == 6
+    assert [trial.config for trial in study.trials[:3]] == configs
+    assert all(outcome.same for outcome in replay(study.history.events))
+
+
+@pytest.mark.parametrize("method", ["freeze-thaw", "asha", "sync-sh", "hyperband", "dyhpo"])
+def test_a_retried_study_decides_like_its_replay(method: str) -> None:
+    study = scrimp.create_study(
+        "s", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 9), storage="memory://", seed=0
+    )
+    broken = True
+
+    def objective(trial: Any) -> None:
+        for epoch in trial.steps():
+            if broken and trial.id % 2:
+                raise ValueError("broken")
+            trial.report(trial.params["x"] + 1 / epoch)
+
+    study.optimize(objective, n_trials=6)
+    assert study.history.counts["failed"] == 3
+    broken = False
+    assert study.retry_failed() == 3
+    study.optimize(objective, n_trials=9)
+    assert study.history.counts["failed"] == 0 and len(study.trials) == 9
+    assert all(trial.value is not None for trial in study.trials)
+    assert [outcome for outcome in replay(study.history.events) if not outcome.same] == []
+
+
+def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def objective(trial: Any) -> float:
+        if trial.id == 1:
+            raise ValueError("too bad")
+        return 0.5
+
+    with caplog.at_level(logging.INFO, logger="scrimp"):
+        new_study(metric="error").optimize(objective, n_trials=2)
+    assert caplog.record_tuples == [
+        ("scrimp", logging.INFO, "trial 0 completed: error 0.5; best 0.5, trial 0"),
+        ("scrimp", logging.WARNING, "trial 1 failed: ValueError: too bad"),
+    ]
