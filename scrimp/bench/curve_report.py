@@ -41,7 +41,8 @@ def curve_summary(records: Sequence[Record]) -> Summary:
     methods = list(dict.fromkeys(record["method"] for record in records))
     own = {method: [record for record in records if record["method"] == method] for method in methods}
     ranks = average_ranks(final_regrets(records))
-    goal = float(np.mean([record["regret"][-1] for record in own[BASELINE]])) if BASELINE in own else None
+    baseline = next((method for method in methods if method.lower() == BASELINE), "")  # as the papers write it, too
+    goal = float(np.mean([record["regret"][-1] for record in own[baseline]])) if baseline else None
     shares = records[0]["spent"]
     header = [
         "method",
@@ -64,7 +65,7 @@ def curve_summary(records: Sequence[Record]) -> Summary:
                 "-" if reached is None else f"{reached:.3f}",
                 "-" if reached is None else f"{1 / reached:.2f}x",
                 f"{np.mean([record['decision_seconds'] for record in own[method]]):.3f}",
-                "-" if goal is None or method == BASELINE else _difference(own[method], own[BASELINE]),
+                "-" if goal is None or method == baseline else _difference(own[method], own[baseline]),
             ]
         )
     return header, rows

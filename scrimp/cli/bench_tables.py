@@ -31,7 +31,7 @@ def make_command(  # noqa: PLR0913 - the options of a command
     """Train small models here, on data that scikit-learn carries, and write what they did as tables.
 
     curves: a network in many configurations, epoch by epoch; transfer: a table per model family over many tasks;
-    checkpoints: scores of the checkpoints of three training runs. Needs scikit-learn: pip install 'scrimp[bench]'.
+    checkpoints: scores of the checkpoints of three training runs. Needs scikit-learn, which the extra "bench" of scrimp brings.
 
     Example: scrimp bench make curves --out tables
     """

@@ -12,6 +12,7 @@ from scrimp.history.bounds import bound_hints
 from scrimp.history.history import History
 from scrimp.history.reports import headline, printable
 from scrimp.history.trial import Trial
+from scrimp.tuning.constraint_rules import constraint_table, constraint_words
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
 
@@ -80,6 +81,7 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
     title = f"{study}: {record['direction']} {record['metric']} with {record['method']}"
     echo(printable(f"{title}  ·  {counts or 'no trials'}"))
+    _show_constraints(history)
     show_best(history)
     if history.problem.budget is not None:
         echo(f"spent: {history.problem.budget.amount(history.spent)}")
@@ -140,6 +142,7 @@ def show_record(study: Study) -> dict[str, Any]:
         "direction": history.problem.direction,
         "metric": history.problem.metric,
         "method": study.method,
+        "constraints": {name: constraint_table(rule) for name, rule in history.problem.constraints.items()},
         "best": best_record(history),
         "counts": {status: count for status, count in history.counts.items() if count},
         "spent": history.spent,
@@ -179,6 +182,15 @@ def _study_row(study: Study) -> dict[str, Any]:
         "best": None if best is None else best["value"],
         "metric": "select checkpoint" if selection else f"{history.problem.direction} {history.problem.metric}",
     }
+
+
+def _show_constraints(history: History) -> None:
+    """What must hold, and how many of the trials that reported last reported so."""
+    rules = [constraint_words(name, rule) for name, rule in history.problem.constraints.items()]
+    if rules:
+        newest = [trial.curve[-1] for trial in history.trials if trial.curve]
+        held = sum(point.feasible for point in newest)
+        echo(printable(f"must hold: {', '.join(rules)}  ·  so it was in {held} of {len(newest)} trials"))
 
 
 def show_best(history: History) -> None:

@@ -179,8 +179,8 @@ def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
     method = read_method(given)
     method = Method(canonical_name(method.name, method_names()), **method.settings)
     if method.name != "auto" and _METHODS.find(method.name) is None:
-        near = difflib.get_close_matches(method.name, method_names(), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = difflib.get_close_matches(method.name.lower(), method_names(), 1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise MethodError(f"there is no method {method.name!r}{hint} Known: {', '.join(method_names())}")
     return _translated(method)
 
@@ -302,7 +302,7 @@ def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[A
             if (answer := elsewhere(key)) is not None:
                 raise MethodError(f"method {name!r} has no setting {key!r}: {answer}")
             near = difflib.get_close_matches(key, valid, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else "."
             listed = ", ".join(valid) or "none"
             raise MethodError(f"method {name!r} has no setting {key!r}{hint} Its settings: {listed}")
 

@@ -8,7 +8,7 @@ from typing import Any
 from scrimp.errors import StudyError
 from scrimp.history.problem import AtLeast, AtMost, Constraint, Equals
 
-__all__ = ["read_constraint"]
+__all__ = ["constraint_table", "constraint_words", "read_constraint"]
 
 _KEYS = ("at_most", "at_least", "equals", "tolerance")
 
@@ -33,6 +33,31 @@ def read_constraint(rule: Any) -> Constraint:
         f"is {rule!r}; write {{at_most = 16}}, {{at_least = 0.9}} or {{equals = 0.5, tolerance = 0.01}} with numbers, and a "
         f"tolerance above 0{hint}"
     )
+
+
+def constraint_table(rule: Constraint) -> dict[str, float]:
+    """What `read_constraint` reads.
+
+    >>> constraint_table(Equals(0.5, 0.01))
+    {'equals': 0.5, 'tolerance': 0.01}
+    """
+    match rule:
+        case AtMost(limit):
+            return {"at_most": limit}
+        case AtLeast(limit):
+            return {"at_least": limit}
+        case Equals(value, tolerance):
+            return {"equals": value, "tolerance": tolerance}
+
+
+def constraint_words(name: str, rule: Constraint) -> str:
+    """The rule for people.
+
+    >>> constraint_words("memory_gb", AtMost(16)), constraint_words("heads", Equals(8, 0.5))
+    ('memory_gb at most 16', 'heads equals 8 ± 0.5')
+    """
+    (kind, number), *tolerance = constraint_table(rule).items()
+    return f"{name} {kind.replace('_', ' ')} {number:g}" + "".join(f" ± {width:g}" for _, width in tolerance)
 
 
 def _is_number(value: Any) -> bool:

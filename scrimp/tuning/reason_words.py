@@ -18,6 +18,7 @@ __all__ = [
     "model_lines",
     "other_lines",
     "score_lines",
+    "score_words",
     "why",
 ]
 
@@ -41,14 +42,33 @@ MODELLESS = {
 }
 
 SCORES = {
-    "gp": "the logarithm of the expected improvement",
-    "gp-ei": "the expected improvement",
-    "gp-pi": "the probability of improvement",
-    "gp-ucb": "the optimistic bound",
-    "task-prior": "the logarithm of the expected improvement",
+    "log-ei": "the logarithm of the expected improvement",
+    "ei": "the expected improvement",
+    "pi": "the probability of improvement",
+    "ucb": "the optimistic bound",
     "freeze-thaw": "how many standard deviations its prediction lies beyond the aim",
 }
-"""What the score of a method is, where that is always the same."""
+"""What a score is, by acquisition; freeze-thaw has its own."""
+
+ACQUISITIONS = {
+    "gp": "log-ei",
+    "gp-ei": "ei",
+    "gp-pi": "pi",
+    "gp-ucb": "ucb",
+    "task-prior": "log-ei",
+    "freeze-thaw": "freeze-thaw",
+}
+"""The acquisition of a method, where that is always the same unless its settings name another."""
+
+
+def score_words(method: Mapping[str, Any], problem: Problem) -> str:
+    """What the score of a method is; empty where decisions of one study differ in that."""
+    name = method.get("settings", {}).get("acquisition", ACQUISITIONS.get(str(method["name"])))
+    if name is None:
+        return ""
+    weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * bool(problem.cost)
+    weighed = f", weighed by {' and '.join(weights)}" if weights and name != "freeze-thaw" else ""
+    return SCORES.get(name, f"the acquisition {name!r}") + weighed
 
 
 def why(notes: Mapping[str, Any], problem: Problem, method: str, new: bool, budget: float) -> str:
@@ -157,12 +177,12 @@ def competitors_of(notes: Mapping[str, Any], trial: Trial) -> list[dict[str, Any
     return [{"text": text, "score": score} for text, score in found.items()]
 
 
-def score_lines(notes: Mapping[str, Any], method: str, trial: Trial) -> list[str]:
-    """The score that decided, the runner-up, and how far behind it was."""
+def score_lines(notes: Mapping[str, Any], words: str, trial: Trial) -> list[str]:
+    """The score that decided, with `score_words` of it, the runner-up, and how far behind it was."""
     score, others = notes.get("acquisition"), notes.get("competitors")
     if not isinstance(score, int | float):
         return []
-    what = f" ({SCORES[method]})" if method in SCORES and not notes.get("exploring") else ""
+    what = f" ({words})" if words and not notes.get("exploring") else ""
     lines = [f"Its score was the highest: {score:.4g}{what}."]
     if isinstance(others, Mapping):
         return [*lines, *_side_lines(others)]

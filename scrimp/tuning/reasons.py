@@ -27,6 +27,7 @@ from scrimp.tuning.reason_words import (
     model_lines,
     other_lines,
     score_lines,
+    score_words,
     why,
 )
 
@@ -140,7 +141,7 @@ def _reason(history: History, trial: Trial, noted: Noted, grant: BudgetGranted, 
     lines.append(f"It rested on {counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}{best}.")
     lines += model_lines(notes, problem)
     lines += belief_lines(notes, problem, trial)
-    lines += score_lines(notes, str(history.method["name"]), trial)
+    lines += score_lines(notes, score_words(history.method, problem), trial)
     lines += other_lines(notes)
     if history.created.kind == "selection":
         lines += _answer_then(prefix)

@@ -52,3 +52,9 @@ def test_one_row_per_method():
 def test_without_asha_nothing_is_compared_with_it():
     _, rows = curve_summary(FAST)
     assert rows[0][7:9] == ["-", "-"] and rows[0][10] == "-"
+
+
+def test_asha_in_capitals_is_compared_with_too():
+    mine = [record("MINE", "a", 0, [(0.2, 0.1)]), record("MINE", "b", 0, [(0.2, 0.1)])]
+    _, rows = curve_summary([{**one, "method": "ASHA"} for one in ASHA] + mine)
+    assert rows[0][-1] == "-" and rows[1][-1] != "-"

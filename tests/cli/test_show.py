@@ -30,7 +30,18 @@ def run(*arguments: str) -> Any:
 
 def test_show_json_has_the_promised_form(storage: str) -> None:
     record = json.loads(run("show", "one", "--storage", storage, "--json").stdout)
-    assert list(record) == ["name", "direction", "metric", "method", "best", "counts", "spent", "freed", "trials"]
+    assert list(record) == [
+        "name",
+        "direction",
+        "metric",
+        "method",
+        "constraints",
+        "best",
+        "counts",
+        "spent",
+        "freed",
+        "trials",
+    ]
     assert (record["name"], record["direction"], record["metric"], record["method"]) == (
         "one",
         "minimize",
@@ -62,6 +73,19 @@ def test_a_best_configuration_at_an_end_of_the_space_is_told(tmp_path: Path) -> 
     study.tell(study.ask(), 0.1)
     for command in ("show", "best"):
         assert "x is at its upper end: the optimum may lie beyond" in run(command, "ends", "--storage", url).stdout
+
+
+def test_constraints_are_told_with_how_often_they_held(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    rules = {"memory_gb": scrimp.AtMost(16), "heads": scrimp.Equals(8, 0.5)}
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("tight", space, constraints=rules, method="random", storage=url)
+    for memory, heads in ((10.0, 8.0), (20.0, 8.0), (10.0, 4.0)):
+        study.tell(study.ask(), {"value": 1.0, "memory_gb": memory, "heads": heads})
+    text = run("show", "tight", "--storage", url).stdout
+    assert "must hold: memory_gb at most 16, heads equals 8 ± 0.5  ·  so it was in 1 of 3 trials" in text
+    record = json.loads(run("show", "tight", "--storage", url, "--json").stdout)
+    assert record["constraints"] == {"memory_gb": {"at_most": 16}, "heads": {"equals": 8, "tolerance": 0.5}}
 
 
 def test_best_and_studies(storage: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 import scrimp
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Trial
-from scrimp.tuning.reason_words import belief_lines, model_lines, other_lines, score_lines, why
+from scrimp.tuning.reason_words import belief_lines, model_lines, other_lines, score_lines, score_words, why
 
 SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 4))
 PLAIN = Problem(SPACE, metric="accuracy", direction="maximize")
@@ -66,13 +66,24 @@ def test_the_fit_of_any_model_is_read() -> None:
 
 
 def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
-    sides = score_lines({"acquisition": -2.0, "competitors": {"paused": -2.0, "new": None}}, "dyhpo", trial)
+    sides = score_lines({"acquisition": -2.0, "competitors": {"paused": -2.0, "new": None}}, "", trial)
     assert sides[1:] == ["The best of the paused trials had -2.", "No new configuration was to choose from."]
-    lines = score_lines({"acquisition": 0.5, "competitors": [{"trial": 7, "score": 0.4}]}, "gp-pi", trial)
+    lines = score_lines(
+        {"acquisition": 0.5, "competitors": [{"trial": 7, "score": 0.4}]}, score_words({"name": "gp-pi"}, PLAIN), trial
+    )
     assert lines == [
         "Its score was the highest: 0.5 (the probability of improvement).",
         "The runner-up was trial 7, with 0.4.",
     ]
+
+
+def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_it() -> None:
+    weighed = Problem(SPACE, constraints={"memory": scrimp.AtMost(1)}, cost="seconds")
+    mine = {"name": "gp", "settings": {"acquisition": "mine"}}
+    assert score_words(mine, PLAIN) == "the acquisition 'mine'"
+    assert score_words(mine, weighed) == "the acquisition 'mine', weighed by the constraints and the cost"
+    assert score_words({"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN) == "the probability of improvement"
+    assert score_words({"name": "dyhpo", "settings": {}}, PLAIN) == ""
 
 
 def test_weights_of_past_studies_are_shares() -> None:

@@ -1,8 +1,11 @@
 """Methods and settings written as in the documents: understood, or answered with what to write here."""
 
+import re
+
 import pytest
 
 import scrimp
+from scrimp.errors import MethodError
 from scrimp.history.problem import Budget, Problem
 from scrimp.tuning.catalog import Method, build_policy, method_names, parse_method
 from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
@@ -67,3 +70,19 @@ def test_every_translation_is_a_setting_of_some_method() -> None:
 def test_a_field_of_the_methods_own_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SETTINGS, "share", "reduction")
     assert parse_method("tpe:share=0.3").settings == {"share": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ("mobster-joint:opt_nstarts=2", "fits begin at the hyperparameters of the last decision"),
+        ("mobster-joint:initial_scoring=acq_func", "ranked by the acquisition itself"),
+        ("asha:max_resource=81", "scrimp.Budget"),
+        ("MOBSTER-JOIN", "did you mean 'mobster-joint'"),
+        ("qqq", "there is no method 'qqq'. Known: "),
+        ("asha:qqq=1", "has no setting 'qqq'. Its settings: "),
+    ],
+)
+def test_answers_say_what_to_write_here(written: str, answer: str) -> None:
+    with pytest.raises(MethodError, match=re.escape(answer)):
+        build_policy(PROBLEM, parse_method(written))
