@@ -125,6 +125,7 @@ def find_method(name: str, settings: Mapping[str, Any] | None = None) -> Selecti
     >>> find_method("ei-icm", {"rank": "full", "coordinate": "log"}).model
     CoregionalDiagonal(rank='full', diagonal=False)
     """
+    name = name.lower()  # EI-ICM, as papers write it
     if name != "auto" and name not in METHODS:
         raise MethodError(f"no method {name!r} selects checkpoints; there are {', '.join(METHODS)}")
     method = METHODS["kg" if name == "auto" else name]
