@@ -16,17 +16,20 @@ from scrimp import errors
 
 if typing.TYPE_CHECKING:
     from scrimp.bench.simulation import simulate
+    from scrimp.checkpoints.recommendation import Recommendation
     from scrimp.executors.command_line import Command
+    from scrimp.executors.ray import RaySettings
     from scrimp.executors.run_context import RunContext
     from scrimp.history.problem import AtLeast, AtMost, Budget, Equals
     from scrimp.history.trial import Trial
     from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
     from scrimp.space.space import Pool, Space
+    from scrimp.storage.store import Storage
     from scrimp.tuning.catalog import Method
     from scrimp.tuning.minimize import Result, maximize, minimize
     from scrimp.tuning.selection import Selection
     from scrimp.tuning.selections import create_selection, load_selection, select_checkpoint
-    from scrimp.tuning.stopping import NoImprovement, Seconds, TargetReached, Trials
+    from scrimp.tuning.stopping import NoImprovement, Seconds, StopRule, TargetReached, Trials
     from scrimp.tuning.studies import create_study, delete_study, load_study, studies
     from scrimp.tuning.study import Study
 
@@ -44,11 +47,15 @@ __all__ = [
     "NoImprovement",
     "Ordinal",
     "Pool",
+    "RaySettings",
+    "Recommendation",
     "Result",
     "RunContext",
     "Seconds",
     "Selection",
     "Space",
+    "StopRule",
+    "Storage",
     "Study",
     "TargetReached",
     "Trial",
@@ -68,7 +75,9 @@ __all__ = [
 
 _HOMES = {
     "simulate": "scrimp.bench.simulation",
+    "Recommendation": "scrimp.checkpoints.recommendation",
     "Command": "scrimp.executors.command_line",
+    "RaySettings": "scrimp.executors.ray",
     "RunContext": "scrimp.executors.run_context",
     "AtLeast": "scrimp.history.problem",
     "AtMost": "scrimp.history.problem",
@@ -82,6 +91,7 @@ _HOMES = {
     "Ordinal": "scrimp.space.parameter",
     "Pool": "scrimp.space.space",
     "Space": "scrimp.space.space",
+    "Storage": "scrimp.storage.store",
     "Method": "scrimp.tuning.catalog",
     "Result": "scrimp.tuning.minimize",
     "maximize": "scrimp.tuning.minimize",
@@ -92,6 +102,7 @@ _HOMES = {
     "select_checkpoint": "scrimp.tuning.selections",
     "NoImprovement": "scrimp.tuning.stopping",
     "Seconds": "scrimp.tuning.stopping",
+    "StopRule": "scrimp.tuning.stopping",
     "TargetReached": "scrimp.tuning.stopping",
     "Trials": "scrimp.tuning.stopping",
     "create_study": "scrimp.tuning.studies",

@@ -1,9 +1,13 @@
 """The front door is small and guarded: what ``scrimp`` exports is listed here, sorted, and nowhere else."""
 
 import ast
+import inspect
 import subprocess
 import sys
+import typing
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import scrimp
 
@@ -21,11 +25,15 @@ PUBLIC = [
     "NoImprovement",
     "Ordinal",
     "Pool",
+    "RaySettings",
+    "Recommendation",
     "Result",
     "RunContext",
     "Seconds",
     "Selection",
     "Space",
+    "StopRule",
+    "Storage",
     "Study",
     "TargetReached",
     "Trial",
@@ -83,3 +91,34 @@ def test_plots_are_loaded_when_they_are_used() -> None:
         "import sys, scrimp; assert 'plotly' not in sys.modules; scrimp.plots; assert callable(scrimp.plots.surrogate)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every function that users call, with its name: exported ones, methods of exported classes, pictures."""
+    for name in PUBLIC:
+        value = getattr(scrimp, name)
+        if inspect.isfunction(value):
+            yield name, value
+        for member, method in vars(value).items() if inspect.isclass(value) else ():
+            function = method.fget if isinstance(method, property) else method
+            if inspect.isfunction(function) and not member.startswith("_"):
+                yield f"{name}.{member}", function
+    for name in scrimp.plots.__all__:
+        yield f"plots.{name}", getattr(scrimp.plots, name)
+
+
+def test_no_public_function_returns_anything_whatever() -> None:
+    """Parameters hold any JSON value; whoever gives back or takes one of them may."""
+    values = {"Space", "Pool", "Categorical", "Constant", "Float", "Int", "Ordinal"}
+    found = {name for name, function in public_functions() if inspect.signature(function).return_annotation is Any}
+    assert {name for name in found if name.split(".")[0] not in values} == set()
+    assert all(
+        inspect.signature(getattr(scrimp.plots, name)).return_annotation == "Figure" for name in scrimp.plots.__all__
+    )
+
+
+def test_asking_for_several_gives_a_list_to_type_checkers_too() -> None:
+    for kind, one in ((scrimp.Study, scrimp.Trial), (scrimp.Selection, tuple[str | int | float, str])):
+        alone, several = typing.get_overloads(kind.ask)
+        assert typing.get_type_hints(alone)["return"] == one
+        assert typing.get_type_hints(several) == {"count": int, "return": list[one]}  # type: ignore[valid-type]

@@ -40,8 +40,10 @@ class RaySettings:
     checkpoints: str | None = None
 
     @staticmethod
-    def of(settings: Mapping[str, Any]) -> "RaySettings":
-        """The settings by name; `StudyError` for an unknown one."""
+    def of(settings: "RaySettings | Mapping[str, Any]") -> "RaySettings":
+        """The settings, given as such or by name; `StudyError` for an unknown one."""
+        if isinstance(settings, RaySettings):
+            return settings
         valid = [field.name for field in fields(RaySettings)]
         for name in settings:
             if name not in valid:

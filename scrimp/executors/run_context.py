@@ -12,11 +12,11 @@
 
 import math
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsFloat
 
 from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
@@ -146,7 +146,13 @@ class RunContext:
         self._current = None
 
     def report(
-        self, value: Any = None, /, *, step: float | None = None, stderr: float | None = None, **metrics: Any
+        self,
+        value: SupportsFloat | Mapping[str, SupportsFloat] | None = None,
+        /,
+        *,
+        step: float | None = None,
+        stderr: float | None = None,
+        **metrics: SupportsFloat,
     ) -> bool:
         """Tell metrics of the current step; True to go on, False to end here. Durable when it returns."""
         named = dict(metrics) if value is None else {**as_metrics(value, self._metric), **metrics}

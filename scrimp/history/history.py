@@ -207,6 +207,20 @@ class History:
         trial = state.trials[number]
         return trial, next(point for point in trial.curve if point.step == step)
 
+    @property
+    def best_at_full_budget(self) -> tuple[Trial, Observation] | None:
+        """The best feasible report of a full training, with its trial; None before the first."""
+        full = self.problem.full_budget
+        ends = [
+            (point.loss, trial.id, point)
+            for trial in self.trials
+            if (point := trial.last) is not None and point.loss is not None and point.step >= full and point.feasible
+        ]
+        if not ends:
+            return None
+        _, number, point = min(ends, key=lambda end: end[:2])
+        return self.trials[number], point
+
 
 def _folded(events: Sequence[Event], state: State, folds: Iterable[Fold[Any]]) -> State:
     """Fold ``events`` into ``state``, with ``folds`` that begin as soon as the problem is known."""

@@ -6,12 +6,14 @@ Metrics become losses (lower is better) in exactly one method, `Problem.loss`; n
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from scrimp.errors import StudyError
 from scrimp.space.space import Space
 
-__all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Equals", "Problem"]
+__all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Direction", "Equals", "Problem"]
+
+Direction = Literal["minimize", "maximize"]
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class Problem:
 
     space: Space
     metric: str = "value"
-    direction: str = "minimize"
+    direction: Direction = "minimize"
     budget: Budget | None = None
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
     cost: str | None = None

@@ -3,17 +3,20 @@
 scrimp.plots.compare(first, second, over="budget")
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
 from scrimp.plots.history import axis_title, best_line
 from scrimp.plots.style import SERIES, figure, plain
 from scrimp.tuning.study import Study
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["compare"]
 
 
-def compare(*studies: Study, over: str = "trials") -> Any:
+def compare(*studies: Study, over: str = "trials") -> "Figure":
     """One line per study; they should have the same metric and direction."""
     from plotly.graph_objects import Figure, Scatter
 

@@ -3,7 +3,7 @@
 scrimp.plots.contour(study, "lr", "layers")
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from scrimp.space.space import Space
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["contour"]
 
 POINTS = 41
@@ -22,7 +25,7 @@ MOST = 500
 
 
 @one_thread()
-def contour(study: Study, x: str | None = None, y: str | None = None) -> Any:
+def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure":
     """The posterior mean of the metric over ``x`` and ``y``, the first two numeric parameters for None, and the trials."""
     from plotly.graph_objects import Contour, Figure, Heatmap, Scatter
 

@@ -5,7 +5,7 @@ scrimp.plots.curves(study, trials=[3, 17])
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["curves"]
 
 MOST = 60
@@ -30,7 +33,7 @@ FORECASTS = 4
 STEPS = 24
 
 
-def curves(study: Study, trials: Sequence[int] | None = None) -> Any:
+def curves(study: Study, trials: Sequence[int] | None = None) -> "Figure":
     """Values over budget, one line per trial; dashed with a band where a model predicts how a paused or running one goes on."""
     history = study.history
     chosen = _chosen(history, trials)

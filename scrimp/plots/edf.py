@@ -4,19 +4,22 @@ scrimp.plots.edf(study)                   # several studies of the same metric a
 scrimp.plots.edf(first, second)
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
 from scrimp.plots.axes import with_value
 from scrimp.plots.style import SERIES, figure, plain, thinned
 from scrimp.tuning.study import Study
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["edf"]
 
 MOST = 500
 
 
-def edf(*studies: Study) -> Any:
+def edf(*studies: Study) -> "Figure":
     """One step line per study: F(v), the share of its trials whose value is at most v (at least v when high is good)."""
     from plotly.graph_objects import Figure, Scatter
 

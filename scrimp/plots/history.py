@@ -4,7 +4,7 @@ scrimp.plots.history(study, over="time")
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
@@ -12,13 +12,16 @@ from scrimp.history.trial import Observation, Trial
 from scrimp.plots.style import ACCENT, MUTED, figure, params_text, plain, thinned
 from scrimp.tuning.study import Study
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["axis_title", "best_line", "history"]
 
 MOST = 2000
 """Points a picture shows at most; the line of the best is never thinned."""
 
 
-def history(study: Study, over: str = "trials") -> Any:
+def history(study: Study, over: str = "trials") -> "Figure":
     """Values of trials and the best feasible report so far; ``over`` is trials, time or budget."""
     seen = study.history
     reports = _reports(seen, over)

@@ -16,7 +16,7 @@ Ratio Measure, 1935.
     scrimp.plots.importance(study)
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from scrimp.space.space import Pool, Space
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["bins_of", "importance", "importances", "main_effects"]
 
 Array = NDArray[np.float64]
@@ -42,7 +45,7 @@ TOGETHER = "acting together"
 
 
 @one_thread()
-def importance(study: Study, budget: float | None = None) -> Any:
+def importance(study: Study, budget: float | None = None) -> "Figure":
     """A bar per parameter: the share of the variance it explains alone; the rest is what several explain together.
 
     ``budget``: after which training losses are compared; None for the largest budget that three quarters of the trials reached.

@@ -5,7 +5,7 @@ scrimp.plots.parallel(study)
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from scrimp.plots.style import SCALE, TEXT, figure, number, plain, thinned
 from scrimp.space.parameter import Float, Int, Parameter
 from scrimp.tuning.study import Study
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["parallel"]
 
 MOST = 1000
@@ -24,7 +27,7 @@ MOST = 1000
 ABSENT = "not there"
 
 
-def parallel(study: Study, parameters: Sequence[str] | None = None) -> Any:
+def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
     """One axis per parameter and one for the metric; lines are coloured by the value. A parameter that does not exist in a
     configuration has a place of its own below the others."""
     from plotly.graph_objects import Figure, Parcoords

@@ -7,12 +7,15 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scrimp.errors import TableError
 from scrimp.plots.style import SERIES, figure, plain, rgba
+
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
 
 __all__ = ["mean_regrets", "regret"]
 
@@ -28,7 +31,7 @@ LEAST = 0.1
 Curve = tuple[list[float], list[float], list[float]]
 
 
-def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> Any:
+def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> "Figure":
     """One line per method: mean regret over tasks and seeds, with a band of one standard error over tasks."""
     from plotly.graph_objects import Figure, Scatter
 

@@ -5,13 +5,16 @@ scrimp.plots.rungs(study)
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrimp.history.events import BudgetGranted
 from scrimp.history.history import History
 from scrimp.history.trial import STATUSES, Trial
 from scrimp.plots.style import STATUS, figure, plain
 from scrimp.tuning.study import Study
+
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
 
 __all__ = ["rung_counts", "rungs"]
 
@@ -31,7 +34,7 @@ SYMBOLS = {
 }
 
 
-def rungs(study: Study) -> Any:
+def rungs(study: Study) -> "Figure":
     """One line per trial from its start through its reports, a marker where it stands, and the granted budgets as rungs."""
     from plotly.graph_objects import Figure, Scatter
 

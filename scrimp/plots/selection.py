@@ -20,7 +20,9 @@ from scrimp.surrogates.surrogate import Array
 from scrimp.tuning.cell_policy import believed, pending_cells, recommendation, score_table
 from scrimp.tuning.selection import Selection
 
-if TYPE_CHECKING:  # loading it takes SciPy
+if TYPE_CHECKING:  # loading them takes their time
+    from plotly.graph_objects import Figure
+
     from scrimp.checkpoints.recommendation import Recommendation
 
 __all__ = ["selection_confidence", "selection_curve", "selection_grid"]
@@ -47,7 +49,7 @@ class _Belief:
         return [plain(name) for name in names] if any(isinstance(name, str) for name in names) else names
 
 
-def selection_grid(selection: Selection) -> Any:
+def selection_grid(selection: Selection) -> "Figure":
     """Checkpoints by tasks: colour is the expected score relative to the task, dots are cells that were evaluated."""
     from plotly.graph_objects import Figure, Heatmap
 
@@ -110,7 +112,7 @@ def _add_cells(picture: Any, belief: _Belief, mask: Any, name: str, marker: dict
     )
 
 
-def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) -> Any:
+def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) -> "Figure":
     """The mean score of every checkpoint with a band of two standard deviations; below it single tasks, a few by default."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
@@ -170,7 +172,7 @@ def _add_task(picture: Any, belief: _Belief, task: str, colour: str, mode: str) 
     )
 
 
-def selection_confidence(selection: Selection) -> Any:
+def selection_confidence(selection: Selection) -> "Figure":
     """How sure the answer was after so many cells: the probability that it is as good as best, and the expected loss."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots

@@ -3,7 +3,7 @@
 scrimp.plots.selection_correlations(selection)
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from scrimp.plots.style import SCALE, figure, plain
 from scrimp.surrogates.surrogate import Array
 from scrimp.tuning.selection import Selection
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["selection_correlations"]
 
 
-def selection_correlations(selection: Selection, kernel: bool = False) -> Any:
+def selection_correlations(selection: Selection, kernel: bool = False) -> "Figure":
     """Tasks by tasks: the correlation of their scores over the checkpoints, as the model expects it; alike tasks stand together.
 
     ``kernel=True``: that of the fitted covariance alone, which for ``ei-icm`` is its K_t.

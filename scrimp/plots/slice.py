@@ -4,18 +4,21 @@ scrimp.plots.slice(study, ["lr", "layers"])
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrimp.plots.axes import check_parameters, labels, order, with_value
 from scrimp.plots.style import SCALE, figure, params_text, plain, thinned
 from scrimp.tuning.study import Study
+
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
 
 __all__ = ["slice"]
 
 MOST = 1000
 
 
-def slice(study: Study, parameters: Sequence[str] | None = None, columns: int = 3) -> Any:
+def slice(study: Study, parameters: Sequence[str] | None = None, columns: int = 3) -> "Figure":
     """One panel per parameter, so many beside each other; trials in which it does not exist are left out of its panel."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots

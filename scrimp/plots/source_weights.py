@@ -4,7 +4,7 @@ scrimp.plots.source_weights(study)
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
 from scrimp.history.events import Noted
@@ -12,13 +12,16 @@ from scrimp.history.history import History
 from scrimp.plots.style import SERIES, figure, plain
 from scrimp.tuning.study import Study
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["NOTE", "recorded_weights", "source_weights"]
 
 NOTE = "weights"
 """The note in which transfer methods record {name of the source: weight} for each decision."""
 
 
-def source_weights(study: Study) -> Any:
+def source_weights(study: Study) -> "Figure":
     """One line per source over the decisions that recorded weights."""
     from plotly.graph_objects import Figure, Scatter
 

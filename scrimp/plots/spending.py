@@ -9,7 +9,7 @@ what share of the configurations lies at its bounds (within a fiftieth of a numb
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from scrimp.plots.axes import check_parameters
 from scrimp.plots.style import LINE, MUTED, STATUS, figure, number, plain
 from scrimp.space.parameter import Categorical, Parameter
 from scrimp.tuning.study import Study
+
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
 
 __all__ = ["Course", "at_bounds", "courses", "spending"]
 
@@ -77,7 +80,7 @@ def at_bounds(parameter: Parameter, values: Sequence[Any]) -> tuple[float, float
     return float(((units <= NEAR) | (units >= 1.0 - NEAR)).mean()), 2.0 * NEAR
 
 
-def spending(study: Study, parameters: Sequence[str] | None = None, columns: int = 4) -> Any:
+def spending(study: Study, parameters: Sequence[str] | None = None, columns: int = 4) -> "Figure":
     """Above: what happened when, and how far configurations came. Below: one panel per parameter, so many beside each other."""
     from plotly.subplots import make_subplots
 

@@ -6,7 +6,10 @@ are at least 3:1. Names that come from users pass through `plain`, because Plotl
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
 
 __all__ = [
     "ACCENT",
@@ -88,7 +91,7 @@ def thinned(items: Sequence[T], most: int) -> list[T]:
     return [items[round(place * last / (most - 1))] for place in range(most)]
 
 
-def figure(figure: Any, title: str, alternative: str) -> Any:
+def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
     """Give a Plotly figure its title, its look, and a text that says what it shows."""
     figure.update_layout(
         title={"text": title, "x": 0.02, "xanchor": "left", "y": 0.98, "yanchor": "top"},

@@ -4,7 +4,7 @@ scrimp.plots.surrogate(study, "lr")                     # as it is now
 scrimp.plots.surrogate(study, "lr", iteration=3)        # as it was when the fourth configuration was chosen
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
 
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
+
 __all__ = ["surrogate"]
 
 POINTS = 201
@@ -29,7 +32,7 @@ DEPTH = 25.0
 
 
 @one_thread()
-def surrogate(study: Study, parameter: str | None = None, iteration: int | None = None) -> Any:
+def surrogate(study: Study, parameter: str | None = None, iteration: int | None = None) -> "Figure":
     """A Plotly figure of the loss model along ``parameter`` (the first one for None), the others held at the best configuration.
 
     ``iteration`` is the number of the trial about to be chosen; None shows the model after all that happened.

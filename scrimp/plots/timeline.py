@@ -6,12 +6,15 @@ scrimp.plots.timeline(study)
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrimp.history.events import BudgetGranted, Ended, Event, Lost, Reported
 from scrimp.history.history import History
 from scrimp.plots.style import STATUS, figure, plain
 from scrimp.tuning.study import Study
+
+if TYPE_CHECKING:  # only for types: drawing loads it
+    from plotly.graph_objects import Figure
 
 __all__ = ["Stretch", "stretches", "timeline"]
 
@@ -32,7 +35,7 @@ class Stretch:
     status: str
 
 
-def timeline(study: Study) -> Any:
+def timeline(study: Study) -> "Figure":
     """One lane per worker and parallel slot, one bar per grant."""
     from plotly.graph_objects import Bar, Figure
 

@@ -9,6 +9,7 @@ removed could never be needed later: the best value of a study only improves, an
 """
 
 from pathlib import Path
+from typing import Literal
 
 from scrimp.errors import StudyError
 from scrimp.executors.checkpoint_folder import PLACE, prune_trial, remove_trial
@@ -19,9 +20,10 @@ from scrimp.history.history import History
 from scrimp.policies.policy import Policy
 from scrimp.tuning.ledger import Ledger
 
-__all__ = ["KEEP", "Collector", "check_keep", "checkpoint_folder", "needless"]
+__all__ = ["KEEP", "Collector", "Keep", "check_keep", "checkpoint_folder", "needless"]
 
 KEEP = ("best", "all", "none")
+Keep = Literal["best", "all", "none"]
 
 
 def checkpoint_folder(root: Path, trial: int) -> Path:

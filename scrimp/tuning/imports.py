@@ -17,11 +17,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.history.events import BudgetGranted, Config, Ended, Event, Reported, StudyCreated, TrialAdded
-from scrimp.history.problem import Problem
+from scrimp.history.problem import Direction, Problem
 from scrimp.history.vetting import shortened
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
 from scrimp.space.space import Space
@@ -162,7 +162,9 @@ def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings)
         curve = () if value is None else ((1.0, value),)
         trials.append(ImportedTrial(config, curve, "completed" if curve else "failed"))
     space = inferred_space(configs)
-    problem = Problem(space, metric=settings.metric, direction=settings.direction)
+    problem = Problem(
+        space, metric=settings.metric, direction=cast(Direction, settings.direction)
+    )  # refuses other words
     return Imported(path.stem, problem, tuple(trials))
 
 

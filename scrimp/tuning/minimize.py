@@ -11,6 +11,7 @@ from typing import Any
 from scrimp.errors import ObjectiveError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.problem import Direction
 from scrimp.space.space import Space
 from scrimp.tuning.catalog import Method
 from scrimp.tuning.studies import create_study
@@ -74,7 +75,7 @@ def maximize(
 
 
 def _optimized(
-    direction: str,
+    direction: Direction,
     objective: Callable[[Config], Any],
     space: Space,
     n_trials: int,

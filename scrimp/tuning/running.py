@@ -5,13 +5,15 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from scrimp.errors import ObjectiveError, StudyError
+from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Executor
 from scrimp.executors.in_process import InProcess
 from scrimp.executors.ray import RayExecutor, RaySettings
+from scrimp.executors.run_context import Objective
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
@@ -24,9 +26,10 @@ from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import Seconds, StopRule
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
-__all__ = ["DURABLE", "Run", "run"]
+__all__ = ["DURABLE", "Durable", "Run", "run", "run_totals"]
 
 DURABLE = ("all", "log")
+Durable = Literal["all", "log"]
 """What survives a power cut once a report is acknowledged: the log with the checkpoints, or the log alone."""
 
 
@@ -34,7 +37,7 @@ DURABLE = ("all", "log")
 class Run:
     """What a user asked ``optimize`` for, besides totals."""
 
-    objective: Callable[[Any], Any] | Command
+    objective: Objective | Command
     workers: int = 1
     gpus_per_worker: int = 0
     timeout: float | None = None
@@ -43,7 +46,7 @@ class Run:
     keep: str = "best"
     lease: float = LEASE_SECONDS
     ending: Callable[[], bool] = bool
-    ray: Mapping[str, Any] | None = None
+    ray: RaySettings | Mapping[str, Any] | None = None
     durable: str | None = None
     signed: SignedOnly | None = None
     catch: Catch = ()
@@ -126,6 +129,16 @@ class Run:
         return Processes(
             self.objective, problem.metric, problem.cost, environments=environments, time_limit=self.time_limit
         )
+
+
+def run_totals(history: History, n_trials: int | None, budget: float | None, timeout: float | None) -> dict[str, Any]:
+    """The totals a run sets; limits it does not give are lifted, unless somebody else's run is under way."""
+    given: dict[str, Any] = {"n_trials": n_trials, "budget": budget, "timeout": timeout}
+    if timeout is not None:
+        given["since"] = wall_clock()  # methods plan for the end of this run
+    if any(trial.worker for trial in history.with_status("running")):
+        return {key: value for key, value in given.items() if value is not None}
+    return given
 
 
 def run(  # one call that puts the parts together

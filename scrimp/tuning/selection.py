@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
 from scrimp.checkpoints.score_table import Checkpoint, ScoreTable, check_score
 from scrimp.checkpoints.stopping import StopRule
@@ -141,7 +141,11 @@ class Selection:
         if stop_rule(self._ledger.refresh()) != rule:
             self._ledger.append([StudyChanged(totals={"stop": asdict(rule)}, time=wall_clock())])
 
-    def ask(self, count: int | None = None) -> Any:
+    @overload
+    def ask(self, count: None = None) -> tuple[Checkpoint, str]: ...
+    @overload
+    def ask(self, count: int) -> list[tuple[Checkpoint, str]]: ...
+    def ask(self, count: int | None = None) -> tuple[Checkpoint, str] | list[tuple[Checkpoint, str]]:
         """The next cell to measure, (checkpoint, task), or a list of up to ``count`` of them for parallel evaluators."""
         if count is None:
             found = self._next()
@@ -158,12 +162,12 @@ class Selection:
 
     def tell(  # noqa: PLR0913 - every argument is a keyword a user may want
         self,
-        checkpoint: Any,
+        checkpoint: Checkpoint,
         task: str,
-        score: Any = None,
+        score: SupportsFloat | Mapping[str, SupportsFloat] | None = None,
         *,
         stderr: float | None = None,
-        state: str | None = None,
+        state: Literal["completed", "failed"] | None = None,
         message: str = "",
         replacing: bool = False,
     ) -> None:
@@ -192,14 +196,14 @@ class Selection:
         while not self._told((label, task), value, stderr, reason):
             pass  # somebody decided first: look again
 
-    def give_back(self, checkpoint: Any, task: str) -> None:
+    def give_back(self, checkpoint: Checkpoint, task: str) -> None:
         """Hand back a cell that was asked for and will not be measured here; the next ask hands it out again."""
         trial = self._open_trial((plain_checkpoint(checkpoint), task))
         if trial is None or trial.status != "running":
             raise ReportError(f"{task} of checkpoint {checkpoint!r} is not under evaluation; nothing to give back")
         self._ledger.give_up(trial, "given back")
 
-    def add_checkpoints(self, checkpoints: Sequence[Any]) -> None:
+    def add_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
         """Further checkpoints, such as those a training run has saved meanwhile; known ones are skipped."""
         while True:
             problem = self._ledger.refresh().problem
@@ -214,7 +218,7 @@ class Selection:
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
         self,
-        evaluate: Callable[[Any, str], Any] | Command,
+        evaluate: Callable[[Checkpoint, str], Any] | Command,
         *,
         share: float | None = None,
         budget: float | None = None,

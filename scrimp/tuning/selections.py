@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrimp.checkpoints.score_table import Checkpoint
 from scrimp.errors import StudyError
-from scrimp.history.problem import Problem
+from scrimp.history.problem import Direction, Problem
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, read_method
 from scrimp.tuning.cell_policy import cell_space, empty_table
@@ -24,12 +24,12 @@ _RUNNING = ("budget", "loss", "loss_per_cost", "workers", "gpus_per_worker", "ti
 def create_selection(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
     name: str,
     *,
-    checkpoints: Sequence[Any],
+    checkpoints: Sequence[Checkpoint],
     tasks: Sequence[str],
     cost: Mapping[str, float] | None = None,
     weights: Mapping[str, float] | None = None,
     scales: Mapping[str, float] | None = None,
-    directions: Mapping[str, str] | None = None,
+    directions: Mapping[str, Direction] | None = None,
     ordered: bool = True,
     method: str | Method | Mapping[str, Any] = "kg",
     use_stderr: bool = False,
@@ -92,8 +92,8 @@ def load_selection(name: str, *, storage: str | Storage | None = None) -> Select
 
 
 def select_checkpoint(
-    evaluate: Callable[[Any, str], Any],
-    checkpoints: Sequence[Any],
+    evaluate: Callable[[Checkpoint, str], Any],
+    checkpoints: Sequence[Checkpoint],
     tasks: Sequence[str],
     *,
     share: float | None = None,

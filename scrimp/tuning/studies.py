@@ -20,7 +20,7 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
-from scrimp.history.problem import Budget, Constraint, Problem
+from scrimp.history.problem import Budget, Constraint, Direction, Problem
 from scrimp.registry.names import watched
 from scrimp.registry.plugins import name_plugins
 from scrimp.space.growth import losses
@@ -59,7 +59,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     name: str,
     space: Space,
     *,
-    direction: str = "minimize",
+    direction: Direction = "minimize",
     metric: str = "value",
     budget: Budget | None = None,
     method: str | Method | Mapping[str, Any] = "auto",

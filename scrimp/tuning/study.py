@@ -10,31 +10,37 @@ Everything ``optimize`` does can be done by hand with ``ask`` and ``tell``: it i
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
+from scrimp.executors.ray import RaySettings
+from scrimp.executors.run_context import Objective
 from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, Retried, StudyChanged
 from scrimp.history.history import History
-from scrimp.history.problem import Problem
+from scrimp.history.problem import Budget, Direction, Problem
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
 from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
+from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
+from scrimp.tuning.collection import Keep
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.outcomes import as_catch, failed_only
-from scrimp.tuning.running import Run, run
+from scrimp.tuning.running import Durable, Run, run, run_totals
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.trial_table import trial_frame
 
 if TYPE_CHECKING:  # loading it takes SciPy
+    import pandas
+
     from scrimp.transfer.past import Past
 
 __all__ = ["Root", "Study"]
@@ -82,6 +88,26 @@ class Study:
         return str(self._ledger.history.method.get("name", "unknown"))
 
     @property
+    def space(self) -> Space:
+        """What may be tried, as it is now."""
+        return self.history.problem.space
+
+    @property
+    def direction(self) -> Direction:
+        """Whether low or high values of the metric are good."""
+        return self.history.problem.direction
+
+    @property
+    def metric(self) -> str:
+        """The name of what is optimized."""
+        return self.history.problem.metric
+
+    @property
+    def budget(self) -> Budget | None:
+        """What a trial may spend; None where trials are evaluated once."""
+        return self.history.problem.budget
+
+    @property
     def suggester(self) -> Suggester | None:
         """The part of the method that chooses configurations; None for a method that decides jointly."""
         return self._deciding().chooser
@@ -108,12 +134,12 @@ class Study:
         assert value is not None
         return value
 
-    def best(self, at: str = "any") -> tuple[Trial, Observation]:
+    def best(self, at: Literal["any", "max"] = "any") -> tuple[Trial, Observation]:
         """The best trial and its best report: at ``any`` budget, or at full budget only (``max``)."""
         history = self.history
         if at not in ("any", "max"):
             raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
-        found = history.best if at == "any" else _best_at_full_budget(history)
+        found = history.best if at == "any" else history.best_at_full_budget
         if found is None:
             broken = failed_only(history)
             if broken:
@@ -176,7 +202,11 @@ class Study:
             self._ledger.append([Retried(trial=trial.id, time=wall_clock()) for trial in failed])
         return len(failed)
 
-    def ask(self, count: int | None = None) -> Any:
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
         """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go on with."""
         if count is not None:
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -216,7 +246,7 @@ class Study:
             self._set_totals(totals)
         return bool(totals)
 
-    def report(self, trial: Trial | int, *, step: float, stderr: float | None = None, **metrics: Any) -> bool:
+    def report(self, trial: Trial | int, *, step: float, stderr: float | None = None, **metrics: SupportsFloat) -> bool:
         """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped, paused or completed)."""
         current = self._open_trial(trial)
         if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step):
@@ -242,10 +272,10 @@ class Study:
     def tell(
         self,
         trial: Trial | int,
-        value: Any = None,
+        value: SupportsFloat | Mapping[str, SupportsFloat] | None = None,
         *,
         stderr: float | None = None,
-        state: str | None = None,
+        state: Literal["completed", "failed"] | None = None,
         message: str = "",
     ) -> Trial:
         """The result of a trial: a number, metrics by name, or ``state="failed"``. A value that is not finite is a failure."""
@@ -260,7 +290,7 @@ class Study:
 
     def optimize(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
         self,
-        objective: Callable[[Any], Any] | Command,
+        objective: Objective | Command,
         n_trials: int | None = None,
         *,
         workers: int = 1,
@@ -269,9 +299,9 @@ class Study:
         timeout: float | None = None,
         until: StopRule | None = None,
         time_limit: float | None = None,
-        keep: str = "best",
-        durable: str | None = None,
-        ray: Mapping[str, Any] | None = None,
+        keep: Keep = "best",
+        durable: Durable | None = None,
+        ray: RaySettings | Mapping[str, Any] | None = None,
         callbacks: Sequence[Callable[["Study", Trial], None]] = (),
         catch: type[BaseException] | Sequence[type[BaseException]] = (),
         progress: bool | None = None,
@@ -300,7 +330,7 @@ class Study:
         request.check(n_trials, budget, self.history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
             raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")
-        self._set_totals({**self._totals_of_run(n_trials, budget, timeout), **request.places})
+        self._set_totals({**run_totals(self._ledger.history, n_trials, budget, timeout), **request.places})
 
         key = signing() if request.places else None
         if key is not None and self._place is not None:  # the URL of the checkpoints is part of what is signed
@@ -313,16 +343,7 @@ class Study:
         run(self._ledger, self._deciding(), request, self._checkpoints, finished, progress)
         return self
 
-    def _totals_of_run(self, n_trials: int | None, budget: float | None, timeout: float | None) -> dict[str, Any]:
-        """The totals a run sets; limits it does not give are lifted, unless somebody else's run is under way."""
-        given: dict[str, Any] = {"n_trials": n_trials, "budget": budget, "timeout": timeout}
-        if timeout is not None:
-            given["since"] = wall_clock()  # methods plan for the end of this run
-        if any(trial.worker for trial in self._ledger.history.with_status("running")):
-            return {key: value for key, value in given.items() if value is not None}
-        return given
-
-    def dataframe(self) -> Any:
+    def dataframe(self) -> "pandas.DataFrame":
         """All trials as a pandas DataFrame: one row each, parameters in columns ``params_<name>``."""
         return trial_frame(self.history)
 
@@ -377,15 +398,3 @@ class Study:
             totals = {"halt": None, **totals}  # whoever sets new totals wants the study to go on
         if any(known.get(key) != value for key, value in totals.items()):
             self._ledger.append([StudyChanged(totals=totals, time=wall_clock())])
-
-
-def _best_at_full_budget(history: History) -> tuple[Trial, Observation] | None:
-    full = history.problem.full_budget
-    best: tuple[Trial, Observation] | None = None
-    for trial in history.trials:
-        point = trial.last
-        if point is None or point.loss is None or point.step < full or not point.feasible:
-            continue
-        if best is None or best[1].loss is None or point.loss < best[1].loss:
-            best = (trial, point)
-    return best

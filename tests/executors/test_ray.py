@@ -46,6 +46,8 @@ def test_settings_are_checked() -> None:
         RaySettings.of({"cpu": 1})
     with pytest.raises(StudyError, match="gpus is -1"):
         RaySettings.of({"gpus": -1})
+    settings = RaySettings(cpus=2)
+    assert RaySettings.of(settings) is settings
     study = scrimp.create_study("s", SPACE, storage="memory://")
     with pytest.raises(StudyError, match="Ray runs functions"):
         study.optimize(scrimp.Command("python train.py"), n_trials=1, ray={})

@@ -29,6 +29,12 @@ def test_ask_and_tell() -> None:
     assert study.best_params == trial.params and study.best_value == 0.5 and study.best_trial.id == 0
 
 
+def test_what_is_asked_can_be_read() -> None:
+    study = memory(direction="maximize", metric="accuracy", budget=scrimp.Budget("epoch", 1, 9))
+    assert (study.space, study.direction, study.metric) == (SPACE, "maximize", "accuracy")
+    assert study.budget == scrimp.Budget("epoch", 1, 9) and memory().budget is None
+
+
 def test_ask_for_several() -> None:
     trials = memory().ask(count=8)
     assert [trial.id for trial in trials] == list(range(8))
