@@ -7,7 +7,8 @@ With r = y - m(x), K the covariance plus noise, and alpha = K^-1 r,
 
 so one Cholesky factor, one inverse and one pullback of the prior give the value and all derivatives. Targets may be (n, F): then
 the average over the F columns counts. The fit maximises the likelihood times the parameters' densities (maximum a
-posteriori) by L-BFGS-B over encoded parameters, from several starts.
+posteriori) by L-BFGS-B over encoded parameters, from several starts. A fit to many data from nothing begins with few of them
+(`first_part`, `polished`).
 Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 5.
 """
 
@@ -28,7 +29,15 @@ from scrimp.gp.kernel import Array
 from scrimp.gp.priors import Parameter, ParameterVector
 from scrimp.gp.process import Prior
 
-__all__ = ["HyperparameterPosterior", "LogPosterior", "SearchSettings", "maximum_a_posteriori"]
+__all__ = [
+    "HyperparameterPosterior",
+    "LogPosterior",
+    "SearchSettings",
+    "first_part",
+    "maximum_a_posteriori",
+    "polished",
+    "spread_rows",
+]
 
 
 class LogPosterior(ABC):
@@ -80,7 +89,7 @@ class HyperparameterPosterior(LogPosterior):
         return len(self.x)
 
     def part(self, size: int) -> "HyperparameterPosterior":
-        return self.with_rows(np.linspace(0, len(self.x) - 1, size).astype(np.intp))
+        return self.with_rows(spread_rows(len(self.x), size))
 
     def with_rows(self, rows: NDArray[np.intp]) -> "HyperparameterPosterior":
         """The same for some of the observations."""
@@ -127,6 +136,11 @@ def _gaussian_log_density(factor: Array, residual: Array, alpha: Array) -> float
     return float(-0.5 * (squares + log_determinant(factor) + size * math.log(2.0 * math.pi)))
 
 
+def spread_rows(size: int, count: int) -> NDArray[np.intp]:
+    """``count`` of ``size`` rows, evenly over all of them."""
+    return np.linspace(0, size - 1, count).astype(np.intp)
+
+
 @dataclass(frozen=True)
 class SearchSettings:
     """How hard to look for the best hyperparameters.
@@ -152,25 +166,96 @@ def maximum_a_posteriori(posterior: LogPosterior, starts: Sequence[Array], setti
         part = posterior.part(settings.rows)
         once = replace(settings, rows=max(settings.rows, part.size), most=None)  # a part may be larger than asked for
         starts = [max((starts[0], maximum_a_posteriori(part, starts, once)), key=posterior.log_density)]
+    best_value, best = _HOPELESS, starts[0]
+    for start in starts:
+        value, found = _climbed(posterior, start, settings, np.ones(len(start)))
+        if value < best_value:
+            best_value, best = value, found
+    return best
+
+
+def first_part(size: int) -> int | None:
+    """How many of ``size`` observations a fit from nothing looks at first, so that `polished` ends with all; None: all of them.
+
+    Each step up is by ``GROWTH``; below ``LARGE`` observations there is none.
+    """
+    if size <= LARGE:
+        return None
+    part = float(size)
+    while part > FIRST:
+        part /= GROWTH
+    return round(part)
+
+
+def polished(posterior: LogPosterior, values: Array, seen: int, settings: SearchSettings) -> Array:
+    """Natural values (p,) that were found on ``seen`` of the observations, brought to more and more of them, and then to all.
+
+    A step costs the cube of the observations, so most steps are taken where they are cheap. With all data the search ends as soon
+    as a step gains little, and it gains more in coordinates of about the same curvature, which a small part tells well enough.
+    """
+    part, sizes = posterior.part(seen), [posterior.size]
+    while sizes[0] > GROWTH * seen:
+        sizes.insert(0, round(sizes[0] / GROWTH))
+    for size in sizes:
+        here = posterior if size == posterior.size else posterior.part(size)
+        gain = LEAST_GAIN * size if here is posterior else 0.1
+        limited = replace(settings, tolerance=max(gain, settings.tolerance))
+        _, values = _climbed(here, values, limited, _step_lengths(part, values, here.size / part.size))
+    return values
+
+
+def _climbed(posterior: LogPosterior, start: Array, settings: SearchSettings, scales: Array) -> tuple[float, Array]:
+    """The least negative log density that L-BFGS-B finds from ``start``, and where; coordinates are in units of ``scales``."""
     vector = posterior.vector
-    box = np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1)
+    box = np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1) / scales[:, None]
 
     def objective(coordinates: Array) -> tuple[float, Array]:
-        values = vector.decode(coordinates)
+        values = vector.decode(coordinates * scales)
         try:
             value, gradient = posterior.value_and_gradient(values)
         except NumericalError:
             return _HOPELESS, np.zeros_like(coordinates)
-        return -value, -gradient * vector.slopes(values)
+        return -value, -gradient * vector.slopes(values) * scales
 
-    best_value, best = _HOPELESS, starts[0]
     options = {"maxiter": settings.iterations, "ftol": settings.tolerance / max(posterior.size, 1), "gtol": 1e-3}
-    for start in starts:
-        found = minimize(objective, vector.encode(start), jac=True, method="L-BFGS-B", bounds=box, options=options)
-        if found.fun < best_value:
-            best_value, best = float(found.fun), vector.decode(found.x)
-    return best
+    begin = vector.encode(start) / scales
+    found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return float(found.fun), vector.decode(found.x * scales)
 
+
+def _step_lengths(posterior: LogPosterior, values: Array, times: float) -> Array:
+    """How far each encoded parameter (p,) moves until the log density of ``times`` the data falls by a half; at most 1.
+
+    That is 1 / sqrt(curvature), from differences of the gradient.
+    """
+    vector = posterior.vector
+    middle, upper = vector.encode(values), vector.encode(vector.upper)
+    curvature = np.zeros(len(middle))
+    try:
+        level = _slopes(posterior, middle)
+        for place in range(len(middle)):
+            moved = middle.copy()
+            moved[place] += _SMALL if middle[place] + _SMALL <= upper[place] else -_SMALL
+            change = _slopes(posterior, moved)[place] - level[place]
+            curvature[place] = -change / (moved[place] - middle[place])
+    except NumericalError:
+        pass  # what is known by now will do
+    return np.asarray(1.0 / np.sqrt(np.maximum(times * curvature, 1.0)))
+
+
+def _slopes(posterior: LogPosterior, coordinates: Array) -> Array:
+    """The gradient (p,) of the log density by encoded parameters."""
+    values = posterior.vector.decode(coordinates)
+    return posterior.value_and_gradient(values)[1] * posterior.vector.slopes(values)
+
+
+LARGE = 300
+"""With more observations than this, a fit from nothing begins with a part of them."""
+
+FIRST = 200  # observations at most in the first part
+GROWTH = 2.5  # from part to part
+LEAST_GAIN = 5e-3  # nats per observation: a step with all data that gains less is the last
+_SMALL = 1e-2  # for differences: encoded parameters are of order one
 
 _HOPELESS = 1e30
 """The objective where no factor exists: finite, so that a line search retreats from it."""

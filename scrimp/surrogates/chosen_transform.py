@@ -6,7 +6,8 @@ beforehand. Every option is fitted, and the evidence decides, brought back to th
     log p(y | option) = log p(z | x, fitted hyperparameters) + sum_i log dz_i / dy_i
 
 Diverged targets are capped first, the same for all options, so that the Jacobians compare. The choice is part of the state and
-is made anew when the data have grown by a third; between choices one option is fitted, at the cost of a plain model.
+is made anew when the data have grown by a third; between choices one option is fitted, at the cost of a plain model. Of many
+data that nothing is recorded of, a part makes the first choice.
 
     model = ChosenTransform(ExactGP.over(columns), {"plain": (Standardise(),), "power": (YeoJohnson(), Standardise())})
 """
@@ -18,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from scrimp.errors import StudyError
-from scrimp.surrogates.exact_gp import ExactGP, FittedGP
+from scrimp.gp.marginal_likelihood import first_part
+from scrimp.surrogates.exact_gp import ExactGP, FittedGP, part_of
+from scrimp.surrogates.recorded_fit import found_in_part
 from scrimp.surrogates.surrogate import Data, Surrogate
 from scrimp.surrogates.target_transform import FittedTransformed, TargetStep, Transformed, Winsorise
 
@@ -39,7 +42,21 @@ class ChosenTransform(Surrogate):
         chosen = None if start is None or start.get("choice") not in self.options else start
         if chosen is not None and len(data) < GROWTH * chosen["compared"]:
             return self._fitted(chosen["choice"], int(chosen["compared"]), data, rng, chosen["model"])
-        best: tuple[float, FittedTransformed] | None = None
+        size = first_part(len(data))
+        if chosen is None and size is not None:
+            return self._chosen_in_part(data, size, rng)
+        return self._compared(data, rng, chosen)
+
+    def _chosen_in_part(self, data: Data, size: int, rng: np.random.Generator) -> "_Chosen":
+        """The choice that ``size`` of the many data make, and only that option fitted to all of them."""
+        found = self._compared(part_of(data, size), rng, None)
+        steps = [dict(step.state) for step in found.steps]
+        begin = {"steps": steps, "inner": found_in_part(found.inner.state, size)}
+        return self._fitted(found.choice, len(data), data, rng, begin)
+
+    def _compared(self, data: Data, rng: np.random.Generator, chosen: Mapping[str, Any] | None) -> "_Chosen":
+        """Every option fitted, and the one under which the data are most probable."""
+        best: tuple[float, _Chosen] | None = None
         for name in self.options:
             begin = chosen["model"] if chosen is not None and chosen["choice"] == name else None
             fitted = self._fitted(name, len(data), data, rng, begin)

@@ -34,14 +34,29 @@ from scrimp.gp.cholesky import (
     solve_lower_transposed,
 )
 from scrimp.gp.columns import Column
-from scrimp.gp.marginal_likelihood import HyperparameterPosterior, LogPosterior, SearchSettings, maximum_a_posteriori
+from scrimp.gp.marginal_likelihood import (
+    HyperparameterPosterior,
+    LogPosterior,
+    SearchSettings,
+    first_part,
+    maximum_a_posteriori,
+    polished,
+    spread_rows,
+)
 from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.shared_decay import SharedDecayPosterior
-from scrimp.surrogates.recorded_fit import record_of, recorded_values, search_from
+from scrimp.surrogates.recorded_fit import (
+    PART,
+    found_in_part,
+    is_record,
+    record_of,
+    recorded_values,
+    search_from,
+)
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
 
-__all__ = ["NOISE", "ExactGP", "FittedGP", "as_columns", "check_finite", "fitted_gp", "joined"]
+__all__ = ["NOISE", "ExactGP", "FittedGP", "as_columns", "check_finite", "fitted_gp", "joined", "part_of"]
 
 NOISE = Parameter("noise", LogNormal(-8.0, 2.0), bounds=(1e-6, 1.0))
 """Noise variance of standardised targets, with the floor that keeps factors well conditioned.
@@ -73,10 +88,23 @@ class ExactGP(Surrogate):
         return ParameterVector((*self.prior.parameters, self.noise))
 
     def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedGP":
+        posterior = self.hyperparameter_posterior(data)
+        if isinstance(posterior, HyperparameterPosterior):
+            start = self._start_in_part(data, rng, start)
+        if start is not None and PART in start:
+            found = polished(posterior, recorded_values(self.vector, start)[0], int(start[PART]), self.search)
+            return self._fitted(data, found, len(data))
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
-        return self._fitted(
-            data, maximum_a_posteriori(self.hyperparameter_posterior(data), starts, self.search), explored
-        )
+        return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
+
+    def _start_in_part(
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        """Where a fit to many data begins that has no record to go on from: with a fit to some of them."""
+        size = first_part(len(data))
+        if size is None or is_record(self.vector, start):
+            return start
+        return found_in_part(self.fit(part_of(data, size), rng).state, size)
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedGP":
         return self._fitted(data, *recorded_values(self.vector, state))
@@ -228,6 +256,12 @@ class FittedGP(FittedSurrogate):
         mean = as_columns(self.observed.y) - self.alpha / precision[:, None]
         own = self.noise if self.observed.noise is None else self.noise + self.observed.noise
         return Posterior(mean, np.maximum(1.0 / precision - own, 0.0))
+
+
+def part_of(data: Data, size: int) -> Data:
+    """``size`` of the observations, evenly over all of them: the rows that a posterior takes for its part."""
+    rows = spread_rows(len(data), size)
+    return Data(data.x[rows], data.y[rows], None if data.noise is None else data.noise[rows])
 
 
 def joined(old: Data, new: Data) -> Data:

@@ -4,6 +4,9 @@
 
 A fit searches from the recorded values alone, until the data have grown by half since several starts were last tried
 ("explored"): then from the prior mode and from random points too.
+
+A fit to many data from nothing begins with a part of them. What was found there is a record with "part", the number of
+observations; it is never noted in the log.
 """
 
 from collections.abc import Mapping
@@ -15,12 +18,25 @@ from scrimp.errors import StudyError
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.priors import Array, ParameterVector
 
-__all__ = ["record_of", "recorded_values", "search_from"]
+__all__ = ["PART", "found_in_part", "is_record", "record_of", "recorded_values", "search_from"]
+
+
+PART = "part"
 
 
 def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str, Any]:
     """The state of a fit with these values (p,)."""
     return {"parameters": vector.to_json(values), "explored": explored}
+
+
+def found_in_part(state: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """A record of a fit to ``size`` of the observations, from which a fit to all of them goes on."""
+    return {**state, PART: size}
+
+
+def is_record(vector: ParameterVector, state: Mapping[str, Any] | None) -> bool:
+    """Whether there is a record, and of these parameters."""
+    return state is not None and vector.from_json(state.get("parameters", {})) is not None
 
 
 def search_from(

@@ -6,7 +6,14 @@ from sklearn.gaussian_process import kernels as peer
 
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
-from scrimp.gp.marginal_likelihood import HyperparameterPosterior, SearchSettings, maximum_a_posteriori
+from scrimp.gp.marginal_likelihood import (
+    LEAST_GAIN,
+    HyperparameterPosterior,
+    SearchSettings,
+    first_part,
+    maximum_a_posteriori,
+    polished,
+)
 from scrimp.gp.priors import LogNormal, Parameter
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF, Matern52
@@ -119,3 +126,52 @@ def test_a_search_may_look_at_part_of_the_data():
     few = maximum_a_posteriori(posterior, [start], SearchSettings(most=12, tolerance=1e-6))
     alone = maximum_a_posteriori(posterior.part(12), [start], SearchSettings(tolerance=1e-6))
     np.testing.assert_array_equal(few, alone)
+
+
+def large_posterior(kind: str, size: int = 500) -> HyperparameterPosterior:
+    """Data of several kinds: smooth without noise, noisy, all noise, and crowded around an optimum as a study leaves them."""
+    rng = np.random.default_rng(3)
+    columns = (Column(),) * 4
+    x = rng.random((size, 4))
+    if kind == "crowded":
+        x[size // 2 :] = np.clip(0.3 + 0.05 * rng.standard_normal((size - size // 2, 4)), 0.0, 1.0)
+    y = ((x - 0.3) ** 2 * np.arange(1, 5)).sum(1) + {"noisy": 0.3}.get(kind, 0.0) * rng.standard_normal(size)
+    y = rng.standard_normal(size) if kind == "noise" else y
+    y = (y - y.mean()) / y.std()
+    return HyperparameterPosterior(MeanAndKernel(Scaled(Matern52(columns))), NOISE, x, y[:, None])
+
+
+@pytest.mark.parametrize("kind", ["smooth", "noisy", "noise", "crowded"])
+def test_hyperparameters_of_a_part_polished_on_all_are_as_good_as_a_whole_search(kind):
+    posterior, settings = large_posterior(kind), SearchSettings()
+    size = first_part(posterior.size)
+    start = posterior.vector.initial
+    in_part = maximum_a_posteriori(posterior.part(size), [start], settings)
+    whole = posterior.log_density(maximum_a_posteriori(posterior, [start], settings))
+    found = posterior.log_density(polished(posterior, in_part, size, settings))
+    assert found > posterior.log_density(in_part)
+    assert found >= whole - 10 * LEAST_GAIN * posterior.size  # 0.05 nats for each observation
+
+
+def test_most_steps_of_polishing_are_taken_on_few_rows(monkeypatch):
+    posterior, sizes = large_posterior("noisy", 800), []
+    whole = HyperparameterPosterior.value_and_gradient
+
+    def counted(self, values):
+        sizes.append(self.size)
+        return whole(self, values)
+
+    monkeypatch.setattr(HyperparameterPosterior, "value_and_gradient", counted)
+    polished(posterior, posterior.vector.initial, first_part(800), SearchSettings())
+    assert set(sizes) == {128, 320, 800} and sizes.count(800) <= 8
+
+
+def test_few_observations_are_looked_at_all_at_once():
+    assert first_part(300) is None and [first_part(size) for size in (301, 500, 1000, 5000)] == [120, 200, 160, 128]
+
+
+def test_polishing_where_no_factor_exists_keeps_what_was_found():
+    posterior = posterior_over(Scaled(RBF(MIXED)), MIXED)
+    broken = HyperparameterPosterior(posterior.prior, posterior.noise, posterior.x * np.nan, posterior.y)
+    start = posterior.vector.initial
+    assert polished(broken, start, 10, SearchSettings()) == pytest.approx(start)

@@ -5,6 +5,7 @@ import pytest
 
 from scrimp.errors import StudyError
 from scrimp.gp.columns import Column
+from scrimp.gp.marginal_likelihood import LEAST_GAIN
 from scrimp.surrogates.chosen_transform import ChosenTransform, _evidence
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.power_transform import YeoJohnson
@@ -84,3 +85,17 @@ def test_a_fit_of_another_model_is_no_start_and_cannot_be_restored() -> None:
     assert MODEL.fit(Data(x, f), np.random.default_rng(0), other).state["choice"] in MODEL.options
     with pytest.raises(StudyError, match="the recorded fit chose None, which is no option here: fit anew"):
         MODEL.restore(Data(x, f), other)
+
+
+@pytest.mark.parametrize("power", [False, True])
+def test_of_many_data_a_part_makes_the_first_choice(power: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, f = smooth(5, 320)
+    y = np.exp(2 * f) if power else f
+    data = Data(x, y)
+    quick = MODEL.fit(data, np.random.default_rng(0))
+    monkeypatch.setattr("scrimp.gp.marginal_likelihood.LARGE", 10_000)
+    slow = MODEL.fit(data, np.random.default_rng(0))
+    assert quick.state["choice"] == slow.state["choice"] == ("power" if power else "plain")
+    assert quick.state["compared"] == 320 and quick.state["model"]["inner"]["explored"] == 320
+    assert "part" not in quick.state["model"]["inner"]
+    assert _evidence(quick, data) >= _evidence(slow, data) - 10 * LEAST_GAIN * len(y)

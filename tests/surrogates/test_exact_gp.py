@@ -7,6 +7,7 @@ from sklearn.gaussian_process import kernels as peer
 from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Kernel, OnColumns, Scaled
+from scrimp.gp.marginal_likelihood import maximum_a_posteriori
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped
@@ -220,3 +221,23 @@ def test_variances_keep_their_digits_where_points_crowd():
         cross = mpmath.matrix([exact(point, b) for b in x.tolist()])
         expected = float(1 - (cross.T * mpmath.lu_solve(covariance, cross))[0])
         assert variance == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_fit_to_many_data_begins_with_a_part_unless_a_record_says_where(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.random((320, 2))
+    many = Data(x, np.sin(6 * x[:, 0]) + 0.1 * rng.standard_normal(320))
+    model = ExactGP.over((Column(), Column()))
+    sizes = []
+
+    def counted(posterior, starts, settings):
+        sizes.append(posterior.size)
+        return maximum_a_posteriori(posterior, starts, settings)
+
+    monkeypatch.setattr("scrimp.surrogates.exact_gp.maximum_a_posteriori", counted)
+    first = model.fit(many, np.random.default_rng(1))
+    assert sizes == [128] and first.state["explored"] == 320 and set(first.state) == {"parameters", "explored"}
+    model.fit(many, np.random.default_rng(1), first.state)
+    assert sizes == [128, 320]  # from the record, all data at once, as ever
+    model.fit(many, np.random.default_rng(1), {"parameters": {"unknown": [1.0]}, "explored": 5})
+    assert sizes == [128, 320, 128]

@@ -1,0 +1,87 @@
+"""The README's first block with threads at their default, beside the same with one thread said in the environment.
+
+    python benchmarks/default_threads.py --repeats 5
+
+Processes run in turn: CPU seconds of the whole process (imports and all its threads, the objective's included), and how long an
+ask takes in the same space (the median and the largest of 60, wall clock). `--without-limit` adds what happens when decisions
+take the threads that they get.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+
+VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+SPACE = """
+import contextlib, json, sys, time, scrimp
+if "--without-limit" in sys.argv:
+    import scrimp.tuning.threads as threads
+    threads._Loaded.controller = lambda self: __import__("threadpoolctl").ThreadpoolController().select(user_api="none")
+space = scrimp.Space(
+    lr=scrimp.Float(1e-5, 1e-1, log=True),
+    layers=scrimp.Int(1, 8),
+    optimizer=scrimp.Categorical(["adamw", "sgd"]),
+    momentum=scrimp.Float(0.0, 0.99, when={"optimizer": "sgd"}),
+)
+def error(params):
+    return (params["layers"] - 3) ** 2 + abs(params["lr"] - 1e-3) * 100 + params.get("momentum", 0.5)
+"""
+BLOCK = SPACE + "scrimp.minimize(error, space, n_trials=30, seed=0)\nprint('[0.0]')\n"
+ASKS = (
+    SPACE
+    + """
+study, spent = scrimp.create_study("asks", space, metric="error", storage="memory://", seed=0), []
+for _ in range(60):
+    started = time.perf_counter()
+    trial = study.ask()
+    spent.append(time.perf_counter() - started)
+    study.tell(trial, error(trial.params))
+print(json.dumps(spent))
+"""
+)
+
+
+def run(program: str, one_thread: bool, options: list[str]) -> tuple[float, list[float]]:
+    """CPU seconds of a process, and what it printed."""
+    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    environment |= dict.fromkeys(VARIABLES, "1") if one_thread else {}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-c", program, *options]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent, json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--without-limit", action="store_true")
+    asked = parser.parse_args()
+    kinds: dict[str, tuple[bool, list[str]]] = {"default threads": (False, []), "one thread": (True, [])}
+    if asked.without_limit:
+        kinds["default threads, no limit"] = (False, ["--without-limit"])
+    blocks: dict[str, list[float]] = {kind: [] for kind in kinds}
+    asks: dict[str, list[tuple[float, list[float]]]] = {kind: [] for kind in kinds}
+    for _ in range(asked.repeats):
+        for kind, (one_thread, options) in kinds.items():
+            blocks[kind].append(run(BLOCK, one_thread, options)[0])
+            asks[kind].append(run(ASKS, one_thread, options))
+    single = statistics.median(blocks["one thread"])
+    for kind in kinds:
+        block = statistics.median(blocks[kind])
+        times = [time for _, each in asks[kind] for time in each]
+        print(
+            f"{kind}: block 1 {block:.2f} CPU seconds ({block / single:.2f} times one thread), 60 asks "
+            f"{statistics.median(cpu for cpu, _ in asks[kind]):.2f}; an ask {1000 * statistics.median(times):.0f} ms in the "
+            f"median, {1000 * max(times):.0f} at most"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What the first decision on a big history costs, beside a fit that sees all data from its first step, and how good its model is.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/first_decision.py --trials 1000 --dimensions 6 20
+
+Every history is told to a study in memory, as after an import. Four decisions are measured in CPU seconds: the first of this
+version, the first with the whole fit (`LARGE` set out of reach), each twice and in turn, and the one after it. The model's
+quality is its evidence, log p(losses), per observation; a difference of 0.01 is nothing that a decision could feel.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import scrimp
+from scrimp.gp import marginal_likelihood
+from scrimp.gp.columns import Column
+from scrimp.suggesters.model_fitting import ModelSettings, loss_model
+from scrimp.surrogates.chosen_transform import _evidence
+from scrimp.surrogates.surrogate import Data
+
+PROBLEMS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
+    "bowl": lambda x, rng: ((x - 0.3) ** 2 * np.arange(1, x.shape[1] + 1)).sum(1) + 0.01 * rng.standard_normal(len(x)),
+    "waves": lambda x, rng: np.sin(5 * x[:, 0]) * np.cos(3 * x[:, 1]) + x[:, 2] + 0.1 * rng.standard_normal(len(x)),
+    "steep": lambda x, rng: np.exp(3 * ((x[:, :3] - 0.4) ** 2).sum(1)),
+    "rough": lambda x, rng: np.sin(20 * x[:, 0]) + np.abs(x[:, 1] - 0.5) + 0.02 * rng.standard_normal(len(x)),
+    "noise": lambda x, rng: rng.standard_normal(len(x)),
+    "crowded": lambda x, rng: np.sqrt(((x - 0.3) ** 2 * np.arange(1, x.shape[1] + 1)).sum(1)),
+}
+WHOLE = 10**9
+
+
+def rows(name: str, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Configurations (n, d) in the unit cube and losses (n,)."""
+    rng = np.random.default_rng(0)
+    x = rng.random((count, dimension))
+    if name == "crowded":  # half of them around the optimum, as a study leaves them
+        near = count // 2
+        x[-near:] = np.clip(0.3 + 0.05 * rng.standard_normal((near, dimension)), 0.0, 1.0)
+    return x, PROBLEMS[name](x, rng)
+
+
+def study_of(x: np.ndarray, y: np.ndarray) -> scrimp.Study:
+    """A study that was told all of them."""
+    space = scrimp.Space({f"x{column}": scrimp.Float(0.0, 1.0) for column in range(x.shape[1])})
+    study = scrimp.create_study("history", space, metric="loss", storage="memory://", seed=0)
+    for row, loss in zip(x.tolist(), y.tolist(), strict=True):
+        study.enqueue({f"x{column}": value for column, value in enumerate(row)})
+        study.tell(study.ask(), loss)
+    return study
+
+
+def seconds(study: scrimp.Study) -> float:
+    """CPU seconds of an ask."""
+    started = time.process_time()
+    study.ask()
+    return time.process_time() - started
+
+
+def evidence(x: np.ndarray, y: np.ndarray) -> float:
+    """log p(losses) per observation under a model fitted from nothing."""
+    data = Data(x, y)
+    fitted = loss_model((Column(),) * x.shape[1], ModelSettings()).fit(data, np.random.default_rng(0))
+    return _evidence(fitted, data) / len(y)
+
+
+def measure(name: str, count: int, dimension: int) -> None:
+    """One line of figures."""
+    x, y = rows(name, count, dimension)
+    large = marginal_likelihood.LARGE
+    first: dict[int, list[float]] = {large: [], WHOLE: []}
+    later, found = [], {}
+    for _ in range(2):
+        for limit in (large, WHOLE):
+            marginal_likelihood.LARGE = limit
+            study = study_of(x, y)
+            first[limit].append(seconds(study))
+            later.append(seconds(study))
+    for limit in (large, WHOLE):
+        marginal_likelihood.LARGE = limit
+        found[limit] = evidence(x, y)
+    marginal_likelihood.LARGE = large
+    quick, whole = min(first[large]), min(first[WHOLE])
+    print(
+        f"{name:8} n = {count}, d = {dimension:2}: first {quick:.2f} s, with a whole fit {whole:.2f} s "
+        f"({whole / quick:.1f} times), later {min(later):.2f} s; evidence per observation {found[large]:.4f}, {found[WHOLE]:.4f} "
+        f"({found[large] - found[WHOLE]:+.4f})",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[6, 20])
+    parser.add_argument("--problems", nargs="+", choices=sorted(PROBLEMS), default=sorted(PROBLEMS))
+    asked = parser.parse_args()
+    for dimension in asked.dimensions:
+        for name in asked.problems:
+            measure(name, asked.trials, dimension)
+
+
+if __name__ == "__main__":
+    main()
