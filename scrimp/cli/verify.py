@@ -33,6 +33,8 @@ def verify_command(studies: Studies = None, storage: StorageOption = DEFAULT_URL
                 f"DAMAGED: {study.damage}" if study.damage else f"{study.events} events, {study.trials} trials, whole"
             )
             echo(printable(f"{study.name}: {state}"))
+            for why in study.ignored:
+                echo(printable(f"  does not count, {why}"))
         damaged = sum(bool(study.damage) for study in checked)
         echo(f"{len(checked) - damaged} of {len(checked)} studies in {place.url} are whole")
     if any(study.damage for study in checked):

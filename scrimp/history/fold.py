@@ -31,7 +31,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.problem import Problem
 from scrimp.history.trial import STATUSES, Observation, Trial
-from scrimp.history.vetting import ENDS, queue_objection, shortened, totals_objections, valid_totals
+from scrimp.history.vetting import ENDS, queue_objection, shortened, tag_objection, totals_objections, valid_totals
 from scrimp.space.growth import upgrade
 from scrimp.space.space import Space
 
@@ -188,10 +188,13 @@ class State:
             )
         if event.enqueued and self.queue:
             self.queue.popleft()
+        objection = tag_objection(event.tag, event.trial) if event.tag else ""
+        if objection:
+            self.ignored.append((self.length, objection))
         trial = Trial(
             id=event.trial,
             config=event.config,
-            tag=event.tag,
+            tag={} if objection else event.tag,
             continue_from=event.continue_from,
             decision=self.decisions - 1,
         )

@@ -10,7 +10,7 @@ from typing import Any
 from scrimp.errors import ConfigError
 from scrimp.space.space import Space
 
-__all__ = ["ENDS", "queue_objection", "shortened", "totals_objections", "valid_totals"]
+__all__ = ["ENDS", "queue_objection", "shortened", "tag_objection", "totals_objections", "valid_totals"]
 
 ENDS = ("completed", "stopped", "failed")
 """How a trial may end."""
@@ -73,6 +73,22 @@ def queue_objection(space: Space, config: Any) -> str:
         space.validate(config)
     except (ConfigError, TypeError) as error:  # a list is not even hashable
         return f"a configuration in the queue does not fit the space: {shortened(error)}"
+    return ""
+
+
+BRACKETS_AHEAD = 1000
+"""How far the number of a bracket may be above that of its trial: brackets that open in turn have trials, others are few."""
+
+
+def tag_objection(tag: Mapping[str, Any], trial: int) -> str:
+    """Why the tag of a trial does not count, so that it belongs to no bracket; empty when it does."""
+    for name in ("bracket", "slot"):
+        if name in tag and not (_whole(tag[name]) and tag[name] <= trial + BRACKETS_AHEAD):
+            return (
+                f"trial {trial} has the {name} {shortened(tag[name])}; it must be a whole number, and not far above it"
+            )
+    if "slot" in tag and "bracket" not in tag:
+        return f"trial {trial} has a slot and no bracket"
     return ""
 
 

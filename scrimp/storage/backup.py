@@ -22,12 +22,16 @@ CHUNK = 5000
 
 @dataclass(frozen=True)
 class Checked:
-    """A study's log: how long it is, and what is wrong with it; nothing when it is whole."""
+    """A study's log: how long it is, and what is wrong with it; nothing when it is whole.
+
+    ``ignored``: what stands in it and does not count, since scrimp would not have written it.
+    """
 
     name: str
     events: int = 0
     trials: int = 0
     damage: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 def copy_study(source: Storage, target: Storage, name: str) -> int:
@@ -65,4 +69,5 @@ def verify_study(storage: Storage, name: str) -> Checked:
     first = events[0]
     if not isinstance(first, StudyCreated) or first.name != name:
         return Checked(name, len(events), damage=f"the log belongs to {getattr(first, 'name', 'nobody')!r}")
-    return Checked(name, len(events), len(history.trials))
+    ignored = tuple(f"event {position}: {why}" for position, why in history.ignored)
+    return Checked(name, len(events), len(history.trials), ignored=ignored)

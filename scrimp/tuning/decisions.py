@@ -5,18 +5,25 @@ first; a configuration somebody put in the queue takes the place of the policy's
 configuration is added beyond the study's total.
 """
 
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from scrimp.errors import ConfigError, ScrimpError
+import msgspec
+
+from scrimp.errors import ConfigError, ScrimpError, StudyError
 from scrimp.history.events import BudgetGranted, Event, Noted, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.reports import readable
 from scrimp.history.trial import Trial
 from scrimp.history.vetting import shortened
 from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Wait
 from scrimp.tuning.threads import one_thread
 
-__all__ = ["decision_events", "misfit", "next_decision", "room_for_trials"]
+__all__ = ["MOST_NOTES", "decision_events", "misfit", "next_decision", "room_for_trials"]
+
+MOST_NOTES = 1_000_000
+"""Bytes of JSON that the notes of one decision may take: the log is read whole, by everybody."""
 
 
 def room_for_trials(history: History) -> bool:
@@ -27,7 +34,21 @@ def room_for_trials(history: History) -> bool:
 
 @one_thread()
 def next_decision(policy: Policy, history: History) -> Decision:
-    """What a free worker should do."""
+    """What a free worker should do; `StudyError` where the method cannot work with what the log says."""
+    try:
+        return _next_decision(policy, history)
+    except ScrimpError:
+        raise
+    except (ArithmeticError, AttributeError, AssertionError, LookupError, TypeError, ValueError) as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise StudyError(
+            f"decision {history.decisions} cannot be taken: {shortened(error)} ({type(error).__name__}, {place.filename}, "
+            f"line {place.lineno}). Notes or tags in the log are not what this method writes, or the method has a defect: "
+            "`scrimp verify` says whether the log was altered, `scrimp replay` which decisions can be taken again"
+        ) from error
+
+
+def _next_decision(policy: Policy, history: History) -> Decision:
     match history.totals.get("halt"):
         case "paused":
             return Decision(Wait("the study is paused"))
@@ -100,7 +121,7 @@ def decision_events(history: History, decision: Decision, worker: str, time: flo
     notes: dict[str, Any] = dict(_plain(decision.notes))
     if isinstance(action, Start | Resume) and action.reason:
         notes.setdefault("reason", action.reason)
-    noted = Noted(decision=history.decisions, seen=history.length, notes=notes, time=time)
+    noted = Noted(decision=history.decisions, seen=history.length, notes=_bounded(notes), time=time)
     match action:
         case Start(config, budget, tag, continue_from):
             number = len(history.trials)
@@ -131,6 +152,22 @@ def _budget_spent(history: History) -> bool:
 def _plain(notes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Notes as JSON values: NumPy scalars and arrays become numbers and lists."""
     return {key: _plain_value(value) for key, value in notes.items()}
+
+
+def _bounded(notes: dict[str, Any]) -> dict[str, Any]:
+    """Notes that fit: long texts are cut; while the rest is too large, its largest note is left out, and ``left_out`` says so.
+
+    A note stays whole or goes: half a fit would be another fit. Decisions are a function of what the log holds, so a fit that is
+    not in it is made anew, by the next decision and by `scrimp replay` alike.
+    """
+    notes = {key: readable(value) if isinstance(value, str) else value for key, value in notes.items()}
+    sizes = {key: len(msgspec.json.encode(value, enc_hook=float)) for key, value in notes.items()}
+    left_out: dict[str, int] = {}
+    while sum(sizes.values()) > MOST_NOTES:
+        largest = max(sizes, key=sizes.__getitem__)
+        left_out[largest[:100]] = sizes.pop(largest)
+        del notes[largest]
+    return {**notes, "left_out": left_out} if left_out else notes
 
 
 def _plain_value(value: Any) -> Any:

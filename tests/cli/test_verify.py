@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import scrimp
+from scrimp.history.events import Enqueued, StudyChanged
 
 
 @pytest.fixture
@@ -43,6 +44,16 @@ def test_one_bad_study_hides_no_other(three: str, run: Callable[..., Any], event
     verified = run("verify", "--storage", three)
     assert verified.exit_code == 1 and "b: DAMAGED: event 3" in verified.stdout and "2 of 3" in verified.stdout
     assert run("show", "a", "--storage", three).exit_code == 0
+
+
+def test_verifying_lists_what_does_not_count(three: str, run: Callable[..., Any]) -> None:
+    study = scrimp.load_study("b", storage=three)
+    study._ledger.append([Enqueued(config={"x": "0; id\x1b[2J"}), StudyChanged(totals={"n_trials": "many"})])
+    done = run("verify", "b", "--storage", three)
+    assert done.exit_code == 0 and "whole" in done.stdout and "\x1b" not in done.stdout
+    assert "does not fit the space" in done.stdout and "'n_trials' is 'many'" in done.stdout
+    (row,) = json.loads(run("verify", "b", "--storage", three, "--json").stdout)
+    assert len(row["ignored"]) == 2 and not row["damage"]
 
 
 def test_backup_and_restore(three: str, tmp_path: Path, run: Callable[..., Any]) -> None:

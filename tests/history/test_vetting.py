@@ -72,3 +72,29 @@ def test_a_study_begins_once() -> None:
 def test_a_problem_that_cannot_be_read_is_named(problem: dict[str, Any]) -> None:
     with pytest.raises(StudyError, match="event 1 of the log records a problem that cannot be read"):
         History.of([FIRST, StudyChanged(problem=problem)])
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        {"bracket": "x"},
+        {"bracket": -1},
+        {"bracket": True},
+        {"bracket": 10**12},
+        {"bracket": None},
+        {"bracket": 1.5},
+        {"bracket": 0, "slot": [1]},
+        {"slot": 1},
+    ],
+)
+def test_a_tag_that_no_method_writes_does_not_count(tag: dict[str, Any]) -> None:
+    history = History.of([FIRST, TrialAdded(trial=0, config={"x": 0.5, "n": 1}, tag=tag)])
+    assert history.trials[0].tag == {}
+    ((position, why),) = history.ignored
+    assert position == 1 and why.startswith("trial 0 has ")
+
+
+def test_tags_of_methods_count() -> None:
+    for tag in ({"bracket": 3}, {"bracket": 0, "slot": 7}, {"scout": True}, {}):
+        history = History.of([FIRST, TrialAdded(trial=0, config={"x": 0.5, "n": 1}, tag=tag)])
+        assert history.trials[0].tag == tag and not history.ignored

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.errors import ConfigError, ScrimpError
+from scrimp.errors import ConfigError, ScrimpError, StudyError
 from scrimp.history.events import BudgetGranted, Enqueued, Lost, Noted, Reported, StudyChanged, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Action, Decision, Finish, Policy, Resume, Start, Wait
-from scrimp.tuning.decisions import decision_events, next_decision, room_for_trials
+from scrimp.tuning.decisions import MOST_NOTES, decision_events, next_decision, room_for_trials
 from scrimp.tuning.replay import replay
 
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 9))
@@ -139,3 +139,57 @@ def test_a_paused_study_waits_and_a_stopped_one_ends() -> None:
     for halt, kind in (("paused", Wait), ("stopped", Finish), (None, Resume)):
         action = next_decision(START, history_of(*lost, StudyChanged(totals={"halt": halt}))).action
         assert isinstance(action, kind)
+
+
+def test_notes_that_are_too_large_go_whole_and_say_so() -> None:
+    history = history_of()
+    fit = {"loss": {"state": {"theta": [0.123456789] * (MOST_NOTES // 10)}}}
+    notes = {"fit": fit, "scores": [1.0, 2.0], "degraded": "singular" + "x" * 1_000_000}
+    noted, *_ = decision_events(history, Decision(Start({"x": 0.5}, 1.0), notes), "me", 0.0)
+    assert isinstance(noted, Noted)
+    assert set(noted.notes) == {"scores", "degraded", "left_out"} and noted.notes["scores"] == [1.0, 2.0]
+    assert noted.notes["left_out"]["fit"] > MOST_NOTES and "characters left out" in noted.notes["degraded"]
+
+
+def test_a_study_whose_fits_are_too_large_goes_on_and_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrimp.tuning.decisions.MOST_NOTES", 200)
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0)
+    study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=8, progress=False)
+    assert study.history.note("fit") is None and "fit" in study.history.note("left_out")
+    assert all(outcome.same for outcome in replay(study.history.events))
+
+
+@pytest.mark.parametrize(
+    ("method", "notes"),
+    [
+        ("gp", {"fit": [1, "a"]}),
+        ("gp", {"fit": {"loss": 5}}),
+        ("gp", {"fit": {"loss": {"n": "x", "state": []}}}),
+        ("hypertune-indep", {"fit": "x", "rung_weights": True}),
+        ("freeze-thaw", {"freeze_thaw": {"theta": 3}}),
+    ],
+)
+def test_notes_of_another_type_end_in_words(method: str, notes: dict[str, Any]) -> None:
+    budget = None if method == "gp" else Budget("epoch", 1, 9)
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("s", space, method=method, budget=budget, storage="memory://", seed=0)
+    for number in range(4):
+        study.tell(study.ask(), 0.1 * number)
+    study._ledger.append([Noted(decision=study.history.decisions, seen=study.history.length, notes=notes)])
+    try:
+        study.tell(study.ask(), 0.5)  # the method may never read it
+    except StudyError as error:
+        assert "cannot be taken" in str(error) and "scrimp verify" in str(error)
+    assert len(study.trials) >= 4
+
+
+def test_a_method_that_fails_is_named_with_the_place() -> None:
+    @dataclass(frozen=True)
+    class Broken(Policy):
+        def decide(self, history: History, rng: np.random.Generator) -> Decision:
+            return Decision(Wait(str(dict[str, str]()["missing"])))
+
+    with pytest.raises(
+        StudyError, match=r"decision 0 cannot be taken: 'missing' \(KeyError, .*test_decisions.py, line"
+    ):
+        next_decision(Broken(), history_of())
