@@ -54,9 +54,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from scrimp.registry.plugins import own_version
 
-        echo(f"scrimp {version('scrimp')}")
+        echo(f"scrimp {own_version()}")
         raise typer.Exit
 
 

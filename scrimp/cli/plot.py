@@ -3,6 +3,7 @@
 import difflib
 import inspect
 from html import escape, unescape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -117,11 +118,11 @@ def page(picture: Any) -> str:
 
 
 def _image(picture: Any, kind: str) -> bytes:
+    if find_spec("kaleido") is None:
+        raise StudyError(f"{kind} needs kaleido, which is not installed: pip install kaleido, or write .html")
     try:
         image: bytes = picture.to_image(format=kind, width=1000, height=picture.layout.height or 600, scale=2)
-    except ImportError as error:
-        raise StudyError(f"{kind} needs kaleido: pip install kaleido, or write .html ({_first(error)})") from None
-    except (ValueError, RuntimeError) as error:
+    except (ImportError, ValueError, RuntimeError) as error:
         raise StudyError(f"kaleido could not draw: {_first(error)}; install Chromium, or write .html") from None
     return image
 

@@ -14,6 +14,7 @@ from scrimp.dashboard.table import whole
 from scrimp.errors import ConfigError, ReportError, StudyError
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.space import Space
+from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.study import Study
 
 __all__ = ["configuration", "router"]
@@ -46,10 +47,14 @@ async def enqueue(request: Request) -> RedirectResponse:
     """Put a configuration into the queue."""
     form = await _form(request)
 
-    def act(study: Study) -> None:
+    def act(study: Study) -> str:
+        before = len(study.history.queue)
         study.enqueue(configuration(study.history.problem.space, form))
+        if len(study.history.queue) == before:
+            return "known"
+        return "enqueued" if room_for_trials(study.history) else "enqueued-full"
 
-    return await _acted(request, form, act, "enqueued")
+    return await _acted(request, form, act, "")
 
 
 @router.post("/tell")
@@ -75,18 +80,18 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 async def _acted(request: Request, form: Mapping[str, str], act: Any, done: str) -> RedirectResponse:
-    """Do it away from the loop that answers others, then show the study again."""
+    """Do it away from the loop that answers others, then show the study again and say what ``act`` returns, else ``done``."""
     book: Book = request.app.state.book
     name = form.get("study", "")
 
-    def work() -> None:
+    def work() -> str:
         with book.changing(name, 10.0) as study:
             if study.history.created.kind != "study":
                 raise StudyError(f"{name!r} is a selection of checkpoints; use scrimp select")
-            act(study)
+            return act(study) or done
 
-    await run_in_threadpool(work)
-    return RedirectResponse(f"/study?name={quote(name, safe='')}&done={done}", status_code=303)
+    said = await run_in_threadpool(work)
+    return RedirectResponse(f"/study?name={quote(name, safe='')}&done={said}", status_code=303)
 
 
 def configuration(space: Space, form: Mapping[str, str]) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from scrimp.history.reports import headline
 __all__ = ["message_page", "page"]
 
 DONE = {
-    "enqueued": "The configuration was put into the queue; it is tried next.",
+    "enqueued": "The configuration was put into the queue; it is tried next while the study runs.",
+    "enqueued-full": "The configuration was put into the queue; the study has all its trials: raise n_trials to try it.",
+    "known": "Nothing was put into the queue: this configuration was tried already, or waits there.",
     "told": "The result was recorded.",
     "pause": "The study is paused: what runs goes on to the end of its grant.",
     "stop": "The study is stopped: what runs goes on to the end of its grant, then its workers end.",

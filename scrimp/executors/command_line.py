@@ -11,6 +11,7 @@ runs on), ``{trial}``, ``{budget}``, ``{resume_step}`` and ``{checkpoint_dir}``.
 """
 
 import json
+import re
 import shlex
 import shutil
 import string
@@ -27,6 +28,13 @@ __all__ = ["PLACEHOLDERS", "Command"]
 
 PLACEHOLDERS = ("params", "python", "trial", "budget", "resume_step", "checkpoint_dir")
 """Placeholders that stand for something other than a parameter."""
+
+
+INTERPRETER = re.compile(r"python[0-9.]*|bash|sh|zsh|Rscript|julia|node|perl|ruby")
+"""Programs whose first argument is a script."""
+
+FLAGS = ("-u", "-B", "-O", "-OO", "-E", "-s", "-S", "-I", "-q", "-v")
+"""Options of Python that may stand before it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,25 @@ class Command:
         if program != "{python}" and not self._found(program):
             where = "on the PATH" if "/" not in program else f"in {self.folder or 'this folder'}"
             raise ObjectiveError(f"the program {program!r} of the command is not there or not executable ({where})")
+
+        script = self._script()
+        if script is not None and not (Path(self.folder or ".") / script).exists():
+            raise ObjectiveError(
+                f"the script {script!r} of the command is not there (in {Path(self.folder or '.').resolve()}); "
+                "correct its name, or write where it is"
+            )
+
+    def _script(self) -> str | None:
+        """The file that an interpreter is to run, where the command names one."""
+        program, *rest = self.words
+        if program != "{python}" and not INTERPRETER.fullmatch(Path(program).name):
+            return None
+        for word in rest:
+            if not word.startswith("-"):
+                return None if _names(word) else _filled(word, {})
+            if word not in FLAGS:
+                return None  # -m, -c: a module, a text
+        return None
 
     def _found(self, program: str) -> bool:
         if "/" in program and not Path(program).is_absolute():

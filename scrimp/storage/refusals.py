@@ -7,7 +7,15 @@ from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.history.events import Event
 from scrimp.storage.event_json import encode
 
-__all__ = ["check_name", "decision_taken", "deleted_study", "existing_study", "lines_of", "unknown_study"]
+__all__ = [
+    "check_name",
+    "decision_taken",
+    "deleted_study",
+    "existing_study",
+    "lines_of",
+    "missing_file",
+    "unknown_study",
+]
 
 LONGEST_NAME = 200
 
@@ -41,6 +49,14 @@ def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
     else:
         hint = f"it holds {len(names)} studies: `scrimp studies` lists them" if names else "it holds no study yet"
     return StudyError(f"no study {name!r} in {url}; {hint}")
+
+
+def missing_file(name: str, path: str) -> StudyError:
+    """There is not even a file in which the study could be."""
+    return StudyError(
+        f"no study {name!r}: there is no file {path}. Say where it is with --storage or SCRIMP_STORAGE (in Python storage=...), "
+        "or go to the folder it was made in"
+    )
 
 
 def existing_study(name: str, url: str) -> StudyError:

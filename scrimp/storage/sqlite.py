@@ -23,6 +23,7 @@ from scrimp.storage.refusals import (
     deleted_study,
     existing_study,
     lines_of,
+    missing_file,
     unknown_study,
 )
 from scrimp.storage.sqlite_file import SqliteFile
@@ -93,6 +94,8 @@ class SqliteStorage(Storage):
     def _study(self, name: str) -> int:
         found = self._file.rows("SELECT id FROM studies WHERE name = ?", name)
         if not found:
+            if not Path(self._file.path).exists():
+                raise missing_file(name, str(self._file.path))
             raise unknown_study(name, self.names(), self.url)
         return int(found[0][0])
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.history.events import BudgetGranted, Config, Ended, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.problem import Direction, Problem
@@ -202,10 +204,23 @@ def _inferred(values: Sequence[Any]) -> Parameter:
     if not numbers:
         return Categorical([value for _, value in distinct])
     low, high = min(values), max(values)
-    log = low > 0 and high / low >= WIDE
+    log = low > 0 and high / low >= WIDE and _spread_by_powers(values)
     if all(isinstance(value, int) for value in values):
         return Int(low, high, log=log)
     return Float(float(low), float(high), log=log)
+
+
+def _spread_by_powers(values: Sequence[float]) -> bool:
+    """Whether positive values are spread more evenly over powers than over numbers, by the largest distance from an even spread.
+
+    n values drawn evenly between 0 and a bound seldom reach below a hundredth of an n-th of it, whatever else they look like.
+    """
+    x = np.sort(np.array(values, dtype=float))
+    if x[-1] / x[0] >= WIDE * len(x):
+        return True
+    even = np.linspace(0.0, 1.0, len(x))
+    off = [np.max(np.abs((y - y[0]) / (y[-1] - y[0]) - even)) for y in (x, np.log(x))]
+    return bool(off[1] < off[0])
 
 
 def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:

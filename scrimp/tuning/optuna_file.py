@@ -50,14 +50,21 @@ def _query(path: Path, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
 
 def read_optuna(path: Path) -> list[OptunaStudy]:
     """Every study of one objective: name, problem, trials and what there is to say."""
-    found = []
+    found: list[OptunaStudy] = []
+    others = []
     for study, name in _query(path, "SELECT study_id, study_name FROM studies ORDER BY study_id"):
         directions = _query(path, "SELECT direction FROM study_directions WHERE study_id = ?", study)
         if len(directions) == 1:
             found.append(_study(path, study, str(name), str(directions[0][0])))
+        else:
+            others.append(f"study {str(name)!r} has {len(directions)} objectives and is left out: one can be imported")
     if not found:
-        raise StudyError(f"{str(path)!r} holds no Optuna study with a single objective, so nothing can be imported")
-    return found
+        why = f" ({'; '.join(others)})" if others else ""
+        raise StudyError(
+            f"{str(path)!r} holds no Optuna study with a single objective, so nothing can be imported{why}"
+        )
+    first = found[0]
+    return [(*first[:3], (*others, *first[3])), *found[1:]]
 
 
 def _study(path: Path, study: int, name: str, direction: str) -> OptunaStudy:

@@ -69,8 +69,14 @@ class Run:
         check_keep(self.keep)
         if self.durable not in (None, *DURABLE):
             raise StudyError(f"durable is {self.durable!r}; it must be one of {', '.join(map(repr, DURABLE))}")
+        space = history.problem.space
+        if not space.searched and len(space) and n_trials != 1:
+            raise StudyError(
+                f"all parameters are constants ({', '.join(space)}), so there is nothing to search; give at least one a range, "
+                "such as scrimp.Float(0, 1)"
+            )
         endless = n_trials is None and budget is None and self.timeout is None and self.until is None
-        if endless and not math.isfinite(history.problem.space.size):
+        if endless and not math.isfinite(space.size):
             raise StudyError("this would never end; give n_trials, budget, timeout or until")
         if self.ray is not None:
             RaySettings.of(self.ray)

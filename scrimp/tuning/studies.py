@@ -22,7 +22,7 @@ from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Constraint, Direction, Problem
 from scrimp.registry.names import watched
-from scrimp.registry.plugins import name_plugins
+from scrimp.registry.plugins import name_plugins, own_version
 from scrimp.space.growth import losses
 from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
@@ -242,6 +242,4 @@ def _created(storage: Storage, name: str) -> StudyCreated | None:
 
 def present_versions() -> dict[str, str]:
     """What a study records of the software that made it."""
-    from importlib.metadata import version  # a tenth of the time that importing scrimp takes
-
-    return {"scrimp": version("scrimp"), "python": platform.python_version(), "numpy": numpy.__version__}
+    return {"scrimp": own_version(), "python": platform.python_version(), "numpy": numpy.__version__}

@@ -69,17 +69,6 @@ def test_what_cannot_be_drawn_is_said(small: str, run: Callable[..., Any], argum
         run("plot", "small", *arguments, "--storage", small)
 
 
-def test_without_kaleido_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Picture:
-        layout = type("layout", (), {"height": None})
-
-        def to_image(self, **settings: Any) -> bytes:
-            raise ImportError("kaleido is missing")
-
-    with pytest.raises(StudyError, match="pip install kaleido, or write"):
-        write_figure(Picture(), tmp_path / "x.png")
-
-
 def test_pictures_through_kaleido(
     small: str, run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,3 +104,13 @@ def test_several_studies_in_one_figure(small: str, run: Callable[..., Any], tmp_
     assert "2 studies over time: small 0.2; other nothing" in told.stdout
     with pytest.raises(StudyError, match="shows one study"):
         run("plot", "small", "history", "--with", "other", "--storage", small)
+
+
+def test_without_kaleido_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import plotly.graph_objects
+
+    monkeypatch.setattr("scrimp.cli.plot.find_spec", lambda name: None)
+    with pytest.raises(
+        StudyError, match=r"png needs kaleido, which is not installed: pip install kaleido, or write \.html"
+    ):
+        write_figure(plotly.graph_objects.Figure(), tmp_path / "a.png")

@@ -1,6 +1,7 @@
 """Reading commands: the JSON that programs rely on, tables for people, and nothing that a hostile name could do."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
+from scrimp.errors import StudyError
 from scrimp.history.events import CheckpointsRemoved
 
 
@@ -123,3 +125,10 @@ def test_freed_bytes_are_told(storage: str, size: int, text: str) -> None:
     study._ledger.append([CheckpointsRemoved(trial=0, size=size)])
     assert f"checkpoints: {text} freed" in run("show", "one", "--storage", storage).stdout
     assert json.loads(run("show", "one", "--storage", storage, "--json").stdout)["freed"] == size
+
+
+def test_where_no_file_is(run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StudyError, match=r"no study 'x': there is no file .*scrimp\.db.*--storage"):
+        run("show", "x")
+    assert list(tmp_path.iterdir()) == []

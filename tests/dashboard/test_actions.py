@@ -32,6 +32,14 @@ def test_enqueue(own: Any) -> None:
     assert study_of(own).ask().config == {"x": 0.25, "n": 3, "kind": 1}
 
 
+def test_enqueue_says_when_it_will_not_be_tried(own: Any) -> None:
+    study = study_of(own)
+    study._set_totals({"n_trials": len(study.trials)})
+    form = {"study": "mine", "params_x": "0.25", "params_n": "3", "params_kind": "1"}
+    assert "raise n_trials to try it" in own.post("/enqueue", data=form).text
+    assert "Nothing was put into the queue" in own.post("/enqueue", data=form).text
+
+
 def test_what_is_left_empty_is_filled_in(own: Any) -> None:
     own.post("/enqueue", data={"study": "mine", "params_x": "0.5", "params_n": " "})
     (config,) = study_of(own).history.queue

@@ -23,7 +23,7 @@ def test_the_tail_of_the_log_beside_the_checkpoints(tmp_path: Path) -> None:
 
 def test_a_script_leaves_its_log_where_the_page_looks(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text("print('hello from the script')\nprint('value=0.5')\n")
+    script.write_text("print('hello from the script')\nprint('scrimp: {\"value\": 0.5}')\n")
     space = scrimp.Space(x=scrimp.Float(0, 1))
     study = scrimp.create_study("s", space, method="random", storage=f"sqlite:///{tmp_path}/s.db")
     study.optimize(scrimp.Command(f"python {script} {{x}}"), n_trials=1)

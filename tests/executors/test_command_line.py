@@ -61,4 +61,17 @@ def test_programs_are_looked_up_in_the_folder(tmp_path: Path) -> None:
     program.chmod(0o755)
     Command("./train.sh", folder=tmp_path).check([])
     Command([str(program)]).check([])
-    Command("{python} train.py").check([])
+    Command("{python} -m train").check([])
+
+
+@pytest.mark.parametrize("line", ["python {}", "{{python}} -u {}", "bash {} --lr {{lr}}", "python3 {}"])
+def test_a_script_must_be_there(tmp_path: Path, line: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    Command(line.format("train.py"), tmp_path).check(["lr"])
+    with pytest.raises(ObjectiveError, match=r"script 'trian\.py' of the command is not there"):
+        Command(line.format("trian.py"), tmp_path).check(["lr"])
+
+
+@pytest.mark.parametrize("line", ["python -m trian", "python -c pass", "bash -lc trian.py", "python {file}", "python"])
+def test_what_is_no_script_is_not_looked_for(tmp_path: Path, line: str) -> None:
+    Command(line, tmp_path).check(["file"])

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import scrimp
@@ -201,3 +202,11 @@ def test_folders_and_pipes_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "pipe.csv"):
         with pytest.raises(StudyError, match="give a file"):
             read_results(path, ImportSettings())
+
+
+def test_an_even_column_is_not_logarithmic() -> None:
+    rng = np.random.default_rng(0)
+    even, powers = rng.uniform(0, 1, 200), 10 ** rng.uniform(-5, -2.5, 200)
+    even[0] = 0.002
+    space = inferred_space([{"even": float(a), "powers": float(b)} for a, b in zip(even, powers, strict=True)])
+    assert not space["even"].log and space["powers"].log

@@ -75,7 +75,10 @@ def test_studies_of_one_objective_are_read(database: Path) -> None:
         ({"lr": 0.02}, (), "failed"),
         ({"lr": 0.03, "kind": None, "n": 4}, (), "failed"),  # minus infinity is no value
     ]
-    assert notes == ("1 trials that had not ended are left out",)
+    assert notes == (
+        "study 'two objectives' has 2 objectives and is left out: one can be imported",
+        "1 trials that had not ended are left out",
+    )
     _, problem, trials, _ = curves
     assert problem.budget == scrimp.Budget("step", 1, 3.0)  # steps counted from 0 are counted from 1
     assert trials == [

@@ -25,6 +25,12 @@ workers = 2
 """
 
 
+@pytest.fixture(autouse=True)
+def script(tmp_path: Path) -> None:
+    """The script that the command names."""
+    (tmp_path / "train.py").touch()
+
+
 def test_options_replace_what_the_file_says(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(FILE)

@@ -15,6 +15,12 @@ command = "{sys.executable} run.py --model {{checkpoint}} --task {{task}}"
 """
 
 
+@pytest.fixture(autouse=True)
+def script(tmp_path: Path) -> None:
+    """The script that the command names."""
+    (tmp_path / "run.py").touch()
+
+
 def test_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "select.toml"
     path.write_text(

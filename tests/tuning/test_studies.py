@@ -1,5 +1,6 @@
 """Creating, loading, listing and deleting; the questions that are refused."""
 
+import importlib.metadata
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,12 @@ def test_a_study_from_before_identities_keeps_its_folder(tmp_path: Path) -> None
     place.create("old", [created])
     study = scrimp.load_study("old", storage=place)
     assert study._checkpoints() == tmp_path / "s-checkpoints" / "old-3f5dd4e5" == checkpoint_root(place, "old")()
+
+
+def test_a_copy_without_metadata_makes_studies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", nothing)
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://")
+    assert study.history.created.versions["scrimp"] == "unknown"

@@ -49,6 +49,12 @@ workers = 2
 """
 
 
+@pytest.fixture(autouse=True)
+def script(tmp_path: Path) -> None:
+    """The script that the command names."""
+    (tmp_path / "train.sh").touch()
+
+
 def read(tmp_path: Path, text: str) -> StudyPlan:
     path = tmp_path / "study.toml"
     path.write_text(text)

@@ -1,0 +1,112 @@
+"""Ten mistakes of a first user: each ends on one screen that names the mistake and the remedy."""
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.errors import ObjectiveError, ScrimpError
+
+SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1e-1, log=True), layers=scrimp.Int(1, 4))
+SCREEN = 24 * 80
+
+STUDY = """\
+name = "s"
+command = "{python} trian.py"
+method = "random"
+storage = "sqlite:///s.db"
+space.x = {type = "float", low = 0, high = 1}
+run.n_trials = 60
+"""
+
+
+def tuned(objective: Any, space: scrimp.Space = SPACE, **settings: Any) -> None:
+    options = {"n_trials": 50, "workers": settings.pop("workers", 1)}
+    question = {"storage": "memory://", "method": "random", "metric": "val_error", "seed": 0, **settings}
+    scrimp.create_study("first", space, **question).optimize(objective, **options)
+
+
+def wrong_return(trial: Any) -> Any:
+    return trial.params["lr"], 0.9
+
+
+def misspelt_parameter(trial: Any) -> float:
+    return float(trial.params["layer"])
+
+
+def exception(trial: Any) -> float:
+    raise FileNotFoundError("data/train.csv")
+
+
+def wrong_metric(trial: Any) -> dict[str, float]:
+    return {"val_loss": 0.3}
+
+
+def of_optuna(trial: Any) -> float:
+    return float(trial.suggest_float("lr", 1e-4, 1e-1, log=True))
+
+
+class Unpicklable:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self, trial: Any) -> float:
+        return 0.5
+
+
+def no_space_for(trial: Any) -> float:
+    return 0.5
+
+
+@pytest.mark.parametrize(
+    ("mistake", "named", "remedy"),
+    [
+        (lambda: tuned(wrong_return), "of type tuple", "several go by name"),
+        (lambda: tuned(misspelt_parameter), "no parameter 'layer'", "did you mean 'layers'"),
+        (lambda: tuned(exception), "FileNotFoundError: data/train.csv", "retry_failed"),
+        (lambda: tuned(wrong_metric), "'val_error' was not reported (reported: val_loss)", "report it"),
+        (lambda: tuned(of_optuna), "no suggest_float", "scrimp.Space("),
+        (lambda: tuned(no_space_for, direction="minimise"), "'minimise'", "minimize"),
+        (lambda: tuned(Unpicklable(), workers=2), "cannot be sent to worker processes", "workers=1"),
+        (lambda: tuned(no_space_for, scrimp.Space(lr=0.1, layers=3)), "constant", "Float"),
+    ],
+    ids=["return", "parameter", "exception", "metric", "optuna", "direction", "unpicklable", "constants"],
+)
+def test_a_mistake_in_python(mistake: Callable[[], None], named: str, remedy: str) -> None:
+    with pytest.raises(ScrimpError) as caught:
+        mistake()
+    text = str(caught.value)
+    assert named in text and remedy in text and len(text) < SCREEN
+
+
+def test_the_exception_of_the_user_is_the_cause() -> None:
+    with pytest.raises(ObjectiveError) as caught:
+        tuned(exception)
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+
+
+def test_a_second_run_of_the_script(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    scrimp.create_study("first", SPACE, storage=url)
+    with pytest.raises(ScrimpError, match=r"'first' exists already.*load_if_exists=True"):
+        scrimp.create_study("first", SPACE, storage=url)
+
+
+@pytest.mark.parametrize("options", [["--check"], []])
+def test_a_misspelt_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    from scrimp.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY)
+    monkeypatch.setattr(sys, "argv", ["scrimp", "run", "study.toml", *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2 and not (tmp_path / "s.db").exists()
+    told = capsys.readouterr().err
+    assert "'trian.py' of the command is not there" in told and "correct its name" in told and len(told) < SCREEN
