@@ -68,6 +68,8 @@ def convert(kind: str, source: Path, target: Path) -> str:
 
 def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
     """The draft of a table of curves; tasks may have configurations of their own."""
+    if not any(runs.values()):
+        raise TableError(f"there are no training runs of {source} there; docs/tables.md says how its files lie")
     space = inferred_space([config for rows in runs.values() for config, _, _ in rows])
     names = [item["name"] for item in space]
     count = max(len(rows) for rows in runs.values())

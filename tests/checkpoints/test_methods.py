@@ -58,6 +58,7 @@ def test_positions_are_warped_steps_or_places():
 
 def test_settings_choose_the_coordinate_and_the_task_matrix():
     assert find_method("kg", {"coordinate": "log"}).coordinate == "log" and find_method("kg").coordinate == "sqrt"
+    assert find_method("EI-ICM") == find_method("ei-icm")
     assert find_method("ei-icm").model == find_method("ei-icm", {"rank": 2}).model == Coregional(2)
     assert find_method("ei-icm", {"rank": "full"}).model == CoregionalDiagonal("full", diagonal=False)
     assert find_method("ei-icm", {"diagonal": True, "rank": 1}).model == CoregionalDiagonal(1, diagonal=True)
