@@ -68,6 +68,8 @@ def score_words(method: Mapping[str, Any], problem: Problem) -> str:
         return ""
     weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * bool(problem.cost)
     weighed = f", weighed by {' and '.join(weights)}" if weights and name != "freeze-thaw" else ""
+    if weighed and name in ("ei", "pi", "ucb"):
+        weighed += ", as a logarithm"
     return SCORES.get(name, f"the acquisition {name!r}") + weighed
 
 

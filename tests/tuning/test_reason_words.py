@@ -83,6 +83,8 @@ def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_
     assert score_words(mine, PLAIN) == "the acquisition 'mine'"
     assert score_words(mine, weighed) == "the acquisition 'mine', weighed by the constraints and the cost"
     assert score_words({"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN) == "the probability of improvement"
+    costly = Problem(SPACE, cost="seconds")
+    assert score_words({"name": "gp-ei"}, costly) == "the expected improvement, weighed by the cost, as a logarithm"
     assert score_words({"name": "dyhpo", "settings": {}}, PLAIN) == ""
 
 
