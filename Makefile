@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: install demo test lint types unit test-ray torture bench-peers clean
+.PHONY: install demo test lint types unit docs coverage dist test-lowest test-ray torture bench-peers clean
 
 install: $(STAMP)
 
@@ -30,6 +30,27 @@ types: install
 
 unit: install
 	$(BIN)/python -m pytest -n 2
+
+# The Python blocks of the README and of docs/, top to bottom.
+docs: install
+	$(BIN)/python -m pytest -n 2 tests/test_docs.py tests/test_examples.py
+
+coverage: install
+	$(BIN)/python -m pip install --quiet 'pytest-cov>=5.0'
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered --cov-report=xml
+
+# The oldest versions that the lower bounds in pyproject.toml allow.
+test-lowest:
+	test -x .venvs/lowest/bin/python || $(PYTHON) -m venv .venvs/lowest
+	.venvs/lowest/bin/python -m pip install --quiet uv
+	.venvs/lowest/bin/uv pip install --quiet --python .venvs/lowest/bin/python --resolution lowest-direct --editable '.[dev,postgres,dashboard]'
+	.venvs/lowest/bin/python -m pytest -n 2
+
+dist: install
+	$(BIN)/python -m pip install --quiet build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 
 # Ray is large and needs a Python it has wheels for, so its tests have an environment of their own; without it they skip.
 test-ray:
