@@ -24,7 +24,6 @@ from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.surrogates.additive_curves import AdditiveCurves
-from scrimp.surrogates.kronecker_curves import KroneckerCurves
 from scrimp.surrogates.surrogate import Data
 from scrimp.surrogates.target_transform import Winsorise
 
@@ -110,7 +109,6 @@ def compared(table: Any, name: str, configs: int, seed: int) -> dict[str, tuple[
     shares = tuple((np.arange(1, levels + 1) / levels).tolist())
     prior = MeanAndKernel(kernel_by_name("matern52-ard", encoding.columns))
     models = {
-        "kronecker": KroneckerCurves(encoding.columns, shares),
         "gp_expdecay": AdditiveCurves(prior, DecayResidual(), shares),
         "gp_issm": AdditiveCurves(prior, InnovationResidual(), shares, unit=levels),
     }

@@ -15,7 +15,6 @@ Beyond the targets it was learned from, a step goes on straight, along its tange
 Box and Cox, An Analysis of Transformations, 1964; Yeo and Johnson, A New Family of Power Transformations, 2000.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +25,10 @@ from scipy.optimize import minimize_scalar
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.target_transform import LearnedStep, TargetStep
 
-__all__ = ["BoxCox", "YeoJohnson", "box_cox", "box_cox_inverse", "yeo_johnson", "yeo_johnson_inverse"]
+__all__ = ["YeoJohnson", "box_cox", "box_cox_inverse", "yeo_johnson", "yeo_johnson_inverse"]
 
 _FEW = 5
-_LEAST = 1e-10  # Box-Cox targets are positive: smaller ones count as this
+_LEAST = 1e-10  # Box-Cox is for positive numbers: smaller ones count as this
 
 
 def box_cox(y: Array, exponent: float) -> Array:
@@ -63,118 +62,60 @@ def yeo_johnson_inverse(z: Array, exponent: float) -> Array:
     return np.where(z >= 0.0, box_cox_inverse(size, exponent) - 1.0, 1.0 - box_cox_inverse(size, 2.0 - exponent))
 
 
-class _PowerStep(TargetStep):
-    """What both families share: the choice of lambda."""
-
-    centre: float
-    spread: float
-    bounds: tuple[float, float]
-
-    @abstractmethod
-    def _with(self, exponent: float, low: float, high: float) -> LearnedStep:
-        """The step with this exponent, learned from targets between ``low`` and ``high``."""
-
-    def learn(self, y: Array) -> LearnedStep:
-        low, high = float(y.min()), float(y.max())
-        if len(y) < _FEW or low == high:
-            return self._with(self.centre, low, high)
-        found = minimize_scalar(
-            lambda exponent: -self.log_likelihood(y, exponent), bounds=self.bounds, method="bounded"
-        )
-        return self._with(float(found.x), low, high)
-
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return self._with(state["exponent"], state.get("low", -np.inf), state.get("high", np.inf))
-
-    def log_likelihood(self, y: Array, exponent: float) -> float:
-        """What the choice of lambda maximises, up to a constant."""
-        step = self._with(exponent, -np.inf, np.inf)
-        variance = max(float(step.forward(y).var()), np.finfo(float).tiny)
-        prior = -0.5 * ((exponent - self.centre) / self.spread) ** 2
-        return float(-0.5 * len(y) * np.log(variance) + np.log(step.slope(y)).sum() + prior)
-
-
 @dataclass(frozen=True)
-class BoxCox(_PowerStep):
-    """For positive targets, such as errors; whatever is below 1e-10 counts as 1e-10."""
-
-    centre: float = 0.5
-    spread: float = 0.75
-    bounds: tuple[float, float] = (-1.0, 2.0)
-
-    def _with(self, exponent: float, low: float, high: float) -> LearnedStep:
-        return _LearnedBoxCox(exponent, low, high)
-
-
-@dataclass(frozen=True)
-class YeoJohnson(_PowerStep):
+class YeoJohnson(TargetStep):
     """For targets of either sign; standardise first, because 0 and 1 are special values to it."""
 
     centre: float = 1.0
     spread: float = 0.75
     bounds: tuple[float, float] = (-1.0, 3.0)
 
-    def _with(self, exponent: float, low: float, high: float) -> LearnedStep:
-        return _LearnedYeoJohnson(exponent, low, high)
+    def learn(self, y: Array) -> LearnedStep:
+        low, high = float(y.min()), float(y.max())
+        if len(y) < _FEW or low == high:
+            return _LearnedYeoJohnson(self.centre, low, high)
+        found = minimize_scalar(
+            lambda exponent: -self.log_likelihood(y, exponent), bounds=self.bounds, method="bounded"
+        )
+        return _LearnedYeoJohnson(float(found.x), low, high)
+
+    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
+        return _LearnedYeoJohnson(state["exponent"], state.get("low", -np.inf), state.get("high", np.inf))
+
+    def log_likelihood(self, y: Array, exponent: float) -> float:
+        """What the choice of lambda maximises, up to a constant."""
+        step = _LearnedYeoJohnson(exponent, -np.inf, np.inf)
+        variance = max(float(step.forward(y).var()), np.finfo(float).tiny)
+        prior = -0.5 * ((exponent - self.centre) / self.spread) ** 2
+        return float(-0.5 * len(y) * np.log(variance) + np.log(step.slope(y)).sum() + prior)
 
 
 @dataclass(frozen=True)
-class _LearnedPower(LearnedStep):
+class _LearnedYeoJohnson(LearnedStep):
     """A power between ``low`` and ``high``, its tangents beyond; records without ends are powers everywhere."""
 
     exponent: float
     low: float
     high: float
 
-    @abstractmethod
-    def _power(self, y: Array) -> Array:
-        """z of y."""
-
-    @abstractmethod
-    def _inverse(self, z: Array) -> Array:
-        """y of z."""
-
-    @abstractmethod
-    def _derivative(self, y: Array) -> Array:
-        """dz / dy."""
-
     def forward(self, y: Array) -> Array:
         near = np.clip(y, self.low, self.high)
-        return self._power(near) + self._derivative(near) * (y - near)
+        return yeo_johnson(near, self.exponent) + self._derivative(near) * (y - near)
 
     def backward(self, z: Array) -> Array:
         if not np.isfinite([self.low, self.high]).all():
-            return self._inverse(z)
-        near = np.clip(z, *self._power(np.array([self.low, self.high])))
-        y = self._inverse(near)
+            return yeo_johnson_inverse(z, self.exponent)
+        near = np.clip(z, *yeo_johnson(np.array([self.low, self.high]), self.exponent))
+        y = yeo_johnson_inverse(near, self.exponent)
         return y + (z - near) / self._derivative(y)
 
     def slope(self, y: Array) -> Array:
         return self._derivative(np.clip(y, self.low, self.high))
 
-    @property
-    def state(self) -> Mapping[str, Any]:
-        return {"exponent": self.exponent, "low": self.low, "high": self.high}
-
-
-class _LearnedBoxCox(_LearnedPower):
-    def _power(self, y: Array) -> Array:
-        return box_cox(y, self.exponent)
-
-    def _inverse(self, z: Array) -> Array:
-        return box_cox_inverse(z, self.exponent)
-
-    def _derivative(self, y: Array) -> Array:
-        return np.asarray(np.maximum(y, _LEAST) ** (self.exponent - 1.0), dtype=np.float64)
-
-
-class _LearnedYeoJohnson(_LearnedPower):
-    def _power(self, y: Array) -> Array:
-        return yeo_johnson(y, self.exponent)
-
-    def _inverse(self, z: Array) -> Array:
-        return yeo_johnson_inverse(z, self.exponent)
-
     def _derivative(self, y: Array) -> Array:
         power = np.where(y >= 0.0, self.exponent - 1.0, 1.0 - self.exponent)
         return np.asarray((np.abs(y) + 1.0) ** power, dtype=np.float64)
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return {"exponent": self.exponent, "low": self.low, "high": self.high}

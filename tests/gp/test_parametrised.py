@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
-from scrimp.gp.indicator import Constant
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.mean import ConstantMean, ZeroMean
 from scrimp.gp.parametrised import Parametrised
@@ -17,7 +16,6 @@ KERNEL = Matern52((Column(), Column()))
 THINGS = [
     KERNEL,
     Scaled(KERNEL),
-    Constant(),
     ConstantMean(),
     ZeroMean(),
     MeanAndKernel(Scaled(KERNEL), ConstantMean()),
