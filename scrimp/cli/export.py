@@ -1,6 +1,7 @@
 """``scrimp export``: all trials of a study in a file of somebody else's format.
 
-CSV and Parquet have one row per trial: id, status, value, budget, the parameters as ``params_<name>``, the metrics of the last
+CSV and Parquet have one row per trial: id, status, its best and last value (``value`` is the last), budget,
+the parameters as ``params_<name>``, the metrics of the last
 report as ``metrics_<name>``, times and message; in CSV, texts that a spreadsheet would take for formulas are defused. JSON has
 everything: the question that was asked and every trial with its curve.
 """
@@ -66,7 +67,8 @@ def rows(history: History) -> list[dict[str, Any]]:
     metrics = dict.fromkeys(name for trial in history.trials if trial.last is not None for name in trial.last.metrics)
     found = []
     for trial in history.trials:
-        row: dict[str, Any] = {"id": trial.id, "status": trial.status, "value": trial.value, "budget": trial.budget}
+        row: dict[str, Any] = {"id": trial.id, "status": trial.status, "value": trial.value, "best": trial.best}
+        row |= {"last": trial.value, "budget": trial.budget}
         row |= {f"params_{name}": trial.config.get(name) for name in history.problem.space}
         row |= {f"metrics_{name}": None if trial.last is None else trial.last.metrics.get(name) for name in metrics}
         row |= {"started": trial.started, "ended": trial.ended, "worker": trial.worker, "message": trial.message}
@@ -88,7 +90,9 @@ def _write_text(kind: str, study: Study, file: TextIO, formulas: bool) -> None:
         file.write("\n")
         return
     table = rows(study.history)
-    writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["id", "status", "value", "budget"])
+    writer = csv.DictWriter(
+        file, fieldnames=list(table[0]) if table else ["id", "status", "value", "best", "last", "budget"]
+    )
     writer.writeheader()
     shown = printable if file.isatty() else str  # a terminal would obey what a failure message holds
     for row in table:

@@ -97,7 +97,8 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
         [
             trial["id"],
             trial["status"],
-            _number(trial["value"]),
+            _number(trial["best"]),
+            _number(trial["last"]),
             f"{trial['budget']:g}",
             _params(trial["params"]),
             headline(trial["error"])[:100],
@@ -105,7 +106,7 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
         for trial in shown
     ]
     if rows:
-        _table(["trial", "status", record["metric"], "budget", "params", "error"], rows)
+        _table(["trial", "status", "best", "last", "budget", "params", "error"], rows)
 
 
 def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
@@ -165,6 +166,8 @@ def _trial_record(history: History, trial: Trial) -> dict[str, Any]:
         "status": trial.status,
         "params": trial.config,
         "value": trial.value,
+        "best": trial.best,
+        "last": trial.value,
         "budget": trial.budget,
         "curve": [[point.step, history.problem.value(point.loss)] for point in trial.curve],
         "error": trial.message if trial.status in ("failed", "stale") else "",

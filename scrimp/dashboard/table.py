@@ -13,7 +13,7 @@ __all__ = ["PAGE", "Query", "TablePage", "table_page", "whole"]
 PAGE = 50
 """Trials per page."""
 
-FIXED = ("id", "status", "value", "budget")
+FIXED = ("id", "status", "best", "last", "value", "budget")
 
 
 def whole(text: str) -> int | None:
@@ -27,7 +27,7 @@ def whole(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Query:
-    """What is shown: sorted by ``sort`` (id, status, value, budget or a parameter), only ``status``, only rows with ``text``."""
+    """What is shown: sorted by ``sort`` (id, status, best, last, budget, a parameter), only ``status``, only with ``text``."""
 
     sort: str = "id"
     descending: bool = True
@@ -97,7 +97,9 @@ def _key(sort: str) -> Callable[[Trial], Any]:
             return lambda trial: trial.id
         case "status":
             return lambda trial: trial.status
-        case "value":
+        case "best":
+            return lambda trial: trial.best
+        case "last" | "value":
             return lambda trial: trial.value
         case "budget":
             return lambda trial: trial.budget

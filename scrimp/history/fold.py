@@ -257,7 +257,15 @@ class State:
             status = "paused"
         last = curve[-1].loss
         value = self.problem.value(last)
-        return replace(before, curve=curve, status=status, ended=ended, loss=last, value=value, losses=0)
+        best = self._better(before.best, point)
+        return replace(before, curve=curve, status=status, ended=ended, loss=last, value=value, best=best, losses=0)
+
+    def _better(self, best: float | None, point: Observation) -> float | None:
+        """The better of a trial's best value and a report's, in the user's direction."""
+        assert self.problem is not None
+        if point.loss is None or not point.feasible or (best is not None and self.problem.sign * best <= point.loss):
+            return best
+        return self.problem.value(point.loss)
 
     def _retried(self, before: Trial) -> Trial:
         """The failed trial as one that was lost, with what it reported while all was well."""

@@ -57,6 +57,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``granted`` and ``budget`` are cumulative: what it may use, and the highest step it reported.
     ``status`` is running, paused (its grant is used up), completed, stopped, failed or stale (its worker vanished).
     ``value`` is the last one reported at its highest budget, in the user's direction; ``loss`` the same, lower is better.
+    ``best`` is the best one that it reported at any budget with all constraints holding, in the user's direction.
     ``lost`` is the newest attempt that vanished; reports of that attempt or an older one no longer count.
     ``losses`` is how often that happened since its last report.
     """
@@ -75,6 +76,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     curve: tuple[Observation, ...] = ()
     value: float | None = None
     loss: float | None = None
+    best: float | None = None
     decision: int | None = None
     started: float | None = None
     ended: float | None = None

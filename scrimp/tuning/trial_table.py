@@ -19,6 +19,8 @@ def trial_frame(history: History) -> Any:
         row: dict[str, Any] = {
             "number": trial.id,
             "value": trial.value,
+            "best": trial.best,
+            "last": trial.value,
             "status": trial.status,
             "budget": trial.budget,
         }

@@ -70,7 +70,7 @@ def test_what_cannot_be_written_is_said(small: str, run: Callable[..., Any], arg
 def test_an_empty_study(run: Callable[..., Any], tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/e.db"
     scrimp.create_study("e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url)
-    assert run("export", "e", "--storage", url).stdout.splitlines() == ["id,status,value,budget"]
+    assert run("export", "e", "--storage", url).stdout.splitlines() == ["id,status,value,best,last,budget"]
 
 
 def test_formulas_are_defused_unless_told_otherwise_and_come_back(run: Any, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_show_json_has_the_promised_form(storage: str) -> None:
         "budget": 1.0,
     }
     assert record["counts"] == {"running": 1, "completed": 3, "failed": 1} and record["spent"] == 3.0
-    assert list(record["trials"][0]) == ["id", "status", "params", "value", "budget", "curve", "error"]
+    assert list(record["trials"][0]) == ["id", "status", "params", "value", "best", "last", "budget", "curve", "error"]
     assert record["trials"][0]["curve"] == [[1.0, 0.5]]
     assert record["trials"][3]["error"].startswith("CUDA out of memory")
 

@@ -122,7 +122,7 @@ def test_every_page_of_a_finished_study(address: str, url: str, browser: Any) ->
     assert page.locator("#page").inner_text() == "2" and page.locator("#trial-table tbody tr").count() == 10
     page.locator("#trial-table th a", has_text="val_error").click()
     values = [cell.get_attribute("data-value") for cell in page.locator("td[data-value]").all()]
-    expected = sorted(trial["value"] for trial in record["trials"] if trial["value"] is not None)
+    expected = sorted(trial["best"] for trial in record["trials"] if trial["best"] is not None)
     assert [float(value) for value in values if value] == expected[: len([value for value in values if value])]
     page.locator("select[name=status]").select_option("failed")
     page.get_by_role("button", name="Show").click()

@@ -21,7 +21,7 @@ def test_pages_hold_every_trial_once(history: History) -> None:
     assert table_page(history, Query(page=99)).query.page == 2
 
 
-@pytest.mark.parametrize("column", ["value", "lr", "budget", "depth", "kind", "status", "id"])
+@pytest.mark.parametrize("column", ["best", "value", "lr", "budget", "depth", "kind", "status", "id"])
 def test_sorting_both_ways_with_the_unknown_last(history: History, column: str) -> None:
     def key(trial: scrimp.Trial) -> object:
         return trial.config.get(column) if column in ("lr", "depth", "kind") else getattr(trial, column)

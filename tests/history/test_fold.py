@@ -277,3 +277,12 @@ def test_a_failed_trial_that_is_tried_again_is_stale_and_keeps_its_finite_report
 def test_only_a_failed_trial_is_tried_again() -> None:
     for events in ([granted(3)], [granted(9), reported(9)], [granted(3), Lost(trial=0)]):
         assert trial_after(*events, Retried(trial=0)) == trial_after(*events)
+
+
+def test_the_best_value_of_a_trial_is_of_any_budget_where_constraints_hold() -> None:
+    trial = trial_after(granted(9), reported(1, 0.4), reported(2, 0.2), reported(3, 0.3))
+    assert (trial.best, trial.value) == (0.2, 0.3)
+    up = after(added(), granted(9), reported(1, 0.4), reported(2, 0.2), direction="maximize").trials[0]
+    assert (up.best, up.value) == (0.4, 0.2)
+    limited = after(added(), granted(9), reported(1, 0.4), constraints={"memory": AtMost(1)}).trials[0]
+    assert limited.best is None and limited.value == 0.4

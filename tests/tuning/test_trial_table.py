@@ -12,4 +12,4 @@ def test_one_row_per_trial() -> None:
     assert list(frame["number"]) == [0, 1]
     assert list(frame["status"]) == ["completed", "failed"]
     assert list(frame["params_x"]) == [trial.config["x"] for trial in study.trials]
-    assert frame["value"][0] == 0.5 and frame["message"][1] == "no"
+    assert frame["value"][0] == frame["best"][0] == frame["last"][0] == 0.5 and frame["message"][1] == "no"
