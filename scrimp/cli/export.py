@@ -7,6 +7,7 @@ everything: the question that was asked and every trial with its curve.
 """
 
 import csv
+import io
 import json
 import sys
 from pathlib import Path
@@ -53,6 +54,10 @@ def export_command(
         if out is None:
             raise StudyError("Parquet cannot go to the standard output; name a file with --out digits.parquet")
         _write_parquet(rows(loaded.history), out)
+    elif out is None and sys.stdout.isatty():  # somebody looks at it: no control characters
+        text = io.StringIO()
+        _write_text(kind, loaded, text, formulas)
+        echo(text.getvalue().replace("\r\n", "\n").rstrip("\n"))
     elif out is None:
         _write_text(kind, loaded, sys.stdout, formulas)
     else:

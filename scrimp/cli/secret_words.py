@@ -17,6 +17,9 @@ READ = "SCRIMP_DASHBOARD_READ_TOKEN"
 SHORTEST = 16
 """Characters of a secret at least."""
 
+LONGEST = 10_000
+"""Bytes of a secret's file that are read."""
+
 REMEDY = "`openssl rand -hex 24` makes a good one; leave it out, and one is made up and printed"
 
 
@@ -29,7 +32,9 @@ def given_secret(variable: str, file: Path | None) -> str | None:
     """The secret in ``file``, else in the variable; None for neither. An empty, short or odd one is refused."""
     if file is not None:
         try:
-            return _checked(file.read_bytes().decode("utf-8", "replace").strip(), f"the secret in {str(file)!r}")
+            with file.open("rb") as content:
+                words = content.read(LONGEST).decode("utf-8", "replace").strip()
+            return _checked(words, f"the secret in {str(file)!r}")
         except OSError as error:
             raise StudyError(f"cannot read the secret from {str(file)!r}: {error.strerror}; {REMEDY}") from None
     text = os.environ.get(variable)

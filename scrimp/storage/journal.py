@@ -79,7 +79,9 @@ class JournalStorage(Storage):
         return _JournalStore(log)
 
     def open(self, name: str) -> EventStore:
-        return _JournalStore(self._log(name, self._study(name)))
+        log = self._log(name, self._study(name))
+        self._names.check_owner(name, log)
+        return _JournalStore(log)
 
     def names(self) -> list[str]:
         with explained(self._folder):
@@ -88,6 +90,7 @@ class JournalStorage(Storage):
 
     def delete(self, name: str) -> None:
         study = self._study(name)
+        self._names.check_owner(name, self._log(name, study))
         with explained(self._folder):
             self._names.path(name).unlink(missing_ok=True)
             gone = self._folder / f"deleted-{study}"

@@ -70,6 +70,19 @@ class JournalNames:
         """Name a study; FileExistsError when the name is taken."""
         publish(self.path(name), NameRecord(1 + max((record.number for record in self.all()), default=-1), name, study))
 
+    def check_owner(self, name: str, log: JournalLog) -> None:
+        """`StorageError` when the log is another study's, to which somebody gave a second name.
+
+        A log that cannot be read passes: whoever reads it says what is wrong, and it can be deleted.
+        """
+        with suppress(ScrimpError, OSError):
+            log.refresh()
+        first = _first(log)
+        if first is not None and first.name != name:
+            raise StorageError(
+                f"{self.path(name)} names the log of study {first.name!r}; somebody put it there: remove it"
+            )
+
     def _readable(self) -> Iterator[NameRecord]:
         try:
             found = sorted(path for path in self._folder.iterdir() if not path.name.startswith("new-"))
@@ -109,8 +122,8 @@ class JournalNames:
             with suppress(ScrimpError, OSError):
                 log = JournalLog(study, "?", str(self._journal))
                 log.refresh()
-                first = decode(log.lines[:1], "?")[0]
-                if isinstance(first, StudyCreated) and _digest(first.name) == path.name:
+                first = _first(log)
+                if first is not None and _digest(first.name) == path.name:
                     record = NameRecord(number, first.name, study.name)
                     self._replace(path, record)
                     return record
@@ -134,6 +147,15 @@ def publish(path: Path, record: Any) -> None:
     finally:
         fresh.unlink(missing_ok=True)
     flush_folder(path.parent)
+
+
+def _first(log: JournalLog) -> StudyCreated | None:
+    """How the study began, as far as the log was read."""
+    with suppress(ScrimpError):
+        match decode(log.lines[:1], "?"):
+            case [StudyCreated() as first]:
+                return first
+    return None
 
 
 def _digest(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import scrimp
+from scrimp.cli.export import export_command
 from scrimp.errors import StudyError
 from scrimp.tuning.imports import ImportSettings, read_results
 
@@ -89,3 +90,18 @@ def test_formulas_are_defused_unless_told_otherwise_and_come_back(run: Any, tmp_
         assert [row["value"] for row in rows][-1] == "-4.0", "numbers are numbers"
         (found,) = read_results(tmp_path / "s.csv", ImportSettings())
         assert sorted(trial.config["kind"] for trial in found.trials) == sorted(choices)
+
+
+def test_a_terminal_gets_no_control_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    url = f"sqlite:///{tmp_path}/s.db"
+    space = scrimp.Space(kind=scrimp.Categorical(["\x1b[2Ja", "b"]))
+    study = scrimp.create_study("s", space, method="grid", storage=url)
+    study.tell(study.ask(), 1.0)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    export_command("s", storage=url)
+    assert "\x1b" not in terminal.getvalue() and "[2Ja" in terminal.getvalue()

@@ -53,6 +53,19 @@ def test_a_planted_name_leads_nowhere(tmp_path: Path, study: str, caplog: pytest
     assert (thesis / "a.txt").read_text() == "precious"
 
 
+def test_a_second_name_for_a_study_opens_and_deletes_nothing(tmp_path: Path) -> None:
+    storage = JournalStorage(tmp_path / "studies")
+    storage.create("good", [first_event("good")])
+    record = JournalNames(tmp_path / "studies").find("good")
+    assert record is not None
+    path = planted(tmp_path, "evil", record.study)
+    for use in (storage.open, storage.delete):
+        with pytest.raises(StorageError, match="names the log of study 'good'; somebody put it there"):
+            use("evil")
+    path.unlink()
+    assert storage.names() == ["good"] and len(storage.open("good").read()) == 1
+
+
 def test_a_name_under_another_digest_or_with_escapes_does_not_count(tmp_path: Path) -> None:
     storage = JournalStorage(tmp_path / "studies")
     storage.create("good", [first_event("good")])
