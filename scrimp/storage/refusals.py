@@ -54,7 +54,8 @@ def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
 def missing_file(name: str, path: str) -> StudyError:
     """There is not even a file in which the study could be."""
     return StudyError(
-        f"no study {name!r}: there is no file {path}. Say where it is with --storage or SCRIMP_STORAGE (in Python storage=...), "
+        f"no study {name!r}: there is no file {path}, so it holds no study yet. Say where it is with "
+        "--storage or SCRIMP_STORAGE (in Python storage=...), "
         "or go to the folder it was made in"
     )
 
