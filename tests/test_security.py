@@ -363,3 +363,19 @@ def test_nothing_but_the_dashboard_listens() -> None:
 def test_values_never_reach_a_shell() -> None:
     words = Command("train --name {name}").arguments({"name": "$(id); rm -rf / `id`"}, {})
     assert words == ["train", "--name", "$(id); rm -rf / `id`"]
+
+
+@pytest.mark.parametrize("attempt", [-1, 0, 1])
+def test_a_planted_trial_is_judged_before_it_is_run(attempt: int) -> None:
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://", seed=0)
+    study._ledger.append(
+        [
+            TrialAdded(trial=0, config={"x": "$(touch owned)"}),
+            BudgetGranted(trial=0, budget=1.0, attempt=attempt),
+            Lost(trial=0, attempt=attempt),
+        ]
+    )
+    seen: list[object] = []
+    study.optimize(lambda trial: seen.append(trial.params["x"]) or 1.0, n_trials=3, progress=False)  # type: ignore[func-returns-value]
+    assert len(seen) == 2 and all(isinstance(value, float) for value in seen)
+    assert study.trials[0].status == "failed" and "was not run" in study.trials[0].message

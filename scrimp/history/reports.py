@@ -29,6 +29,9 @@ __all__ = [
 LONGEST_MESSAGE = 20_000
 """Characters of a failure message at most: the log is read whole, by everybody."""
 
+LONGEST_HEADLINE = 1000
+"""Characters of a failure that a line on the terminal shows."""
+
 LONGEST_NAME = 200
 """Characters of a metric's name at most."""
 
@@ -124,7 +127,8 @@ def headline(message: str) -> str:
     if not lines:
         return ""
     told = lines[-1] in lines[0] or lines[-1].endswith(lines[0])  # a module may stand before the name of an error
-    return lines[0] if told else f"{lines[0]}: {lines[-1]}"
+    shown = lines[0] if told else f"{lines[0]}: {lines[-1]}"
+    return shown if len(shown) <= LONGEST_HEADLINE else shown[:LONGEST_HEADLINE] + "…"
 
 
 def report_events(report: Reported, metric: str) -> list[Event]:

@@ -72,11 +72,12 @@ class Ledger:
             before = self._history
             try:
                 with self.store.turn(before.length) as news:  # a courtesy; the numbered append still decides
-                    self._grown(news)
+                    known = len(self._grown(news).trials) + bool(self._history.queue)
                     taken = self._decided(deciding(), worker)
                 if not isinstance(taken, Trial):
                     return taken
-                why = misfit(self._history, taken)
+                # The method's own new configuration was judged when it was made; what the log held before was not.
+                why = misfit(self._history, taken) if taken.id < known else ""
                 if not why:
                     return taken
                 self.append([self._failed(taken, why)])  # and decide again

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.errors import TurnLost
+from scrimp.errors import StudyError, TurnLost
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import Enqueued, Event, Noted, Reported, StudyCreated
 from scrimp.history.history import History
@@ -152,7 +152,7 @@ def test_a_failing_policy_leaves_the_history_as_it_was(store: EventStore) -> Non
 
     ledger = Ledger(store, clock)
     store.append([Enqueued(config={"x": 0.75})])
-    with pytest.raises(KeyError):
+    with pytest.raises(StudyError, match="cannot be taken: 'x'"):
         ledger.take(Failing, "w")
     assert not ledger.history.queue and len(ledger.refresh().queue) == 1
 
