@@ -47,7 +47,9 @@ Slice = tuple[Any, Config, int]
 def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, folder: str) -> Any:
     """A study as a user runs it: worker processes, a SQLite file, checkpoints; its trace."""
     problem = PROBLEMS[name]
-    os.environ["PYTHONPATH"] = str(HERE)  # worker processes import the problems by name
+    known = os.environ.get("PYTHONPATH", "")
+    if str(HERE) not in known.split(os.pathsep):  # worker processes import the problems by name
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), known)))
     study = scrimp.create_study(
         "live",
         described_space(problem.space),
