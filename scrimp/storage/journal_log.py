@@ -106,6 +106,7 @@ class JournalLog(Connected):
                 length = self.refresh()
                 if not batch:
                     return length
+                self._check_free()
                 if decision is not None and decision in self._decisions:
                     raise decision_taken(self.name, decision)
                 with self._explained():
@@ -137,9 +138,6 @@ class JournalLog(Connected):
                 # Ours after all when the answer to a first try was lost on the way.
                 if _inode(place) != os.fstat(own.fileno()).st_ino:
                     return False
-            if self._named(self._place + 1).exists():
-                place.unlink()  # the place was not free, it was lost
-                raise self._gap()
             flush_folder(self.folder)
         except OSError as error:
             self.close()  # whatever is half written stays behind, in a file that is never used again
@@ -202,6 +200,17 @@ class JournalLog(Connected):
             writer.offset += sum(map(len, rows[row:end])) + end - row
             row = end
         return writer
+
+    def _check_free(self) -> None:
+        """`StorageError` when the next place was lost: a later one is there, which can only have been claimed after it.
+
+        The later one is looked for first. A claim of the next place that comes in between is then seen, and is no gap.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while self._named(self._place + 1).exists() and not self._named(self._place).exists():
+            if time.monotonic() > deadline:
+                raise self._gap()
+            time.sleep(0.05)  # a view of the folder that is behind
 
     def _gap(self) -> StorageError:
         return StorageError(

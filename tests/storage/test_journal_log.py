@@ -230,9 +230,43 @@ def test_a_place_lost_after_it_was_read_is_not_filled_again(folder: Path, monkey
     other.append(["b"], None)
     other.append(["c"], None)
     (folder / "00000001").rename(folder / "lost")
+    monkeypatch.setattr(journal_log, "PATIENCE", 0.1)
     with pytest.raises(StorageError, match="batch 1 of study 'digits' is missing"):
         early.append(["d"], None)
     assert not (folder / "00000001").exists()
+
+
+def test_a_claim_that_is_followed_at_once_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else sees the new place and takes the next one before this writer comes back from its claim."""
+    one, two = log(folder), log(folder)
+    link = os.link
+
+    def followed(source: Any, target: Any) -> None:
+        monkeypatch.setattr(os, "link", link)
+        link(source, target)
+        two.append(["second"], None)
+
+    monkeypatch.setattr(os, "link", followed)
+    assert one.append(["first"], None) == 1
+    assert whole(folder) == [b"first", b"second"]
+
+
+def test_many_writers_leave_no_gap(tmp_path: Path) -> None:
+    storage = JournalStorage(tmp_path)
+    storage.create("digits", [first_event("digits")])
+
+    def write(writer: int) -> None:
+        store = JournalStorage(tmp_path).open("digits")
+        for number in range(40):
+            store.append([report(number, writer)])
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(storage.open("digits").read()) == 241
+    storage.close()
 
 
 def test_a_link_in_place_of_a_batch_is_not_followed(folder: Path) -> None:
