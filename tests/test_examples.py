@@ -37,6 +37,7 @@ def test_the_study_file_of_the_documentation_is_right(tmp_path: Path) -> None:
     page = (EXAMPLES.parent / "docs" / "command.md").read_text(encoding="utf-8")
     text = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]  # type: ignore[index]
     (tmp_path / "study.toml").write_text(text.replace('"python ', '"{python} '))
+    (tmp_path / "train.py").touch()
     assert read_study_file(tmp_path / "study.toml").run == {"n_trials": 50, "workers": 2}
 
 

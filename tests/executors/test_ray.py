@@ -50,7 +50,7 @@ def test_settings_are_checked() -> None:
     assert RaySettings.of(settings) is settings
     study = scrimp.create_study("s", SPACE, storage="memory://")
     with pytest.raises(StudyError, match="Ray runs functions"):
-        study.optimize(scrimp.Command("python train.py"), n_trials=1, ray={})
+        study.optimize(scrimp.Command("echo 1"), n_trials=1, ray={})
 
 
 @needs_ray

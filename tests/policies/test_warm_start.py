@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import scrimp
+from scrimp.errors import StudyError
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Policy, Start
 from scrimp.policies.scheduled import Scheduled
@@ -57,7 +58,7 @@ def test_a_queued_configuration_costs_no_model(study: scrimp.Study, monkeypatch:
     monkeypatch.setattr(bayesian, "fit_models", refuse)
     study.enqueue({"lr": 0.123})
     assert study.ask().params == {"lr": 0.123}
-    with pytest.raises(AssertionError, match="a model was fitted"):
+    with pytest.raises(StudyError, match="a model was fitted"):
         study.ask()
 
 
