@@ -4,8 +4,9 @@
     python benchmarks/ask_tell.py postgres [--seconds 10]      32 processes on PostgreSQL, beside a bare psycopg script
     python benchmarks/ask_tell.py open [--trials 100000]       opening a large study, and asking it
 
-The bare script does the least that a shared total needs: one transaction numbers a trial and stores its configuration, one its
-value. Both run against the same private server, which is durable (``--fsync off`` leaves the disk out), in turns.
+The bare script does the least that a shared total needs: one transaction numbers a trial and stores
+its configuration, one its value. Both run against the same private server, which is durable
+(``--fsync off`` leaves the disk out), in turns.
 """
 
 import argparse
@@ -48,20 +49,37 @@ def timed(pair: Any, pairs: int) -> dict[str, float]:
     cpu, wall = time.process_time(), time.perf_counter()
     for _ in range(pairs):
         pair()
-    return {"cpu": (time.process_time() - cpu) / pairs, "wall": (time.perf_counter() - wall) / pairs}
+    return {
+        "cpu": (time.process_time() - cpu) / pairs,
+        "wall": (time.perf_counter() - wall) / pairs,
+    }
 
 
 def sqlite(pairs: int) -> None:
     """One after the other, each in a process and an interpreter of its own."""
-    interpreters = {"scrimp": Path(sys.executable), "optuna": HERE.parent / ".venvs" / "optuna" / "bin" / "python"}
+    interpreters = {
+        "scrimp": Path(sys.executable),
+        "optuna": HERE.parent / ".venvs" / "optuna" / "bin" / "python",
+    }
     for name, python in interpreters.items():
         if not python.exists():
             print(f"{name:<8} not installed: python benchmarks/environments.py {name}")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            command = [str(python), __file__, f"{name}-pairs", f"--url=sqlite:///{folder}/pairs.db", f"--pairs={pairs}"]
-            found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        print(f"{name:<8} {found['cpu'] * 1e3:8.2f} ms CPU {found['wall'] * 1e3:8.2f} ms wall per pair")
+            command = [
+                str(python),
+                __file__,
+                f"{name}-pairs",
+                f"--url=sqlite:///{folder}/pairs.db",
+                f"--pairs={pairs}",
+            ]
+            found = json.loads(
+                subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            )
+        print(
+            f"{name:<8} {found['cpu'] * 1e3:8.2f} ms CPU {found['wall'] * 1e3:8.2f} ms wall per"
+            " pair"
+        )
 
 
 def scrimp_worker(url: str, seconds: float) -> tuple[int, float, int]:
@@ -90,16 +108,21 @@ def bare_worker(url: str, seconds: float) -> tuple[int, float, int]:
         def pair() -> None:
             config = json.dumps(dict(zip(NAMES, rng.random(10).tolist(), strict=True)))
             with connection.transaction():
-                numbered = connection.execute("UPDATE bare_study SET trials = trials + 1 RETURNING trials").fetchone()
+                numbered = connection.execute(
+                    "UPDATE bare_study SET trials = trials + 1 RETURNING trials"
+                ).fetchone()
                 assert numbered is not None
                 connection.execute("INSERT INTO bare_trials VALUES (%s, %s)", (numbered[0], config))
-            connection.execute("UPDATE bare_trials SET value = %s WHERE id = %s", (0.5, numbered[0]))
+            connection.execute(
+                "UPDATE bare_trials SET value = %s WHERE id = %s", (0.5, numbered[0])
+            )
 
         return counted(pair, seconds)
 
 
 def counted(pair: Any, seconds: float) -> tuple[int, float, int]:
-    """How often from the moment the others are ready too, the CPU seconds it took, and 0 for nothing in vain."""
+    """How often from the moment the others are ready too, the CPU seconds it took, and 0 for
+    nothing in vain."""
     pair()
     print("ready", flush=True)
     sys.stdin.readline()
@@ -111,7 +134,8 @@ def counted(pair: Any, seconds: float) -> tuple[int, float, int]:
 
 
 def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, float, float]:
-    """Pairs per second of all workers, their CPU seconds per pair, and how many decisions were taken in vain."""
+    """Pairs per second of all workers, their CPU seconds per pair, and how many decisions were
+    taken in vain."""
     command = [sys.executable, __file__, kind, f"--url={url}", f"--seconds={seconds}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     running = [subprocess.Popen(command, text=True, **pipes) for _ in range(workers)]  # type: ignore[call-overload]
@@ -137,19 +161,30 @@ def postgres(workers: int, seconds: float, fsync: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE TABLE bare_study (trials bigint)")
             connection.execute("INSERT INTO bare_study VALUES (0)")
-            connection.execute("CREATE TABLE bare_trials (id bigint PRIMARY KEY, config text, value float8)")
+            connection.execute(
+                "CREATE TABLE bare_trials (id bigint PRIMARY KEY, config text, value float8)"
+            )
         rates: dict[str, list[tuple[float, float, float]]] = {"bare": [], "scrimp": []}
         for _ in range(2):  # in turns, so that whatever else the machine does falls on both
             for kind in rates:
                 rates[kind].append(together(f"{kind}-worker", url, workers, seconds / 2))
-    (bare, bare_cpu, _), (ours, our_cpu, vain) = np.mean(rates["bare"], axis=0), np.mean(rates["scrimp"], axis=0)
-    print(f"{workers} workers: bare {bare:.0f} pairs/s, scrimp {ours:.0f} pairs/s, {100 * ours / bare:.0f} %")
-    print(f"CPU of the workers: bare {bare_cpu * 1e3:.2f} ms, scrimp {our_cpu * 1e3:.2f} ms per pair")
+    (bare, bare_cpu, _), (ours, our_cpu, vain) = (
+        np.mean(rates["bare"], axis=0),
+        np.mean(rates["scrimp"], axis=0),
+    )
+    print(
+        f"{workers} workers: bare {bare:.0f} pairs/s, scrimp {ours:.0f} pairs/s,"
+        f" {100 * ours / bare:.0f} %"
+    )
+    print(
+        f"CPU of the workers: bare {bare_cpu * 1e3:.2f} ms, scrimp {our_cpu * 1e3:.2f} ms per pair"
+    )
     print(f"{2 * vain:.0f} decisions were taken in vain")
 
 
 def large(trials: int) -> None:
-    """CPU seconds to open a large study and to ask it the first time, and of pairs after that beside an empty study's."""
+    """CPU seconds to open a large study and to ask it the first time, and of pairs after that
+    beside an empty study's."""
     import scrimp
     from scrimp.history.events import BudgetGranted, Event, Noted, Reported, TrialAdded
 
@@ -162,7 +197,10 @@ def large(trials: int) -> None:
             batch: list[Event] = []
             for trial in range(begin, min(begin + 5000, trials)):
                 config = dict(zip(NAMES, rows[trial], strict=True))
-                batch += [Noted(decision=trial, seen=1 + 4 * trial), TrialAdded(trial=trial, config=config)]
+                batch += [
+                    Noted(decision=trial, seen=1 + 4 * trial),
+                    TrialAdded(trial=trial, config=config),
+                ]
                 batch += [
                     BudgetGranted(trial=trial, budget=1.0),
                     Reported(trial=trial, step=1.0, metrics={"value": 0.5}),
@@ -180,11 +218,18 @@ def large(trials: int) -> None:
             pairs["empty"].append(timed(lambda: empty.tell(empty.ask(), 0.5), 100)["cpu"])
         opened, first = np.diff(marks)
         print(f"{trials} trials: opened in {opened:.2f} s, first pair {first:.2f} s CPU")
-        print(", ".join(f"{name} study {min(times) * 1e3:.2f} ms CPU per pair" for name, times in pairs.items()))
+        print(
+            ", ".join(
+                f"{name} study {min(times) * 1e3:.2f} ms CPU per pair"
+                for name, times in pairs.items()
+            )
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what")
     parser.add_argument("--url", default="")
     parser.add_argument("--pairs", type=int, default=300)

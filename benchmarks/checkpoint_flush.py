@@ -1,10 +1,12 @@
-"""What a report with a checkpoint costs, and how much of it is the flush: ``durable="all"`` beside ``durable="log"``.
+"""What a report with a checkpoint costs, and how much of it is the flush: ``durable="all"`` beside
+``durable="log"``.
 
     python benchmarks/checkpoint_flush.py [--folder .] [--reports 40]
 
-One trial reports after each save, over SQLite, for checkpoints of several sizes and numbers of files. The last column is a bare
-copy of the same files with one flush for each and one for the folder, by the standard library alone: what a durable copy costs
-anybody. Medians in milliseconds of wall time, on the disk that holds ``--folder``.
+One trial reports after each save, over SQLite, for checkpoints of several sizes and numbers of
+files. The last column is a bare copy of the same files with one flush for each and one for the
+folder, by the standard library alone: what a durable copy costs anybody. Medians in milliseconds of
+wall time, on the disk that holds ``--folder``.
 """
 
 import argparse
@@ -79,9 +81,15 @@ def main() -> None:
         count = options.reports if shape[0] * shape[1] < 1e7 else max(options.reports // 5, 3)
         with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
             folder = Path(scratch).absolute()
-            rows = [statistics.median(reports(folder, durable, shape, count)) for durable in ("all", "log")]
+            rows = [
+                statistics.median(reports(folder, durable, shape, count))
+                for durable in ("all", "log")
+            ]
             rows.append(statistics.median(bare(folder, shape) for _ in range(count)))
-        print(f"{shape[0]:4} x {shape[1]:<12}" + "".join(f"{1000 * row:14.2f}" for row in rows), flush=True)
+        print(
+            f"{shape[0]:4} x {shape[1]:<12}" + "".join(f"{1000 * row:14.2f}" for row in rows),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@
     python benchmarks/compare.py --only speed --sizes 50,100
     python benchmarks/compare.py --only quality --seeds 5 --peers random,optuna-gp
 
-Speed: CPU seconds of one ask after one newly told value, d = 6, one thread on both sides, each number of observations measured
-for all before the next, so that a busy machine is busy for all. Quality: regret after 50 trials of each function and seed,
-average rank over all of them. Every run is one line of the results file, and what stands there is not run again.
+Speed: CPU seconds of one ask after one newly told value, d = 6, one thread on both sides, each
+number of observations measured for all before the next, so that a busy machine is busy for all.
+Quality: regret after 50 trials of each function and seed, average rank over all of them. Every run
+is one line of the results file, and what stands there is not run again.
 """
 
 import argparse
@@ -45,10 +46,28 @@ def run_peer(name: str, suite: str, out: Path, *options: str) -> None:
     """One peer in its own environment, one thread; a peer that is not installed is left out."""
     script, interpreter = PEERS[name]
     if not interpreter.exists():
-        print(f"{name} is not installed and is left out; python benchmarks/environments.py installs it", flush=True)
+        print(
+            f"{name} is not installed and is left out; python benchmarks/environments.py"
+            " installs it",
+            flush=True,
+        )
         return
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    command = [str(interpreter), str(HERE / script), suite, "--method", name, "--out", str(out), *options]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    command = [
+        str(interpreter),
+        str(HERE / script),
+        suite,
+        "--method",
+        name,
+        "--out",
+        str(out),
+        *options,
+    ]
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -62,12 +81,21 @@ def run_speed(sizes: list[int], methods: list[str], peers: list[str], out: Path)
                 run_peer(name, "speed", out, "--sizes", str(size))
 
 
-def run_quality(arguments: argparse.Namespace, methods: list[str], peers: list[str], out: Path) -> None:
+def run_quality(
+    arguments: argparse.Namespace, methods: list[str], peers: list[str], out: Path
+) -> None:
     """Ours in two processes, then each peer."""
     names = list(FORMULAS) if arguments.functions == "all" else arguments.functions.split(",")
     print(f"quality: {', '.join(methods)}", flush=True)
     run_cells(function_cells(methods, names, arguments.seeds, arguments.trials), out)
-    options = ["--functions", ",".join(names), "--seeds", str(arguments.seeds), "--trials", str(arguments.trials)]
+    options = [
+        "--functions",
+        ",".join(names),
+        "--seeds",
+        str(arguments.seeds),
+        "--trials",
+        str(arguments.trials),
+    ]
     for name in peers:
         print(f"quality: {name}", flush=True)
         run_peer(name, "quality", out, *options)
@@ -88,7 +116,9 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
 
 def show_speed(records: list[dict[str, Any]], ours: str) -> None:
     """Milliseconds, ratios to ours, and log EI on our model."""
-    found = {(record["method"], record["n"]): record for record in records if record["suite"] == "speed"}
+    found = {
+        (record["method"], record["n"]): record for record in records if record["suite"] == "speed"
+    }
     if not found:
         return
     sizes = sorted({size for _, size in found})
@@ -124,22 +154,33 @@ def show_acquisition(found: dict[tuple[str, int], dict[str, Any]], sizes: list[i
                 cells.append("-")
         rows.append([method, *cells])
     if rows:
-        print_table(["log EI on our model: ours >= theirs, median gap", *(f"n={size}" for size in sizes)], rows)
+        print_table(
+            ["log EI on our model: ours >= theirs, median gap", *(f"n={size}" for size in sizes)],
+            rows,
+        )
 
 
 def show_quality(records: list[dict[str, Any]], ours: str) -> None:
-    """Mean final regrets and ranks over the runs that all methods have, so that every comparison is paired."""
+    """Mean final regrets and ranks over the runs that all methods have, so that every comparison is
+    paired."""
     runs = [record for record in records if record["suite"] == "functions"]
     regrets = final_regrets(runs)
     if not regrets:
         return
-    print("seeds:", ", ".join(f"{method} {len({cell[2] for cell in cells})}" for method, cells in regrets.items()))
+    print(
+        "seeds:",
+        ", ".join(
+            f"{method} {len({cell[2] for cell in cells})}" for method, cells in regrets.items()
+        ),
+    )
     shared = set.intersection(*(set(cells) for cells in regrets.values()))
     if any(len(cells) > len(shared) for cells in regrets.values()):
         print("\nevery run, more seeds for some methods than for others:")
         print_table(*regret_summary(runs))
         print(f"the {len(shared)} runs that all methods have:")
-        runs = [record for record in runs if (record["table"], record["task"], record["seed"]) in shared]
+        runs = [
+            record for record in runs if (record["table"], record["task"], record["seed"]) in shared
+        ]
     if runs:
         print_table(*regret_summary(runs))
         show_mean_ranks(runs, ours)
@@ -150,12 +191,22 @@ def show_mean_ranks(runs: list[dict[str, Any]], ours: str) -> None:
     regrets = final_regrets(runs)
     tasks = list(dict.fromkeys(record["task"] for record in runs))
     means = {
-        method: {task: mean_regret([value for cell, value in cells.items() if cell[1] == task]) for task in tasks}
+        method: {
+            task: mean_regret([value for cell, value in cells.items() if cell[1] == task])
+            for task in tasks
+        }
         for method, cells in regrets.items()
     }
     places = [ranks([mean[task] for mean in means.values()]) for task in tasks]
-    rows = [[task, *(f"{place:g}" for place in row)] for task, row in zip(tasks, places, strict=True)]
-    rows.append(["average", *(f"{sum(row[k] for row in places) / len(places):.2f}" for k in range(len(means)))])
+    rows = [
+        [task, *(f"{place:g}" for place in row)] for task, row in zip(tasks, places, strict=True)
+    ]
+    rows.append(
+        [
+            "average",
+            *(f"{sum(row[k] for row in places) / len(places):.2f}" for k in range(len(means))),
+        ]
+    )
     print_table(["rank of the mean", *means], rows)
     if ours in means and "random" in means:
         worse = [task for task in tasks if means[ours][task] > means["random"][task]]
@@ -168,7 +219,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results-peers.jsonl"))
     parser.add_argument("--only", choices=["speed", "quality", "show"])
     parser.add_argument(
-        "--methods", default="gp", help="of scrimp, separated by commas; the first is compared with the peers"
+        "--methods",
+        default="gp",
+        help="of scrimp, separated by commas; the first is compared with the peers",
     )
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--sizes", default="50,100,200,500,1000")

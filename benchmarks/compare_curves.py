@@ -1,11 +1,13 @@
-"""What a decision costs beside Syne Tune 0.13.0: the same table, workers, refit schedule and data limit, in one run.
+"""What a decision costs beside Syne Tune 0.13.0: the same table, workers, refit schedule and data
+limit, in one run.
 
     python benchmarks/environments.py syne-tune          # once
     python benchmarks/compare_curves.py ../shared/data/curves/lcbench.npz --tasks adult,fabert --out curves.jsonl
 
-Both sides decide with one thread, method by method in turn, so that a busy machine is busy for both; counted are the CPU seconds
-of deciding, not of simulating. Both refit at every decision (DyHPO beyond 150 observations at every third), on at most 500
-observations. Runs that the file holds are not run again.
+Both sides decide with one thread, method by method in turn, so that a busy machine is busy for
+both; counted are the CPU seconds of deciding, not of simulating. Both refit at every decision
+(DyHPO beyond 150 observations at every third), on at most 500 observations. Runs that the file
+holds are not run again.
 """
 
 import argparse
@@ -37,16 +39,41 @@ def run_peer(table: Path, method: str, task: str, seed: int, given: argparse.Nam
     key = (f"syne-tune:{method}", task, seed)
     if any((record["method"], record["task"], record["seed"]) == key for record in found):
         return
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    command = [str(python("syne-tune")), str(HERE / "peer_syne_curves.py"), str(table), "--method", method]
-    command += ["--task", task, "--seed", str(seed), "--out", str(given.out), "--increment", str(INCREMENT)]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    command = [
+        str(python("syne-tune")),
+        str(HERE / "peer_syne_curves.py"),
+        str(table),
+        "--method",
+        method,
+    ]
+    command += [
+        "--task",
+        task,
+        "--seed",
+        str(seed),
+        "--out",
+        str(given.out),
+        "--increment",
+        str(INCREMENT),
+    ]
     command += ["--fulls", str(given.fulls), "--workers", str(given.workers)]
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def summary(records: list[dict[str, object]]) -> None:
     """Seconds, their ratio, and regret at half and full budget, by method."""
-    print(f"{'method':18s} {'scrimp s':>9s} {'peer s':>9s} {'ratio':>7s}   regret at 0.5 and 1.0: scrimp, peer")
+    print(
+        f"{'method':18s} {'scrimp s':>9s} {'peer s':>9s} {'ratio':>7s}   regret at 0.5 and 1.0:"
+        " scrimp, peer"
+    )
     for method in METHODS:
         sides = []
         for name in (ours(method), f"syne-tune:{method}"):

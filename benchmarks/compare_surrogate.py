@@ -1,11 +1,13 @@
-"""scrimp beside Syne Tune 0.13, Optuna and NePS on a surrogate of training runs: continuous space, unit cost, 4 workers.
+"""scrimp beside Syne Tune 0.13, Optuna and NePS on a surrogate of training runs: continuous space,
+unit cost, 4 workers.
 
     python benchmarks/environments.py optuna neps syne-tune                # once
     python benchmarks/compare_surrogate.py lcbench_yahpo.npz --out surrogate.jsonl --seeds 2
     python benchmarks/compare_surrogate.py FILE --out surrogate.jsonl --methods freeze-thaw,optuna-tpe-hyperband --tasks 3945
 
-Peers run in environments of their own and ask this process for training runs (`curve_peers.py`), so all see the same network,
-the same clock and the same regret. Runs that the file holds are not run again.
+Peers run in environments of their own and ask this process for training runs (`curve_peers.py`), so
+all see the same network, the same clock and the same regret. Runs that the file holds are not run
+again.
 """
 
 import argparse
@@ -47,15 +49,32 @@ def described(network: Network) -> list[dict[str, Any]]:
         else:
             kind = "int" if item["type"] == "uniform_int" else "float"
             parts.append(
-                {"name": item["name"], "type": kind, "low": item["lower"], "high": item["upper"], "log": item["log"]}
+                {
+                    "name": item["name"],
+                    "type": kind,
+                    "low": item["lower"],
+                    "high": item["upper"],
+                    "log": item["log"],
+                }
             )
     return parts
 
 
-def run_peer(network: Network, task: CurveTask, method: str, seed: int, settings: CurveSettings) -> dict[str, Any]:
+def run_peer(
+    network: Network, task: CurveTask, method: str, seed: int, settings: CurveSettings
+) -> dict[str, Any]:
     """One run of a peer; this process answers with training runs until it is over."""
-    environment, script = next(parts for prefix, parts in PEERS.items() if method.startswith(prefix))
-    command = [str(python(environment)), str(HERE / script), "--method", method, "--seed", str(seed % 2**31)]
+    environment, script = next(
+        parts for prefix, parts in PEERS.items() if method.startswith(prefix)
+    )
+    command = [
+        str(python(environment)),
+        str(HERE / script),
+        "--method",
+        method,
+        "--seed",
+        str(seed % 2**31),
+    ]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     limit = settings.fulls * task.scale.full / settings.workers
     first = {
@@ -73,10 +92,21 @@ def run_peer(network: Network, task: CurveTask, method: str, seed: int, settings
                 values = task.source.curve(message["config"]).values
                 print(json.dumps({"values": values}), file=peer.stdin, flush=True)
             elif "trace" in message:
-                trace = [(clock / limit, task.scale.regret(value)) for clock, value in message["trace"]]
-                measured = {"decision_seconds": message["seconds"], "decisions": message["decisions"]}
-                return {**measured, "regret": [regret_at(trace, share) for share in SHARES], "trace": trace}
-    raise SystemExit(f"{method} ended without a result; run its script by hand to see why: {' '.join(command)}")
+                trace = [
+                    (clock / limit, task.scale.regret(value)) for clock, value in message["trace"]
+                ]
+                measured = {
+                    "decision_seconds": message["seconds"],
+                    "decisions": message["decisions"],
+                }
+                return {
+                    **measured,
+                    "regret": [regret_at(trace, share) for share in SHARES],
+                    "trace": trace,
+                }
+    raise SystemExit(
+        f"{method} ended without a result; run its script by hand to see why: {' '.join(command)}"
+    )
 
 
 def summary(records: list[dict[str, Any]]) -> None:
@@ -85,12 +115,17 @@ def summary(records: list[dict[str, Any]]) -> None:
     for record in records:
         by_method.setdefault(record["method"], {})[record["task"], record["seed"]] = record
     print(f"{'method':28s} runs  regret at {', '.join(map(str, SHARES))}   CPU seconds of deciding")
-    for method, own in sorted(by_method.items(), key=lambda item: np.mean([r["regret"][-1] for r in item[1].values()])):
+    for method, own in sorted(
+        by_method.items(), key=lambda item: np.mean([r["regret"][-1] for r in item[1].values()])
+    ):
         regret = np.array([record["regret"] for record in own.values()])
-        error = regret[:, -1].std(ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else float("nan")
+        error = (
+            regret[:, -1].std(ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else float("nan")
+        )
         means = " ".join(f"{value:.3f}" for value in regret.mean(axis=0))
         print(
-            f"{method:28s} {len(own):4d}  {means} +- {error:.3f}  {np.mean([r['decision_seconds'] for r in own.values()]):.1f}"
+            f"{method:28s} {len(own):4d}  {means} +- {error:.3f} "
+            f" {np.mean([r['decision_seconds'] for r in own.values()]):.1f}"
         )
 
 
@@ -109,12 +144,18 @@ def main() -> None:
     tasks = list(network.tasks) if given.tasks == "all" else given.tasks.split(",")
     for seed in range(given.seeds):
         for method in given.methods.split(","):
-            cells = [c for c in curve_cells(given.surrogate, [method], tasks, seed + 1, settings) if c.seed == seed]
+            cells = [
+                c
+                for c in curve_cells(given.surrogate, [method], tasks, seed + 1, settings)
+                if c.seed == seed
+            ]
             if not method.startswith(tuple(PEERS)):
                 run_cells(cells, given.out, processes=1)
                 continue
             done = (
-                {(r["method"], r["task"], r["seed"]) for r in read_results(given.out)} if given.out.exists() else set()
+                {(r["method"], r["task"], r["seed"]) for r in read_results(given.out)}
+                if given.out.exists()
+                else set()
             )
             for cell in cells:
                 if (method, cell.task, seed) not in done:

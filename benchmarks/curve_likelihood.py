@@ -1,13 +1,17 @@
-"""How well models continue learning curves: the log density of held-out values on tables of training runs.
+"""How well models continue learning curves: the log density of held-out values on tables of
+training runs.
 
     python benchmarks/curve_likelihood.py ../shared/data/curves/lcbench.npz --configs 60 --seeds 1
 
-Of each task some configurations are drawn, and each curve is cut at a random epoch; everything after the cut is predicted. All
-models see the same transformed values, logarithms capped at far outliers and standardised by what was seen, so their densities
-compare; the figure is the mean log density of a held-out value in those units, averaged over tasks. Beside the GP models stand
+Of each task some configurations are drawn, and each curve is cut at a random epoch; everything
+after the cut is predicted. All models see the same transformed values, logarithms capped at far
+outliers and standardised by what was seen, so their densities compare; the figure is the mean log
+density of a held-out value in those units, averaged over tasks. Beside the GP models stand
 
-    last value    a random walk in the logarithm of the epoch from the last value; its variance is fitted to all curves
-    power law     a + b t^-c fitted to each curve by least squares, with the pooled error of all fits
+    last value    a random walk in the logarithm of the epoch from the last value; its variance is
+                  fitted to all curves
+    power law     a + b t^-c fitted to each curve by least squares, with the pooled error of all
+                  fits
 """
 
 import argparse
@@ -49,11 +53,15 @@ def by_gp(model: Any, x: Array, z: Array, cut: Array, rng: np.random.Generator) 
     levels = z.shape[1]
     seen = [(i, j) for i in range(len(z)) for j in range(cut[i])]
     later = [(i, j) for i in range(len(z)) for j in range(cut[i], levels)]
-    rows, asked = (np.array([[*x[i], (j + 1) / levels] for i, j in pairs]) for pairs in (seen, later))
+    rows, asked = (
+        np.array([[*x[i], (j + 1) / levels] for i, j in pairs]) for pairs in (seen, later)
+    )
     fitted = model.fit(Data(rows, np.array([z[i, j] for i, j in seen])), rng)
     posterior = fitted.posterior(asked)
     noise = fitted.state["parameters"]["noise"][0]
-    return log_density(np.array([z[i, j] for i, j in later]), posterior.mean[:, 0], posterior.variance + noise)
+    return log_density(
+        np.array([z[i, j] for i, j in later]), posterior.mean[:, 0], posterior.variance + noise
+    )
 
 
 def by_last_value(z: Array, cut: Array) -> Array:
@@ -70,7 +78,8 @@ def by_last_value(z: Array, cut: Array) -> Array:
 
 
 def by_power_law(z: Array, cut: Array) -> Array:
-    """a + b t^-c per curve, c on a grid, with an error that grows in log time, pooled over curves."""
+    """a + b t^-c per curve, c on a grid, with an error that grows in log time, pooled over
+    curves."""
     levels = np.arange(1.0, z.shape[1] + 1)
     predictions, errors = [], []
     for i in range(len(z)):
@@ -87,7 +96,11 @@ def by_power_law(z: Array, cut: Array) -> Array:
         predictions.append(best[1])
     floor = float(np.median(errors)) + 1e-8
     spans = np.diff(np.log(levels))
-    rate = float(np.concatenate([np.diff(z[i, : cut[i]]) ** 2 / spans[: cut[i] - 1] for i in range(len(z))]).mean())
+    rate = float(
+        np.concatenate(
+            [np.diff(z[i, : cut[i]]) ** 2 / spans[: cut[i] - 1] for i in range(len(z))]
+        ).mean()
+    )
     found = []
     for i in range(len(z)):
         variance = floor + rate * np.log(levels[cut[i] :] / cut[i])
@@ -102,7 +115,10 @@ def compared(table: Any, name: str, configs: int, seed: int) -> dict[str, tuple[
     whole = np.isfinite(task.value).all(axis=1) & (task.value > 0).all(axis=1)
     rows = np.sort(rng.choice(np.flatnonzero(whole), min(configs, int(whole.sum())), replace=False))
     encoding = Encoding(task.pool)
-    x, value = encoding.encode([task.pool.configs[row] for row in rows]), np.asarray(task.value)[rows]
+    x, value = (
+        encoding.encode([task.pool.configs[row] for row in rows]),
+        np.asarray(task.value)[rows],
+    )
     levels = value.shape[1]
     cut = rng.integers(1, levels, size=len(rows))
     z = prepared(value, cut)
@@ -139,7 +155,11 @@ def main() -> None:
             found = compared(table, name, given.configs, seed)
             for key, (density, _) in found.items():
                 totals.setdefault(key, []).append(density)
-            print(f"{name:40s}", "  ".join(f"{key} {d:7.3f} ({s:.1f} s)" for key, (d, s) in found.items()), flush=True)
+            print(
+                f"{name:40s}",
+                "  ".join(f"{key} {d:7.3f} ({s:.1f} s)" for key, (d, s) in found.items()),
+                flush=True,
+            )
             if given.out is not None:
                 with given.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps({"task": name, "seed": seed, **found}) + "\n")

@@ -1,7 +1,9 @@
-"""What every peer is put through on training runs: workers on a virtual clock, inside the peer's own environment.
+"""What every peer is put through on training runs: workers on a virtual clock, inside the peer's
+own environment.
 
-The peer's process knows its optimizer alone. Runs come from the process that started it, which holds the surrogate: a line with
-a configuration goes out, a line with the values of its whole run comes back (`compare_surrogate.py` is the other end).
+The peer's process knows its optimizer alone. Runs come from the process that started it, which
+holds the surrogate: a line with a configuration goes out, a line with the values of its whole run
+comes back (`compare_surrogate.py` is the other end).
 
     first line in     {"space": [...], "levels": 50, "limit": 250, "workers": 4}
     out, in, ...      {"config": {...}}, {"values": [...]}
@@ -9,8 +11,8 @@ a configuration goes out, a line with the values of its whole run comes back (`c
 
 With ``--live`` it answers to somebody who trains for real instead, without a clock (`serve`).
 
-One level costs one unit of the clock. ``seconds`` are the CPU seconds of the peer's own calls. A peer is a class with the methods
-of `CurvePeer`; `main` drives it.
+One level costs one unit of the clock. ``seconds`` are the CPU seconds of the peer's own calls. A
+peer is a class with the methods of `CurvePeer`; `main` drives it.
 """
 
 import argparse
@@ -29,7 +31,8 @@ class CurvePeer(Protocol):
     """One study of a peer's optimizer, minimising."""
 
     def start(self) -> Slice | None:
-        """What a free worker does: the peer's handle, the configuration, the levels it has behind it; None for nothing."""
+        """What a free worker does: the peer's handle, the configuration, the levels it has behind
+        it; None for nothing."""
 
     def report(self, handle: Any, level: int, value: float) -> bool:
         """Take the value after a level in; whether the worker goes on with this run."""
@@ -78,7 +81,9 @@ class Workers:
                     break
                 self.decisions += 1
                 handle, config, done = chosen
-                heapq.heappush(busy, (clock + 1.0, self.decisions, handle, self.curve(config), done))
+                heapq.heappush(
+                    busy, (clock + 1.0, self.decisions, handle, self.curve(config), done)
+                )
             if not busy or busy[0][0] > limit + 1e-9:
                 return trace
             clock, order, handle, values, done = heapq.heappop(busy)
@@ -90,7 +95,8 @@ class Workers:
 
 
 def serve(peer: CurvePeer) -> None:
-    """Answer line by line: what a free worker does, and whether a run goes on (`real_training.py` is the other end)."""
+    """Answer line by line: what a free worker does, and whether a run goes on (`real_training.py`
+    is the other end)."""
     handles: list[Any] = []
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
@@ -111,15 +117,24 @@ def serve(peer: CurvePeer) -> None:
 
 def main(make: MakeCurvePeer, methods: list[str]) -> None:
     """The command line of one peer."""
-    parser = argparse.ArgumentParser(description="One peer on training runs that another process holds.")
+    parser = argparse.ArgumentParser(
+        description="One peer on training runs that another process holds."
+    )
     parser.add_argument("--method", choices=methods, required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--live", action="store_true", help="answer to somebody who trains, one line at a time")
+    parser.add_argument(
+        "--live", action="store_true", help="answer to somebody who trains, one line at a time"
+    )
     given = parser.parse_args()
     task = json.loads(sys.stdin.readline())
     if given.live:
         serve(make(given.method, task["space"], task["levels"], given.seed))
         return
-    workers = Workers(lambda: make(given.method, task["space"], task["levels"], given.seed), task["levels"])
+    workers = Workers(
+        lambda: make(given.method, task["space"], task["levels"], given.seed), task["levels"]
+    )
     trace = workers.run(task["limit"], task["workers"])
-    print(json.dumps({"trace": trace, "seconds": workers.seconds, "decisions": workers.decisions}), flush=True)
+    print(
+        json.dumps({"trace": trace, "seconds": workers.seconds, "decisions": workers.decisions}),
+        flush=True,
+    )

@@ -1,10 +1,11 @@
-"""The README's first block with threads at their default, beside the same with one thread said in the environment.
+"""The README's first block with threads at their default, beside the same with one thread said in
+the environment.
 
     python benchmarks/default_threads.py --repeats 5
 
-Processes run in turn: CPU seconds of the whole process (imports and all its threads, the objective's included), and how long an
-ask takes in the same space (the median and the largest of 60, wall clock). `--without-limit` adds what happens when decisions
-take the threads that they get.
+Processes run in turn: CPU seconds of the whole process (imports and all its threads, the
+objective's included), and how long an ask takes in the same space (the median and the largest of
+60, wall clock). `--without-limit` adds what happens when decisions take the threads that they get.
 """
 
 import argparse
@@ -59,11 +60,16 @@ def run(program: str, one_thread: bool, options: list[str]) -> tuple[float, list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--without-limit", action="store_true")
     asked = parser.parse_args()
-    kinds: dict[str, tuple[bool, list[str]]] = {"default threads": (False, []), "one thread": (True, [])}
+    kinds: dict[str, tuple[bool, list[str]]] = {
+        "default threads": (False, []),
+        "one thread": (True, []),
+    }
     if asked.without_limit:
         kinds["default threads, no limit"] = (False, ["--without-limit"])
     blocks: dict[str, list[float]] = {kind: [] for kind in kinds}
@@ -77,9 +83,10 @@ def main() -> None:
         block = statistics.median(blocks[kind])
         times = [time for _, each in asks[kind] for time in each]
         print(
-            f"{kind}: block 1 {block:.2f} CPU seconds ({block / single:.2f} times one thread), 60 asks "
-            f"{statistics.median(cpu for cpu, _ in asks[kind]):.2f}; an ask {1000 * statistics.median(times):.0f} ms in the "
-            f"median, {1000 * max(times):.0f} at most"
+            f"{kind}: block 1 {block:.2f} CPU seconds ({block / single:.2f} times one thread), 60"
+            f" asks {statistics.median(cpu for cpu, _ in asks[kind]):.2f}; an ask"
+            f" {1000 * statistics.median(times):.0f} ms in the median, {1000 * max(times):.0f} at"
+            " most"
         )
 
 

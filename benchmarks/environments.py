@@ -3,8 +3,9 @@
     python benchmarks/environments.py            # the peers that `compare.py` runs
     python benchmarks/environments.py neps       # some by name
 
-torch goes in first and pinned: that exact release has a small CPU build, anything looser pulls gigabytes of GPU libraries.
-An environment that is complete carries a stamp with the requirements it was built from and is left alone.
+torch goes in first and pinned: that exact release has a small CPU build, anything looser pulls
+gigabytes of GPU libraries. An environment that is complete carries a stamp with the requirements it
+was built from and is left alone.
 """
 
 import subprocess
@@ -43,7 +44,8 @@ def is_complete(name: str) -> bool:
 
 
 def create(name: str) -> bool:
-    """Build one environment; False, with the installer's last lines, when its requirements cannot be met here."""
+    """Build one environment; False, with the installer's last lines, when its requirements cannot
+    be met here."""
     if is_complete(name):
         return True
     venv.create(ROOT / name, with_pip=True, clear=True)
@@ -53,7 +55,8 @@ def create(name: str) -> bool:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             print(
-                f"{name}: could not be installed and is left out\n" + "\n".join(done.stderr.splitlines()[-8:]),
+                f"{name}: could not be installed and is left out\n"
+                + "\n".join(done.stderr.splitlines()[-8:]),
                 flush=True,
             )
             return False
@@ -62,7 +65,8 @@ def create(name: str) -> bool:
 
 
 def main(names: list[str]) -> int:
-    """Build the named environments, or those the comparison needs; 1 when one is missing, 2 for an unknown name."""
+    """Build the named environments, or those the comparison needs; 1 when one is missing, 2 for an
+    unknown name."""
     unknown = [name for name in names if name not in REQUIREMENTS]
     if unknown:
         print(f"unknown peer {unknown[0]!r}; known: {', '.join(REQUIREMENTS)}")

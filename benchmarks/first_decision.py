@@ -1,10 +1,12 @@
-"""What the first decision on a big history costs, beside a fit that sees all data from its first step, and how good its model is.
+"""What the first decision on a big history costs, beside a fit that sees all data from its first
+step, and how good its model is.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/first_decision.py --trials 1000 --dimensions 6 20
 
-Every history is told to a study in memory, as after an import. Four decisions are measured in CPU seconds: the first of this
-version, the first with the whole fit (`LARGE` set out of reach), each twice and in turn, and the one after it. The model's
-quality is its evidence, log p(losses), per observation; a difference of 0.01 is nothing that a decision could feel.
+Every history is told to a study in memory, as after an import. Four decisions are measured in CPU
+seconds: the first of this version, the first with the whole fit (`LARGE` set out of reach), each
+twice and in turn, and the one after it. The model's quality is its evidence, log p(losses), per
+observation; a difference of 0.01 is nothing that a decision could feel.
 """
 
 import argparse
@@ -21,10 +23,16 @@ from scrimp.surrogates.chosen_transform import _evidence
 from scrimp.surrogates.surrogate import Data
 
 PROBLEMS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
-    "bowl": lambda x, rng: ((x - 0.3) ** 2 * np.arange(1, x.shape[1] + 1)).sum(1) + 0.01 * rng.standard_normal(len(x)),
-    "waves": lambda x, rng: np.sin(5 * x[:, 0]) * np.cos(3 * x[:, 1]) + x[:, 2] + 0.1 * rng.standard_normal(len(x)),
+    "bowl": lambda x, rng: (
+        ((x - 0.3) ** 2 * np.arange(1, x.shape[1] + 1)).sum(1) + 0.01 * rng.standard_normal(len(x))
+    ),
+    "waves": lambda x, rng: (
+        np.sin(5 * x[:, 0]) * np.cos(3 * x[:, 1]) + x[:, 2] + 0.1 * rng.standard_normal(len(x))
+    ),
     "steep": lambda x, rng: np.exp(3 * ((x[:, :3] - 0.4) ** 2).sum(1)),
-    "rough": lambda x, rng: np.sin(20 * x[:, 0]) + np.abs(x[:, 1] - 0.5) + 0.02 * rng.standard_normal(len(x)),
+    "rough": lambda x, rng: (
+        np.sin(20 * x[:, 0]) + np.abs(x[:, 1] - 0.5) + 0.02 * rng.standard_normal(len(x))
+    ),
     "noise": lambda x, rng: rng.standard_normal(len(x)),
     "crowded": lambda x, rng: np.sqrt(((x - 0.3) ** 2 * np.arange(1, x.shape[1] + 1)).sum(1)),
 }
@@ -61,7 +69,9 @@ def seconds(study: scrimp.Study) -> float:
 def evidence(x: np.ndarray, y: np.ndarray) -> float:
     """log p(losses) per observation under a model fitted from nothing."""
     data = Data(x, y)
-    fitted = loss_model((Column(),) * x.shape[1], ModelSettings()).fit(data, np.random.default_rng(0))
+    fitted = loss_model((Column(),) * x.shape[1], ModelSettings()).fit(
+        data, np.random.default_rng(0)
+    )
     return _evidence(fitted, data) / len(y)
 
 
@@ -83,15 +93,17 @@ def measure(name: str, count: int, dimension: int) -> None:
     marginal_likelihood.LARGE = large
     quick, whole = min(first[large]), min(first[WHOLE])
     print(
-        f"{name:8} n = {count}, d = {dimension:2}: first {quick:.2f} s, with a whole fit {whole:.2f} s "
-        f"({whole / quick:.1f} times), later {min(later):.2f} s; evidence per observation {found[large]:.4f}, {found[WHOLE]:.4f} "
-        f"({found[large] - found[WHOLE]:+.4f})",
+        f"{name:8} n = {count}, d = {dimension:2}: first {quick:.2f} s, with a whole fit"
+        f" {whole:.2f} s ({whole / quick:.1f} times), later {min(later):.2f} s; evidence per"
+        f" observation {found[large]:.4f}, {found[WHOLE]:.4f} ({found[large] - found[WHOLE]:+.4f})",
         flush=True,
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--dimensions", type=int, nargs="+", default=[6, 20])
     parser.add_argument("--problems", nargs="+", choices=sorted(PROBLEMS), default=sorted(PROBLEMS))

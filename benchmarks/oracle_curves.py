@@ -1,10 +1,11 @@
-"""Numbers of Syne Tune 0.13.0 for models of learning curves, where that release is right: what our tests compare with.
+"""Numbers of Syne Tune 0.13.0 for models of learning curves, where that release is right: what our
+tests compare with.
 
     .venvs/syne-tune/bin/python benchmarks/oracle_curves.py tests/surrogates/oracle_curves.json
 
-Recorded are the seven resource kernels and their means, the likelihood of one GP per rung, the likelihoods of both additive
-models (of the innovations model on whole curves alone: for cut ones the release takes unit variance for steps to come) and
-ranking losses.
+Recorded are the seven resource kernels and their means, the likelihood of one GP per rung, the
+likelihoods of both additive models (of the innovations model on whole curves alone: for cut ones
+the release takes unit variance for steps to come) and ranking losses.
 """
 
 import json
@@ -16,12 +17,17 @@ from typing import Any
 logging.disable(logging.WARNING)  # before its import, which is chatty
 
 import numpy as np  # noqa: E402
-from syne_tune.optimizer.schedulers.searchers.bayesopt.gpautograd.hypertune import utils as hypertune  # noqa: E402
+from syne_tune.optimizer.schedulers.searchers.bayesopt.gpautograd.hypertune import (  # noqa: E402
+    utils as hypertune,
+)
 from syne_tune.optimizer.schedulers.searchers.bayesopt.gpautograd.independent.posterior_state import (  # noqa: E402
     IndependentGPPerResourcePosteriorState,
 )
 from syne_tune.optimizer.schedulers.searchers.bayesopt.gpautograd.kernel import Matern52  # noqa: E402
-from syne_tune.optimizer.schedulers.searchers.bayesopt.gpautograd.learncurve import freeze_thaw, issm  # noqa: E402
+from syne_tune.optimizer.schedulers.searchers.bayesopt.gpautograd.learncurve import (  # noqa: E402
+    freeze_thaw,
+    issm,
+)
 from syne_tune.optimizer.schedulers.searchers.bayesopt.gpautograd.mean import ScalarMeanFunction  # noqa: E402
 from syne_tune.optimizer.schedulers.searchers.bayesopt.models.kernel_factory import (  # noqa: E402
     resource_kernel_factory,
@@ -56,14 +62,21 @@ def kernels(x: np.ndarray, levels: np.ndarray) -> list[dict[str, Any]]:
     """Covariance and mean of every resource kernel on rows (x, level)."""
     found = []
     for name in NAMES:
-        kernel, mean = resource_kernel_factory(name, base_kernel(**BASE), constant(0.4), num_folds=FOLDS)
+        kernel, mean = resource_kernel_factory(
+            name, base_kernel(**BASE), constant(0.4), num_folds=FOLDS
+        )
         kernel.collect_params().initialize()
         parameters = kernel.get_params()
         for key, value in {**BASE, "inv_bw2": 2.1}.items():
             for prefix in ("", "kernelx_", "kernelm_", "kernel_"):
                 if prefix + key in parameters:
                     parameters[prefix + key] = value
-        for key, value in {**DECAY, "delta": 0.3, "meanx_mean_value": 0.4, "meanm_mean_value": 0.4}.items():
+        for key, value in {
+            **DECAY,
+            "delta": 0.3,
+            "meanx_mean_value": 0.4,
+            "meanm_mean_value": 0.4,
+        }.items():
             if key in parameters:
                 parameters[key] = value
         for key in parameters:
@@ -143,7 +156,9 @@ def main(out: Path) -> None:
     y = rng.standard_normal(len(x)).round(4)
     curves = [rng.standard_normal(size).round(4) for size in (6, 6, 4, 2, 1)]
     draws, targets = rng.standard_normal((7, 4)).round(4), rng.standard_normal(7).round(4)
-    losses = hypertune._losses_for_rung(Fixed(draws), {"features": None, "targets": targets}, 4, None)
+    losses = hypertune._losses_for_rung(
+        Fixed(draws), {"features": None, "targets": targets}, 4, None
+    )
     record = {
         "made_by": "syne-tune 0.13.0, benchmarks/oracle_curves.py", "folds": FOLDS, "x": x.tolist(), "levels": levels.tolist(),
         "y": y.tolist(), "base": BASE, "kernels": kernels(x, levels), "independent": independent(x, levels, y),

@@ -1,9 +1,11 @@
-"""BoTorch as its documentation shows it: SingleTaskGP, fit by marginal likelihood, LogExpectedImprovement, optimize_acqf.
+"""BoTorch as its documentation shows it: SingleTaskGP, fit by marginal likelihood,
+LogExpectedImprovement, optimize_acqf.
 
-BoTorch is a toolbox, not a tuner; what a user has to add is kept plain and kind. The space is the unit cube, 2 d
-scrambled Sobol points come first (5 to 10 of them, Ax's rule), integers and ordinals are discrete coordinates, choices are
-one-hot encoded inside the model (MixedSingleTaskGP takes ten times as long to fit), the alternating optimizer takes both,
-and a failed trial counts as the worst value seen.
+BoTorch is a toolbox, not a tuner; what a user has to add is kept plain and kind. The space is the
+unit cube, 2 d scrambled Sobol points come first (5 to 10 of them, Ax's rule), integers and ordinals
+are discrete coordinates, choices are one-hot encoded inside the model (MixedSingleTaskGP takes ten
+times as long to fit), the alternating optimizer takes both, and a failed trial counts as the worst
+value seen.
 """
 
 import math
@@ -47,7 +49,9 @@ def from_unit(parameter: Any, coordinate: float) -> Any:
         return parameter["choices"][round(coordinate * (len(parameter["choices"]) - 1))]
     if parameter["type"] == "float" and parameter["log"]:
         low, high = math.log(parameter["low"]), math.log(parameter["high"])
-        return min(max(math.exp(low + coordinate * (high - low)), parameter["low"]), parameter["high"])
+        return min(
+            max(math.exp(low + coordinate * (high - low)), parameter["low"]), parameter["high"]
+        )
     value = parameter["low"] + coordinate * (parameter["high"] - parameter["low"])
     return round(value) if parameter["type"] == "int" else value
 
@@ -56,7 +60,11 @@ def grid(parameter: Any) -> list[float]:
     """The coordinates that a discrete parameter may take."""
     if parameter["type"] == "choice":
         return [float(index) for index in range(len(parameter["choices"]))]
-    values = parameter["choices"] if "choices" in parameter else range(parameter["low"], parameter["high"] + 1)
+    values = (
+        parameter["choices"]
+        if "choices" in parameter
+        else range(parameter["low"], parameter["high"] + 1)
+    )
     return [to_unit(parameter, value) for value in values]
 
 
@@ -80,7 +88,9 @@ class BoTorchLoop:
             coordinates = self._scatter()
         else:
             coordinates = self._improve(seen)
-        self.last = {p["name"]: from_unit(p, x) for p, x in zip(self.space, coordinates, strict=True)}
+        self.last = {
+            p["name"]: from_unit(p, x) for p, x in zip(self.space, coordinates, strict=True)
+        }
         return self.last
 
     def tell(self, value: float | None) -> None:
@@ -103,7 +113,9 @@ class BoTorchLoop:
             return None
         sizes = {k: len(values) for k, values in self.choices.items()}
         encoders = {k: partial(one_hot, num_classes=size) for k, size in sizes.items()}
-        return NumericToCategoricalEncoding(len(self.space), categorical_features=sizes, encoders=encoders)
+        return NumericToCategoricalEncoding(
+            len(self.space), categorical_features=sizes, encoders=encoders
+        )
 
     def _improve(self, seen: list[float]) -> list[float]:
         losses = [max(seen) if value is None else value for value in self.values]
@@ -111,7 +123,10 @@ class BoTorchLoop:
         model = SingleTaskGP(x, y, input_transform=self._one_hot())
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         acquisition = LogExpectedImprovement(model, best_f=y.max())
-        upper = [float(len(self.choices[k]) - 1) if k in self.choices else 1.0 for k in range(len(self.space))]
+        upper = [
+            float(len(self.choices[k]) - 1) if k in self.choices else 1.0
+            for k in range(len(self.space))
+        ]
         bounds = torch.tensor([[0.0] * len(self.space), upper])
         if self.choices or self.discrete:
             best, reached = optimize_acqf_mixed_alternating(
@@ -123,7 +138,9 @@ class BoTorchLoop:
                 raw_samples=512,
             )
         else:
-            best, reached = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=512)
+            best, reached = optimize_acqf(
+                acquisition, bounds, q=1, num_restarts=10, raw_samples=512
+            )
         self.acquisition = float(reached)
         return best[0].tolist()
 

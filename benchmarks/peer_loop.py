@@ -1,12 +1,14 @@
-"""What every peer is put through, the same for all: run inside the peer's own environment, needing NumPy alone.
+"""What every peer is put through, the same for all: run inside the peer's own environment, needing
+NumPy alone.
 
     .venvs/optuna/bin/python benchmarks/peer_optuna.py quality --out peers.jsonl --method optuna-gp --seeds 20 --trials 50
     .venvs/optuna/bin/python benchmarks/peer_optuna.py speed --out peers.jsonl --method optuna-gp --sizes 50,100,200
 
-*Quality*: each test function with each seed, one trial at a time; one JSON object per finished run, of the shape that
-`scrimp bench functions` writes. *Speed*: a study that holds n observations of Hartmann 6, the last one just told, is asked
-once: CPU seconds of that ask, so refit plus acquisition; the proposals are kept, so that their acquisition values can be
-compared on one and the same model. The first ask of a study is not timed. Runs that the file holds already are skipped.
+*Quality*: each test function with each seed, one trial at a time; one JSON object per finished run,
+of the shape that `scrimp bench functions` writes. *Speed*: a study that holds n observations of
+Hartmann 6, the last one just told, is asked once: CPU seconds of that ask, so refit plus
+acquisition; the proposals are kept, so that their acquisition values can be compared on one and the
+same model. The first ask of a study is not timed. Runs that the file holds already are skipped.
 
 A peer is a class with the methods of `Peer`; `main` drives it.
 """
@@ -70,14 +72,29 @@ def run_quality(make: MakePeer, method: str, name: str, seed: int, trials: int) 
         peer.tell(value)
         seconds += time.process_time() - start
     at = list(range(1, trials + 1))
-    head = {"suite": "functions", "table": "functions", "task": name, "method": method, "seed": seed, "size": trials}
-    return {**head, "decision_seconds": round(seconds, 4), "decisions": trials, "at": at, "regret": recorder.regret}
+    head = {
+        "suite": "functions",
+        "table": "functions",
+        "task": name,
+        "method": method,
+        "seed": seed,
+        "size": trials,
+    }
+    return {
+        **head,
+        "decision_seconds": round(seconds, 4),
+        "decisions": trials,
+        "at": at,
+        "regret": recorder.regret,
+    }
 
 
 def run_speed(make: MakePeer, method: str, size: int, repeats: int) -> dict[str, Any]:
-    """Seconds of one ask after one newly told value, from ``size`` observations on, over ``repeats``.
+    """Seconds of one ask after one newly told value, from ``size`` observations on, over
+    ``repeats``.
 
-    The study starts with ``size - 1`` points of the common design; each further observation is the value of its last proposal.
+    The study starts with ``size - 1`` points of the common design; each further observation is the
+    value of its last proposal.
     """
     formulas = load_formulas()
     formula = formulas.FORMULAS["hartmann6"]
@@ -99,7 +116,11 @@ def run_speed(make: MakePeer, method: str, size: int, repeats: int) -> dict[str,
         "size": size,
         "n": size,
     }
-    measured = {"ask_seconds": min(seconds), "ask_seconds_median": statistics.median(seconds), "repeats": repeats}
+    measured = {
+        "ask_seconds": min(seconds),
+        "ask_seconds_median": statistics.median(seconds),
+        "repeats": repeats,
+    }
     return {**head, **measured, "proposals": proposals}
 
 
@@ -135,7 +156,9 @@ def numbers(text: str) -> list[int]:
 def cells(arguments: argparse.Namespace, names: Iterable[str]) -> list[tuple[Any, ...]]:
     """Every run asked for, seeds outermost, so that an interrupted comparison is still balanced."""
     if arguments.suite == "speed":
-        return [("speed", "hartmann6", arguments.method, 0, size) for size in numbers(arguments.sizes)]
+        return [
+            ("speed", "hartmann6", arguments.method, 0, size) for size in numbers(arguments.sizes)
+        ]
     chosen = list(names) if arguments.functions == "all" else arguments.functions.split(",")
     return [
         ("functions", name, arguments.method, seed, arguments.trials)

@@ -1,4 +1,5 @@
-"""NePS 0.17 on training runs: Hyperband, its own choice for a space with a fidelity, and the asynchronous variant.
+"""NePS 0.17 on training runs: Hyperband, its own choice for a space with a fidelity, and the
+asynchronous variant.
 
 A promoted configuration goes on from where it was, as NePS means it with checkpoints.
 """
@@ -35,7 +36,10 @@ class NePSCurves:
         torch.manual_seed(seed)
         parts = {item["name"]: parameter(item) for item in space}
         parts["epoch"] = neps.HPOInteger(1, levels, is_fidelity=True)
-        make = {"neps-hyperband": algorithms.hyperband, "neps-async-hyperband": algorithms.async_hb}[method]
+        make = {
+            "neps-hyperband": algorithms.hyperband,
+            "neps-async-hyperband": algorithms.async_hb,
+        }[method]
         self.study = AskAndTell(make(SearchSpace(parts)))
 
     def start(self) -> Slice:

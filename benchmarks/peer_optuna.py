@@ -1,13 +1,19 @@
 """Optuna 5: GPSampler and TPESampler with their defaults, through ask and tell, in memory.
 
-Optuna has no ordinal parameter; an ordinal is given to it as an integer index, which keeps its order.
+Optuna has no ordinal parameter; an ordinal is given to it as an integer index, which keeps its
+order.
 """
 
 from typing import Any
 
 import optuna
 import torch
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from peer_loop import Config, Space, main
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -30,17 +36,25 @@ class OptunaStudy:
     """One in-memory study."""
 
     def __init__(self, method: str, space: Space, seed: int) -> None:
-        samplers = {"optuna-gp": optuna.samplers.GPSampler, "optuna-tpe": optuna.samplers.TPESampler}
+        samplers = {
+            "optuna-gp": optuna.samplers.GPSampler,
+            "optuna-tpe": optuna.samplers.TPESampler,
+        }
         self.study = optuna.create_study(sampler=samplers[method](seed=seed))
         self.distributions = {parameter["name"]: distribution(parameter) for parameter in space}
         self.ordinals = {
-            parameter["name"]: parameter["choices"] for parameter in space if parameter["type"] == "ordinal"
+            parameter["name"]: parameter["choices"]
+            for parameter in space
+            if parameter["type"] == "ordinal"
         }
 
     def ask(self) -> Config:
         self.trial = self.study.ask(self.distributions)
         params = self.trial.params
-        return {name: self.ordinals[name][value] if name in self.ordinals else value for name, value in params.items()}
+        return {
+            name: self.ordinals[name][value] if name in self.ordinals else value
+            for name, value in params.items()
+        }
 
     def tell(self, value: float | None) -> None:
         """Optuna leaves failed trials out of its models."""
@@ -50,7 +64,9 @@ class OptunaStudy:
             self.study.tell(self.trial, value)
 
     def add(self, config: Config, value: float) -> None:
-        self.study.add_trial(optuna.create_trial(params=config, distributions=self.distributions, value=value))
+        self.study.add_trial(
+            optuna.create_trial(params=config, distributions=self.distributions, value=value)
+        )
 
 
 if __name__ == "__main__":

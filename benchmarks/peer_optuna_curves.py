@@ -1,6 +1,8 @@
-"""Optuna 5 with Hyperband pruning on training runs: TPE (with its constant liar, made for several workers) and GP.
+"""Optuna 5 with Hyperband pruning on training runs: TPE (with its constant liar, made for several
+workers) and GP.
 
-Optuna has no pausing: a pruned run ends. All runs of a study are under way at once in one process, through ask and tell.
+Optuna has no pausing: a pruned run ends. All runs of a study are under way at once in one process,
+through ask and tell.
 """
 
 from typing import Any
@@ -19,14 +21,20 @@ class OptunaCurves:
 
     def __init__(self, method: str, space: list[Any], levels: int, seed: int) -> None:
         samplers = {
-            "optuna-tpe-hyperband": lambda: optuna.samplers.TPESampler(seed=seed, constant_liar=True),
+            "optuna-tpe-hyperband": lambda: optuna.samplers.TPESampler(
+                seed=seed, constant_liar=True
+            ),
             "optuna-gp-hyperband": lambda: optuna.samplers.GPSampler(seed=seed),
         }
-        pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=levels, reduction_factor=3)
+        pruner = optuna.pruners.HyperbandPruner(
+            min_resource=1, max_resource=levels, reduction_factor=3
+        )
         self.study = optuna.create_study(sampler=samplers[method](), pruner=pruner)
         self.distributions = {parameter["name"]: distribution(parameter) for parameter in space}
         self.ordinals = {
-            parameter["name"]: parameter["choices"] for parameter in space if parameter["type"] == "ordinal"
+            parameter["name"]: parameter["choices"]
+            for parameter in space
+            if parameter["type"] == "ordinal"
         }
         self.levels = levels
 
@@ -34,7 +42,8 @@ class OptunaCurves:
         trial = self.study.ask(self.distributions)
         params = trial.params
         config = {
-            name: self.ordinals[name][value] if name in self.ordinals else value for name, value in params.items()
+            name: self.ordinals[name][value] if name in self.ordinals else value
+            for name, value in params.items()
         }
         return trial, config, 0
 

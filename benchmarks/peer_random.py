@@ -1,4 +1,5 @@
-"""Uniform random search: the line that every method has to beat. Runs in any environment with NumPy."""
+"""Uniform random search: the line that every method has to beat. Runs in any environment with
+NumPy."""
 
 import math
 from typing import Any
@@ -29,7 +30,9 @@ class RandomSearch:
         if parameter["type"] == "int":
             return int(self.rng.integers(parameter["low"], parameter["high"] + 1))
         if parameter["log"]:
-            return math.exp(self.rng.uniform(math.log(parameter["low"]), math.log(parameter["high"])))
+            return math.exp(
+                self.rng.uniform(math.log(parameter["low"]), math.log(parameter["high"]))
+            )
         return float(self.rng.uniform(parameter["low"], parameter["high"]))
 
 

@@ -1,10 +1,12 @@
-"""Syne Tune 0.13 on a table of training runs: MOBSTER, Hyper-Tune, DyHPO and ASHA, driven by a small simulator of workers.
+"""Syne Tune 0.13 on a table of training runs: MOBSTER, Hyper-Tune, DyHPO and ASHA, driven by a
+small simulator of workers.
 
     .venvs/syne-tune/bin/python benchmarks/peer_syne_curves.py TABLE.npz --method mobster-joint --task adult --out peers.jsonl
 
-Four workers train rows of the table; the clock advances by what each level costs, as in `scrimp bench curves`. Its own tuner
-and backend are left out, so what is timed is the scheduler alone: CPU seconds of `suggest` and of every `on_trial_*` call, one
-thread. It searches the same pool of configurations. One JSON object per run, of the shape that `scrimp bench curves` writes.
+Four workers train rows of the table; the clock advances by what each level costs, as in `scrimp
+bench curves`. Its own tuner and backend are left out, so what is timed is the scheduler alone: CPU
+seconds of `suggest` and of every `on_trial_*` call, one thread. It searches the same pool of
+configurations. One JSON object per run, of the shape that `scrimp bench curves` writes.
 """
 
 import argparse
@@ -42,9 +44,13 @@ def domain(parameter: Any) -> Any:
     """Syne Tune's domain of one described parameter."""
     match parameter["type"]:
         case "float":
-            return (loguniform if parameter["log"] else uniform)(parameter["low"], parameter["high"])
+            return (loguniform if parameter["log"] else uniform)(
+                parameter["low"], parameter["high"]
+            )
         case "int":
-            return (lograndint if parameter["log"] else randint)(parameter["low"], parameter["high"])
+            return (lograndint if parameter["log"] else randint)(
+                parameter["low"], parameter["high"]
+            )
         case "ordinal":
             return ordinal(parameter["choices"], kind="equal")
     return choice(parameter["choices"])
@@ -62,7 +68,9 @@ class Runs:
         self.configs = [self._config(row) for row in raw]
         self.value = table["value"][index].astype(float)
         if "elapsed" in table or "end" in table:
-            raise SystemExit("this comparison reads tables of unit cost and equal length, such as lcbench and taskset")
+            raise SystemExit(
+                "this comparison reads tables of unit cost and equal length, such as lcbench and taskset"
+            )
         self.levels = self.value.shape[1]
         found = np.isfinite(self.value)
         lowest = np.where(found, self.value, np.inf).min(axis=1)
@@ -75,7 +83,9 @@ class Runs:
             if "choices" in parameter:
                 config[parameter["name"]] = parameter["choices"][int(value)]
             else:
-                config[parameter["name"]] = round(value) if parameter["type"] == "int" else float(value)
+                config[parameter["name"]] = (
+                    round(value) if parameter["type"] == "int" else float(value)
+                )
         return config
 
     def key(self, config: dict[str, Any]) -> tuple[Any, ...]:
@@ -86,7 +96,9 @@ class Runs:
 class Simulation:
     """Workers on a virtual clock, one epoch at a time."""
 
-    def __init__(self, runs: Runs, method: str, seed: int, workers: int, increment: int | None) -> None:
+    def __init__(
+        self, runs: Runs, method: str, seed: int, workers: int, increment: int | None
+    ) -> None:
         maker, settings, search = MAKERS[method]
         if method == "dyhpo" and increment is not None:
             settings = {**settings, "rung_increment": increment}
@@ -122,7 +134,11 @@ class Simulation:
         number = int(suggestion.checkpoint_trial_id)
         if suggestion.config is not None:
             old = self.trials[number]
-            self.trials[number] = (Trial(number, suggestion.config, old[0].creation_time), old[1], old[2])
+            self.trials[number] = (
+                Trial(number, suggestion.config, old[0].creation_time),
+                old[1],
+                old[2],
+            )
         return number
 
     def step(self, number: int) -> tuple[float | None, bool]:
@@ -172,13 +188,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fulls", type=int, default=20)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--increment", type=int, default=None, help="of DyHPO's rungs; 2 by its own default")
+    parser.add_argument(
+        "--increment", type=int, default=None, help="of DyHPO's rungs; 2 by its own default"
+    )
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     runs = Runs(given.table, given.task)
     simulation = Simulation(runs, given.method, given.seed, given.workers, given.increment)
     trace = simulation.run(given.fulls * runs.levels / given.workers)
-    at = [next((r for spent, r in reversed(trace) if spent <= share + 1e-9), 1.0) for share in SHARES]
+    at = [
+        next((r for spent, r in reversed(trace) if spent <= share + 1e-9), 1.0) for share in SHARES
+    ]
     record = {
         "suite": "curves", "table": given.table.stem, "task": given.task, "method": f"syne-tune:{given.method}",
         "seed": given.seed, "size": given.fulls, "workers": given.workers,

@@ -1,4 +1,5 @@
-"""Syne Tune 0.13 on training runs of a continuous space: MOBSTER, Hyper-Tune, DyHPO and ASHA by promotion, with defaults."""
+"""Syne Tune 0.13 on training runs of a continuous space: MOBSTER, Hyper-Tune, DyHPO and ASHA by
+promotion, with defaults."""
 
 import logging
 from datetime import datetime
@@ -37,7 +38,9 @@ class SyneTuneCurves:
         else:
             number = int(suggestion.checkpoint_trial_id)
             if suggestion.config is not None:
-                self.trials[number] = Trial(number, suggestion.config, self.trials[number].creation_time)
+                self.trials[number] = Trial(
+                    number, suggestion.config, self.trials[number].creation_time
+                )
         return number, self._config(self.trials[number]), self.done[number]
 
     def _config(self, trial: Trial) -> Config:

@@ -1,6 +1,8 @@
-"""Syne Tune 0.13, the last release with its own Gaussian process: `BayesianOptimization` with its defaults, without a Tuner.
+"""Syne Tune 0.13, the last release with its own Gaussian process: `BayesianOptimization` with its
+defaults, without a Tuner.
 
-Its scheduler is driven as its tuner would drive it: suggest, then on_trial_result and on_trial_complete, or on_trial_error.
+Its scheduler is driven as its tuner would drive it: suggest, then on_trial_result and
+on_trial_complete, or on_trial_error.
 """
 
 import logging
@@ -19,9 +21,13 @@ def domain(parameter: Any) -> Any:
     """Syne Tune's domain of one described parameter."""
     match parameter["type"]:
         case "float":
-            return (loguniform if parameter["log"] else uniform)(parameter["low"], parameter["high"])
+            return (loguniform if parameter["log"] else uniform)(
+                parameter["low"], parameter["high"]
+            )
         case "int":
-            return (lograndint if parameter["log"] else randint)(parameter["low"], parameter["high"])
+            return (lograndint if parameter["log"] else randint)(
+                parameter["low"], parameter["high"]
+            )
         case "ordinal":
             return ordinal(parameter["choices"], kind="equal")
     return choice(parameter["choices"])
@@ -33,7 +39,11 @@ class SyneTuneLoop:
     def __init__(self, method: str, space: Space, seed: int) -> None:
         domains = {parameter["name"]: domain(parameter) for parameter in space}
         self.scheduler = BayesianOptimization(
-            domains, metric="value", mode="min", random_seed=seed, search_options={"debug_log": False}
+            domains,
+            metric="value",
+            mode="min",
+            random_seed=seed,
+            search_options={"debug_log": False},
         )
         self.count = 0
 

@@ -1,17 +1,21 @@
-"""Live studies of real training, scrimp beside its peers: same models, same workers, same loop; equal units and equal wall clock.
+"""Live studies of real training, scrimp beside its peers: same models, same workers, same loop;
+equal units and equal wall clock.
 
     python benchmarks/environments.py training optuna syne-tune                      # once
-    .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl      # resumes where it was
+    # resumes where it was
+    .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl
     .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl --problems gpt --workers 4 --gpu
     .venvs/training/bin/python benchmarks/real_training.py report real.jsonl
 
-Each run gives an optimizer a total of ``fulls`` full trainings in units (epochs, rounds, steps). scrimp runs as a user runs it:
-`study.optimize` with worker processes, a SQLite file and checkpoints. Peers are asked by a loop that hands every free worker
-process what the optimizer wants next; a worker trains one unit from the run's checkpoint, and the loss goes back at once. Pauses,
+Each run gives an optimizer a total of ``fulls`` full trainings in units (epochs, rounds, steps).
+scrimp runs as a user runs it: `study.optimize` with worker processes, a SQLite file and
+checkpoints. Peers are asked by a loop that hands every free worker process what the optimizer wants
+next; a worker trains one unit from the run's checkpoint, and the loss goes back at once. Pauses,
 resumes and stops are the optimizer's. One line per run: the best loss by units and by seconds.
 
-``report`` prints for each problem the median final loss, the average rank at half and full budget, and how much of each other
-method's wall clock `auto` needs to reach the value at which that method ends (same seed, median over seeds).
+``report`` prints for each problem the median final loss, the average rank at half and full budget,
+and how much of each other method's wall clock `auto` needs to reach the value at which that method
+ends (same seed, median over seeds).
 """
 
 import argparse
@@ -39,7 +43,10 @@ from scrimp.history.events import Reported
 
 HERE = Path(__file__).resolve().parent
 METHODS = "auto,asha,mobster-joint,hypertune-indep,dyhpo,random,optuna-tpe-hyperband,optuna-gp-hyperband,syne-tune-mobster-joint"
-PEERS = {"optuna-": ("optuna", "peer_optuna_curves.py"), "syne-tune-": ("syne-tune", "peer_syne_surrogate.py")}
+PEERS = {
+    "optuna-": ("optuna", "peer_optuna_curves.py"),
+    "syne-tune-": ("syne-tune", "peer_syne_surrogate.py"),
+}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Slice = tuple[Any, Config, int]
 
@@ -64,14 +71,24 @@ def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, fol
         from training_problems import PROBLEMS
 
         path = trial.checkpoint_dir / "state"
-        state = pickle.loads(path.read_bytes()) if trial.resumed else PROBLEMS[name].start(trial.params, seed)
+        state = (
+            pickle.loads(path.read_bytes())
+            if trial.resumed
+            else PROBLEMS[name].start(trial.params, seed)
+        )
         for _ in trial.steps():
             state, loss = PROBLEMS[name].train(state)
             path.write_bytes(pickle.dumps(state))
             trial.report(loss=loss)
 
     began = scrimp_clock()
-    study.optimize(objective, budget=given.fulls * problem.units, workers=given.workers, durable="log", progress=False)
+    study.optimize(
+        objective,
+        budget=given.fulls * problem.units,
+        workers=given.workers,
+        durable="log",
+        progress=False,
+    )
     trace: list[list[float]] = []
     reports = [event for event in study.history.events if isinstance(event, Reported)]
     for spent, event in enumerate(reports, start=1):
@@ -82,15 +99,32 @@ def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, fol
 
 
 class Peer:
-    """An optimizer in a process and an environment of its own, asked line by line (`curve_peers.py --live`)."""
+    """An optimizer in a process and an environment of its own, asked line by line (`curve_peers.py
+    --live`)."""
 
     def __init__(self, method: str, problem: Problem, seed: int) -> None:
-        environment, script = next(parts for prefix, parts in PEERS.items() if method.startswith(prefix))
-        command = [str(python(environment)), str(HERE / script), "--method", method, "--seed", str(seed), "--live"]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        environment, script = next(
+            parts for prefix, parts in PEERS.items() if method.startswith(prefix)
         )
-        plain = [{key: value for key, value in item.items() if key != "when"} for item in problem.space]
+        command = [
+            str(python(environment)),
+            str(HERE / script),
+            "--method",
+            method,
+            "--seed",
+            str(seed),
+            "--live",
+        ]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        plain = [
+            {key: value for key, value in item.items() if key != "when"} for item in problem.space
+        ]
         self.asked({"space": plain, "levels": problem.units})
 
     def asked(self, message: Any) -> Any:
@@ -103,7 +137,11 @@ class Peer:
 
     def start(self) -> Slice | None:
         answer = self.asked({"start": True})
-        return None if answer["handle"] is None else (answer["handle"], answer["config"], answer["done"])
+        return (
+            None
+            if answer["handle"] is None
+            else (answer["handle"], answer["config"], answer["done"])
+        )
 
     def report(self, handle: int, level: int, value: float) -> bool:
         return bool(self.asked({"report": [handle, level, value]})["goes_on"])
@@ -117,7 +155,8 @@ class Peer:
 
 
 def train(name: str, config: Config, seed: int, checkpoint: str, begin: int) -> float:
-    """One unit of a run, in a worker process: from its checkpoint, or from nothing, to its next checkpoint."""
+    """One unit of a run, in a worker process: from its checkpoint, or from nothing, to its next
+    checkpoint."""
     problem, path = PROBLEMS[name], Path(checkpoint)
     state = pickle.loads(path.read_bytes()) if begin else problem.start(config, seed)
     state, loss = problem.train(state)
@@ -130,7 +169,9 @@ def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that train; each with one thread, so that they do not wait for each other."""
     for name in THREADS:
         os.environ[name] = "1"
-    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=one_thread) as pool:
+    with ProcessPoolExecutor(
+        count, multiprocessing.get_context("spawn"), initializer=one_thread
+    ) as pool:
         yield pool
 
 
@@ -144,7 +185,8 @@ def one_thread() -> None:
 
 
 def live(optimizer: Any, job: Callable[[Slice], Future[float]], total: int, workers: int) -> Any:
-    """The best loss so far as [units, seconds, loss] at every improvement, until ``total`` units were trained."""
+    """The best loss so far as [units, seconds, loss] at every improvement, until ``total`` units
+    were trained."""
     began, spent, asked, trace = time.monotonic(), 0, 0, []
     busy: dict[Future[float], Slice] = {}
     while True:
@@ -194,7 +236,8 @@ def run_one(name: str, method: str, seed: int, given: argparse.Namespace) -> dic
 
 
 def run(given: argparse.Namespace) -> None:
-    """All runs that the file does not hold yet, seed by seed, so that an interrupted comparison is even."""
+    """All runs that the file does not hold yet, seed by seed, so that an interrupted comparison is
+    even."""
     held = {key(record) for record in read(given.out)} if given.out.exists() else set()
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         for name in given.problems.split(","):
@@ -204,7 +247,11 @@ def run(given: argparse.Namespace) -> None:
                 record = run_one(name, method, seed, given)
                 with given.out.open("a") as file:
                     file.write(json.dumps(record) + "\n")
-                print(f"{name} {method} seed {seed}: {record['best']:.4f} in {record['seconds']:.0f} s", flush=True)
+                print(
+                    f"{name} {method} seed {seed}: {record['best']:.4f} in"
+                    f" {record['seconds']:.0f} s",
+                    flush=True,
+                )
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -225,19 +272,25 @@ def key(record: dict[str, Any]) -> tuple[Any, ...]:
 
 def best_at(record: dict[str, Any], share: float) -> float:
     """The best loss after a share of the units."""
-    return min((loss for units, _, loss in record["trace"] if units <= share * record["units"]), default=float("inf"))
+    return min(
+        (loss for units, _, loss in record["trace"] if units <= share * record["units"]),
+        default=float("inf"),
+    )
 
 
 def reached(record: dict[str, Any], value: float) -> float:
-    """The seconds after which a run was at least as good as ``value``; infinite when it never was."""
+    """The seconds after which a run was at least as good as ``value``; infinite when it never
+    was."""
     return next((seconds for _, seconds, loss in record["trace"] if loss <= value), float("inf"))
 
 
 def ranks(values: dict[str, float]) -> dict[str, float]:
     """Average ranks, ties shared."""
     return {
-        name: sum(other < value for other in values.values())
-        + (sum(other == value for other in values.values()) + 1) / 2
+        name: (
+            sum(other < value for other in values.values())
+            + (sum(other == value for other in values.values()) + 1) / 2
+        )
         for name, value in values.items()
     }
 
@@ -248,10 +301,16 @@ def report(given: argparse.Namespace) -> None:
     everywhere: dict[str, list[tuple[float, float]]] = {}
     for setting in sorted({(r["problem"], r["fulls"], r["workers"]) for r in records}):
         here = [r for r in records if (r["problem"], r["fulls"], r["workers"]) == setting]
-        by_seed = {seed: {r["method"]: r for r in here if r["seed"] == seed} for seed in {r["seed"] for r in here}}
+        by_seed = {
+            seed: {r["method"]: r for r in here if r["seed"] == seed}
+            for seed in {r["seed"] for r in here}
+        }
         methods = sorted({r["method"] for r in here})
         whole = {seed: runs for seed, runs in by_seed.items() if len(runs) == len(methods)}
-        print(f"\n{setting[0]}: {setting[1]} fulls, {setting[2]} workers, {len(whole)} seeds with all methods")
+        print(
+            f"\n{setting[0]}: {setting[1]} fulls, {setting[2]} workers, {len(whole)} seeds with all"
+            " methods"
+        )
         for name in methods:
             pairs = []
             for runs in whole.values():
@@ -262,18 +321,26 @@ def report(given: argparse.Namespace) -> None:
             print(line(name, by_seed, pairs))
     print("\naverage rank at half and full budget, all problems")
     for name, pairs in sorted(everywhere.items(), key=lambda item: mean(p[1] for p in item[1])):
-        print(f"  {name:26} {mean(p[0] for p in pairs):5.2f} {mean(p[1] for p in pairs):5.2f}  ({len(pairs)} runs)")
+        print(
+            f"  {name:26} {mean(p[0] for p in pairs):5.2f} {mean(p[1] for p in pairs):5.2f} "
+            f" ({len(pairs)} runs)"
+        )
 
 
 def line(name: str, by_seed: dict[int, dict[str, Any]], pairs: list[tuple[float, float]]) -> str:
-    """A method's final losses and ranks, and the share of its wall clock in which `auto` reaches its end."""
+    """A method's final losses and ranks, and the share of its wall clock in which `auto` reaches
+    its end."""
     finals = [runs[name]["best"] for runs in by_seed.values() if name in runs]
     both = [runs for runs in by_seed.values() if name in runs and "auto" in runs]
     shares = [reached(runs["auto"], runs[name]["best"]) / runs[name]["seconds"] for runs in both]
     text = f"  {name:26} median {statistics.median(finals):.4f}  worst {max(finals):.4f}"
     if pairs:
         text += f"  rank {mean(p[0] for p in pairs):.2f} {mean(p[1] for p in pairs):.2f}"
-    return text + (f"  auto needs {statistics.median(shares):.0%} of its time" if shares and name != "auto" else "")
+    return text + (
+        f"  auto needs {statistics.median(shares):.0%} of its time"
+        if shares and name != "auto"
+        else ""
+    )
 
 
 def mean(values: Iterator[float]) -> float:
@@ -293,7 +360,9 @@ def main() -> None:
     running.add_argument("--first-seed", type=int, default=0)
     running.add_argument("--fulls", type=int, default=12)
     running.add_argument("--workers", type=int, default=2)
-    running.add_argument("--gpu", action="store_true", help="the larger transformer (gpt) on a GPU instead")
+    running.add_argument(
+        "--gpu", action="store_true", help="the larger transformer (gpt) on a GPU instead"
+    )
     running.set_defaults(call=run)
     reporting = commands.add_parser("report", help="tables of what a file holds")
     reporting.add_argument("file", type=Path)

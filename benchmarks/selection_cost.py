@@ -2,8 +2,9 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/selection_cost.py
 
-CPU seconds of `Selection.ask` with a refit and between refits, and the most memory so far: with 2,000 scattered scores, and with
-1,000 that are five whole tasks, as where somebody measured the cheap ones first.
+CPU seconds of `Selection.ask` with a refit and between refits, and the most memory so far: with
+2,000 scattered scores, and with 1,000 that are five whole tasks, as where somebody measured the
+cheap ones first.
 """
 
 import resource
@@ -19,13 +20,24 @@ CHECKPOINTS, TASKS = 200, 100
 def table(rng: np.random.Generator) -> np.ndarray:
     """A complete table (K, J): levels, a curve with its peak inside, and noise."""
     x = np.linspace(0.0, 1.0, CHECKPOINTS)[:, None]
-    return 0.3 + 0.4 * rng.random(TASKS) + 0.2 * x * (1.5 - x) + 0.01 * rng.normal(size=(CHECKPOINTS, TASKS))
+    return (
+        0.3
+        + 0.4 * rng.random(TASKS)
+        + 0.2 * x * (1.5 - x)
+        + 0.01 * rng.normal(size=(CHECKPOINTS, TASKS))
+    )
 
 
 def seconds(scores: np.ndarray, cells: np.ndarray) -> list[float]:
-    """CPU seconds of four decisions in turn, given these cells (n,) of the flat table; the first one fits."""
-    steps, tasks = [1000 * (row + 1) for row in range(CHECKPOINTS)], [f"task{column}" for column in range(TASKS)]
-    selection = scrimp.create_selection("cost", checkpoints=steps, tasks=tasks, storage="memory://", seed=0)
+    """CPU seconds of four decisions in turn, given these cells (n,) of the flat table; the first
+    one fits."""
+    steps, tasks = (
+        [1000 * (row + 1) for row in range(CHECKPOINTS)],
+        [f"task{column}" for column in range(TASKS)],
+    )
+    selection = scrimp.create_selection(
+        "cost", checkpoints=steps, tasks=tasks, storage="memory://", seed=0
+    )
     for row, column in zip(*np.unravel_index(cells, scores.shape), strict=True):
         selection.tell(steps[row], tasks[column], float(scores[row, column]))
     spent = []
@@ -45,7 +57,9 @@ def main() -> None:
     for name, cells in (("2,000 scattered scores", scattered), ("five whole tasks", whole)):
         refit, *between = seconds(scores, cells)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{name}: {refit:.2f} with a refit, {min(between):.3f} between, at most {memory:.0f} MB")
+        print(
+            f"{name}: {refit:.2f} with a refit, {min(between):.3f} between, at most {memory:.0f} MB"
+        )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     python benchmarks/storage.py [URL ...] [--trials 25000] [--repeats 300]
 
-Each URL gets a study of ``--trials`` trials (4 events each), which is deleted afterwards. `open` reads, decodes and folds it;
-`ask` reads the news and appends a decision of 3 events; `tell` appends one durable report. The last line is the floor: a bare
-sqlite3 script with the same settings that writes one row per transaction.
+Each URL gets a study of ``--trials`` trials (4 events each), which is deleted afterwards. `open`
+reads, decodes and folds it; `ask` reads the news and appends a decision of 3 events; `tell` appends
+one durable report. The last line is the floor: a bare sqlite3 script with the same settings that
+writes one row per transaction.
 """
 
 import argparse
@@ -48,7 +49,9 @@ def measured(name: str, action: Callable[[], object], times: int = 1) -> None:
 def run(url: str, trials: int, repeats: int) -> None:
     storage = open_storage(url)
     print(f"{storage.url}: {4 * trials + 1:,} events")
-    store = storage.create("benchmark", [StudyCreated(name="benchmark", problem=PROBLEM.to_json(), method={})])
+    store = storage.create(
+        "benchmark", [StudyCreated(name="benchmark", problem=PROBLEM.to_json(), method={})]
+    )
     for trial in range(trials):  # every decision has its number, as in a real study
         if trial % 5000 == 0:
             batch: list[Event] = []
@@ -95,7 +98,9 @@ def floor(folder: Path, repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("urls", nargs="*")
     parser.add_argument("--trials", type=int, default=25_000)
     parser.add_argument("--repeats", type=int, default=300)

@@ -1,12 +1,14 @@
-"""Real training, small enough for a benchmark: each problem trains a model one unit at a time and gives its validation loss.
+"""Real training, small enough for a benchmark: each problem trains a model one unit at a time and
+gives its validation loss.
 
     problem = PROBLEMS["mlp"]
     state = problem.start({"learning_rate": 1e-3, ...}, seed=0)
-    state, loss = problem.train(state)          # one unit: an epoch, some boosting rounds, some steps
+    # one unit: an epoch, some boosting rounds, some steps
+    state, loss = problem.train(state)
 
-Spaces are continuous, mixed and, in three of the five, conditional; they are written as in benchmark tables. A state can be
-pickled: it is the checkpoint. scikit-learn and torch are imported where they are used. Text comes from the standard library of
-Python itself.
+Spaces are continuous, mixed and, in three of the five, conditional; they are written as in
+benchmark tables. A state can be pickled: it is the checkpoint. scikit-learn and torch are imported
+where they are used. Text comes from the standard library of Python itself.
 """
 
 import math
@@ -24,7 +26,8 @@ DIVERGED = 1e6
 
 @dataclass(frozen=True)
 class Problem:
-    """``start`` makes an untrained state, ``train`` advances it by one of ``units`` and gives the validation loss."""
+    """``start`` makes an untrained state, ``train`` advances it by one of ``units`` and gives the
+    validation loss."""
 
     space: list[dict[str, Any]]
     start: Callable[[Config, int], State]
@@ -32,9 +35,13 @@ class Problem:
     units: int = 27
 
 
-def number(name: str, low: float, high: float, log: bool = False, kind: str = "float", **when: Any) -> dict[str, Any]:
+def number(
+    name: str, low: float, high: float, log: bool = False, kind: str = "float", **when: Any
+) -> dict[str, Any]:
     """A described numeric parameter."""
-    return {"name": name, "type": kind, "low": low, "high": high, "log": log} | ({"when": when} if when else {})
+    return {"name": name, "type": kind, "low": low, "high": high, "log": log} | (
+        {"when": when} if when else {}
+    )
 
 
 def choice(name: str, *choices: Any, ordinal: bool = False) -> dict[str, Any]:
@@ -47,7 +54,8 @@ def capped(loss: float) -> float:
     return min(float(loss), DIVERGED) if math.isfinite(loss) else DIVERGED
 
 
-# -- scikit-learn ---------------------------------------------------------------------------------------------------
+# --
+# scikit-learn ---------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -86,7 +94,9 @@ def train_mlp(state: State) -> tuple[State, float]:
         warnings.simplefilter("ignore")
         try:
             state["model"].partial_fit(train_x, train_y, classes=range(10))
-            return state, capped(log_loss(valid_y, state["model"].predict_proba(valid_x), labels=range(10)))
+            return state, capped(
+                log_loss(valid_y, state["model"].predict_proba(valid_x), labels=range(10))
+            )
         except ValueError:  # weights that are not finite
             return state, DIVERGED
 
@@ -119,7 +129,8 @@ def train_boosting(state: State) -> tuple[State, float]:
     return state, capped(log_loss(valid_y, model.predict_proba(valid_x), labels=range(10)))
 
 
-# -- torch ----------------------------------------------------------------------------------------------------------
+# --
+# torch ----------------------------------------------------------------------------------------------------------
 
 
 def start_convnet(config: Config, seed: int) -> State:
@@ -130,15 +141,26 @@ def start_convnet(config: Config, seed: int) -> State:
     layers: list[Any] = []
     channels = 1
     for _ in range(config["blocks"]):
-        layers += [nn.Conv2d(channels, config["channels"], 3, padding=1), nn.BatchNorm2d(config["channels"]), nn.ReLU()]
+        layers += [
+            nn.Conv2d(channels, config["channels"], 3, padding=1),
+            nn.BatchNorm2d(config["channels"]),
+            nn.ReLU(),
+        ]
         channels = config["channels"]
-    head = [nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Dropout(config["dropout"]), nn.Linear(16 * channels, 10)]
+    head = [
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Dropout(config["dropout"]),
+        nn.Linear(16 * channels, 10),
+    ]
     model = nn.Sequential(*layers, *head)
     if config["optimizer"] == "sgd":
         settings = {"momentum": config["momentum"], "weight_decay": config["decay"]}
         optimizer: Any = torch.optim.SGD(model.parameters(), config["lr"], **settings)
     else:
-        optimizer = torch.optim.AdamW(model.parameters(), config["lr"], weight_decay=config["decay"])
+        optimizer = torch.optim.AdamW(
+            model.parameters(), config["lr"], weight_decay=config["decay"]
+        )
     return {"model": model, "optimizer": optimizer, "config": config, "seed": seed, "unit": 0}
 
 
@@ -149,18 +171,24 @@ def train_convnet(state: State) -> tuple[State, float]:
     train_x, valid_x, train_y, valid_y = (torch.as_tensor(part) for part in digits())
     images, config = train_x.float().reshape(-1, 1, 8, 8), state["config"]
     state["unit"] += 1
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(state["seed"] + 1000 * state["unit"]))
+    order = torch.randperm(
+        len(images), generator=torch.Generator().manual_seed(state["seed"] + 1000 * state["unit"])
+    )
     state["model"].train()
     for rows in order.split(config["batch"]):
         picture = images[rows]
         if config["shift"]:
             picture = torch.roll(picture, (int(rows[0]) % 3 - 1, int(rows[-1]) % 3 - 1), (2, 3))
         state["optimizer"].zero_grad()
-        cross_entropy(state["model"](picture), train_y[rows], label_smoothing=config["smoothing"]).backward()
+        cross_entropy(
+            state["model"](picture), train_y[rows], label_smoothing=config["smoothing"]
+        ).backward()
         state["optimizer"].step()
     state["model"].eval()
     with torch.no_grad():
-        return state, capped(cross_entropy(state["model"](valid_x.float().reshape(-1, 1, 8, 8)), valid_y).item())
+        return state, capped(
+            cross_entropy(state["model"](valid_x.float().reshape(-1, 1, 8, 8)), valid_y).item()
+        )
 
 
 @cache
@@ -176,7 +204,8 @@ def text() -> Any:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large a transformer's training is: bytes in a window, steps in a unit, validation windows, and where it runs."""
+    """How large a transformer's training is: bytes in a window, steps in a unit, validation
+    windows, and where it runs."""
 
     window: int
     steps: int
@@ -195,7 +224,13 @@ def transformer(config: Config, window: int) -> Any:
             width, heads = config["width"], config["heads"]
             self.bytes, self.places = nn.Embedding(256, width), nn.Embedding(window, width)
             block = nn.TransformerEncoderLayer(
-                width, heads, 4 * width, config["dropout"], "gelu", batch_first=True, norm_first=True
+                width,
+                heads,
+                4 * width,
+                config["dropout"],
+                "gelu",
+                batch_first=True,
+                norm_first=True,
             )
             self.blocks = nn.TransformerEncoder(block, config["layers"], enable_nested_tensor=False)
             self.norm, self.out = nn.LayerNorm(width), nn.Linear(width, 256)
@@ -206,7 +241,9 @@ def transformer(config: Config, window: int) -> Any:
         def forward(self, x: Any) -> Any:
             mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
             deep = self.blocks(
-                self.bytes(x) + self.places(torch.arange(x.shape[1], device=x.device)), mask, is_causal=True
+                self.bytes(x) + self.places(torch.arange(x.shape[1], device=x.device)),
+                mask,
+                is_causal=True,
             )
             return self.out(self.norm(deep))
 
@@ -220,7 +257,9 @@ def start_transformer(scale: Scale) -> Callable[[Config, int], State]:
         torch.manual_seed(seed)
         model = transformer(config, scale.window).to(scale.device)
         betas = (0.9, config["beta2"])
-        optimizer = torch.optim.AdamW(model.parameters(), config["lr"], betas, weight_decay=config["decay"])
+        optimizer = torch.optim.AdamW(
+            model.parameters(), config["lr"], betas, weight_decay=config["decay"]
+        )
         return {
             "weights": model.state_dict(),
             "optimizer": optimizer.state_dict(),
@@ -245,7 +284,9 @@ def train_transformer(scale: Scale, units: int) -> Callable[[State], tuple[State
         learn, hold = text()
 
         def loss(source: Any, begins: Any) -> Any:
-            windows = torch.stack([source[begin : begin + scale.window + 1] for begin in begins.tolist()]).long()
+            windows = torch.stack(
+                [source[begin : begin + scale.window + 1] for begin in begins.tolist()]
+            ).long()
             windows = windows.to(scale.device, non_blocking=True)
             with torch.autocast(scale.device, torch.bfloat16, enabled=scale.device == "cuda"):
                 out = model(windows[:, :-1])
@@ -258,7 +299,9 @@ def train_transformer(scale: Scale, units: int) -> Callable[[State], tuple[State
             warm = min(1.0, (done + 1e-9) / max(config["warmup"], 1e-9))
             for group in optimizer.param_groups:
                 group["lr"] = config["lr"] * warm * (1.0 - done)
-            begins = torch.randint(len(learn) - scale.window - 1, (config["batch"],), generator=draw)
+            begins = torch.randint(
+                len(learn) - scale.window - 1, (config["batch"],), generator=draw
+            )
             optimizer.zero_grad()
             value = loss(learn, begins)
             if not torch.isfinite(value):
@@ -269,14 +312,23 @@ def train_transformer(scale: Scale, units: int) -> Callable[[State], tuple[State
         model.eval()
         with torch.no_grad():
             places = torch.linspace(0, len(hold) - scale.window - 2, scale.windows).long()
-            validation = capped(torch.stack([loss(hold, part) for part in places.split(64)]).mean().item())
-        after = {**state, "unit": unit + 1, "weights": model.state_dict(), "optimizer": optimizer.state_dict()}
+            validation = capped(
+                torch.stack([loss(hold, part) for part in places.split(64)]).mean().item()
+            )
+        after = {
+            **state,
+            "unit": unit + 1,
+            "weights": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+        }
         return after, validation
 
     return train
 
 
-def language(scale: Scale, widths: tuple[int, ...], batches: tuple[int, ...], layers: int) -> Problem:
+def language(
+    scale: Scale, widths: tuple[int, ...], batches: tuple[int, ...], layers: int
+) -> Problem:
     """A transformer on text, with the ten parameters that people tune."""
     units = 27
     space = [
@@ -339,7 +391,9 @@ PROBLEMS = {
         start_convnet,
         train_convnet,
     ),
-    "transformer": language(Scale(window=48, steps=15, windows=64), (16, 32, 64), (4, 8, 16, 32), layers=4),
+    "transformer": language(
+        Scale(window=48, steps=15, windows=64), (16, 32, 64), (4, 8, 16, 32), layers=4
+    ),
     "gpt": language(Scale(256, 40, 512, "cuda"), (64, 128, 256, 384), (8, 16, 32, 64), layers=6),
 }
 """Names to problems; ``gpt`` needs a GPU."""

@@ -1,10 +1,12 @@
-"""ASHA, MOBSTER, Hyper-Tune and DyHPO on recorded training runs, on a virtual clock: hours of four workers in seconds.
+"""ASHA, MOBSTER, Hyper-Tune and DyHPO on recorded training runs, on a virtual clock: hours of four
+workers in seconds.
 
     python examples/curve_methods.py [full trainings]
 
-A table of learning curves is written first (yours may come from real runs: docs/benchmarks.md says what is in it); then each
-method plays a whole study on it. Each is a finished study in curve-methods.db, for `scrimp show`, `explain` and `dashboard`;
-the pictures of the last one are written as HTML.
+A table of learning curves is written first (yours may come from real runs: docs/benchmarks.md says
+what is in it); then each method plays a whole study on it. Each is a finished study in
+curve-methods.db, for `scrimp show`, `explain` and `dashboard`; the pictures of the last one are
+written as HTML.
 """
 
 import json
@@ -14,7 +16,14 @@ import numpy as np
 
 import scrimp
 
-METHODS = ["ASHA", "BOHB", "MOBSTER-JOINT", "MOBSTER-INDEP", "HYPERTUNE4-INDEP", "DyHPO:probability_sh=0.25"]
+METHODS = [
+    "ASHA",
+    "BOHB",
+    "MOBSTER-JOINT",
+    "MOBSTER-INDEP",
+    "HYPERTUNE4-INDEP",
+    "DyHPO:probability_sh=0.25",
+]
 EPOCHS = np.arange(1, 28)
 
 
@@ -50,14 +59,18 @@ def main() -> None:
         scrimp.delete_study(name, storage=storage)
     write_table("networks.npz")
     for method in METHODS:
-        study = scrimp.simulate("networks.npz", method, workers=4, fulls=fulls, seed=0, storage=storage)
+        study = scrimp.simulate(
+            "networks.npz", method, workers=4, fulls=fulls, seed=0, storage=storage
+        )
         history = study.history
         print(
-            f"{study.method:18} error {study.best_value:.4f} after {history.time:5.0f} virtual seconds: "
-            f"{len(history.trials)} configurations, {history.spent:g} epochs"
+            f"{study.method:18} error {study.best_value:.4f} after {history.time:5.0f} virtual"
+            f" seconds: {len(history.trials)} configurations, {history.spent:g} epochs"
         )
     for picture in ("curves", "rungs", "timeline", "importance"):
-        getattr(scrimp.plots, picture)(study).write_html(f"{picture}.html", include_plotlyjs="directory")
+        getattr(scrimp.plots, picture)(study).write_html(
+            f"{picture}.html", include_plotlyjs="directory"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The main job in one file: tune a neural network on handwritten digits over epochs, with two worker processes.
+"""The main job in one file: tune a neural network on handwritten digits over epochs, with two
+worker processes.
 
-Run it with ``make demo``. Most configurations are given up after an epoch or a few; only the promising ones are trained to the
-end, each from its own checkpoint. It writes to scrimp.db; interrupt it and run it again, and it goes on where it was.
+Run it with ``make demo``. Most configurations are given up after an epoch or a few; only the
+promising ones are trained to the end, each from its own checkpoint. It writes to scrimp.db;
+interrupt it and run it again, and it goes on where it was.
 """
 
 import os
@@ -26,7 +28,8 @@ SPACE = scrimp.Space(
 
 
 def objective(trial):
-    """Train one network for as many epochs as it is granted, and report its error on held-out digits after each."""
+    """Train one network for as many epochs as it is granted, and report its error on held-out
+    digits after each."""
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -73,7 +76,10 @@ def main() -> None:
         seed=0,
     )
     before = len(study.trials)
-    print(f"tuning over epochs with {study.method}" + (f"; {before} trials are there already" if before else ""))
+    print(
+        f"tuning over epochs with {study.method}"
+        + (f"; {before} trials are there already" if before else "")
+    )
     study.optimize(objective, n_trials=trials, workers=2)
     tell(study, trials)
 
@@ -82,9 +88,14 @@ def tell(study, trials) -> None:
     """What was found, what it cost, and what it would have cost without early stopping."""
     history = study.history
     best, point = study.best()
-    print(f"\nbest validation error {study.best_value:.4f}: trial {best.id} after {point.step:g} epochs")
+    print(
+        f"\nbest validation error {study.best_value:.4f}: trial {best.id} after {point.step:g}"
+        " epochs"
+    )
     for name, value in study.best_params.items():
-        print(f"  {name:>14} = {value:.4g}" if isinstance(value, float) else f"  {name:>14} = {value}")
+        print(
+            f"  {name:>14} = {value:.4g}" if isinstance(value, float) else f"  {name:>14} = {value}"
+        )
     for hint in bound_hints(history):
         print(f"  {hint}")
 
@@ -95,7 +106,10 @@ def tell(study, trials) -> None:
         label = f"{most}" if most - least < 1 or most == 1 else f"{least}-{most}"
         print(f"  {label:>6} {'#' * some} {some}")
     saved = 1 - history.spent / full
-    print(f"{history.spent:g} epochs instead of {full}: early stopping saved {saved:.0%} of the training")
+    print(
+        f"{history.spent:g} epochs instead of {full}: early stopping saved {saved:.0%} of the"
+        " training"
+    )
     print(f"checkpoint of the best network: {os.path.relpath(study.best_checkpoint)}")
 
     command = os.path.relpath(os.path.join(os.path.dirname(sys.executable), "scrimp"))

@@ -1,8 +1,10 @@
-"""Tune the learning rate of a real network on handwritten digits, as a textbook on Bayesian optimization does it.
+"""Tune the learning rate of a real network on handwritten digits, as a textbook on Bayesian
+optimization does it.
 
-Two initial points, then expected improvement under a Gaussian process with a Matern-3/2 kernel decides; balanced accuracy is
-maximised. Writes pictures/learning-rate-NN.html, one per iteration: the model's mean and band with the observations, and below
-it the acquisition function whose peak is tried next.
+Two initial points, then expected improvement under a Gaussian process with a Matern-3/2 kernel
+decides; balanced accuracy is maximised. Writes pictures/learning-rate-NN.html, one per iteration:
+the model's mean and band with the observations, and below it the acquisition function whose peak is
+tried next.
 
     python examples/learning_rate.py [folder for the pictures] [number of iterations]
 """
@@ -48,17 +50,24 @@ def main(folder: str = "pictures", iterations: str = "10") -> None:
         scrimp.Space(learning_rate=scrimp.Float(1e-4, 10.0, log=True)),
         direction="maximize",
         metric="balanced_accuracy",
-        method=scrimp.Method("gp-ei", initial=2, kernel="matern32-ard", margin=0.0, restarts=5, noise_floor=1e-8),
+        method=scrimp.Method(
+            "gp-ei", initial=2, kernel="matern32-ard", margin=0.0, restarts=5, noise_floor=1e-8
+        ),
         storage="memory://",
         seed=0,
     )
     study.optimize(balanced_accuracy, n_trials=2 + int(iterations))
     for trial in study.trials:
-        print(f"learning rate {trial.params['learning_rate']:10.5f}   balanced accuracy {trial.value:.4f}")
+        print(
+            f"learning rate {trial.params['learning_rate']:10.5f}   balanced accuracy"
+            f" {trial.value:.4f}"
+        )
     Path(folder).mkdir(parents=True, exist_ok=True)
     for trial in study.trials[2:]:
         picture = scrimp.plots.surrogate(study, "learning_rate", iteration=trial.id)
-        picture.write_html(Path(folder) / f"learning-rate-{trial.id - 1:02d}.html", include_plotlyjs="directory")
+        picture.write_html(
+            Path(folder) / f"learning-rate-{trial.id - 1:02d}.html", include_plotlyjs="directory"
+        )
     print(f"best: {study.best_params} with {study.best_value:.4f}; pictures are in {folder}/")
 
 

@@ -1,9 +1,11 @@
-"""Components of Bayesian optimization, written by hand and used by name: an acquisition, one over two models, and a kernel.
+"""Components of Bayesian optimization, written by hand and used by name: an acquisition, one over
+two models, and a kernel.
 
     python examples/own_components.py [trials]
 
-To have them in `scrimp run`, `replay`, `plot` and the rest, put the classes and the three calls of register into a module of
-yours and name it: `scrimp run study.toml --plugin my_module`. examples/extension is a whole package.
+To have them in `scrimp run`, `replay`, `plot` and the rest, put the classes and the three calls of
+register into a module of yours and name it: `scrimp run study.toml --plugin my_module`.
+examples/extension is a whole package.
 """
 
 import sys
@@ -63,19 +65,29 @@ SPACE = scrimp.Space(x=scrimp.Float(-5, 10), y=scrimp.Float(0, 15))
 
 def branin(x, y):
     """The minimum is 0.398."""
-    return (y - 5.1 / (4 * np.pi**2) * x**2 + 5 / np.pi * x - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(x) + 10
+    return (
+        (y - 5.1 / (4 * np.pi**2) * x**2 + 5 / np.pi * x - 6) ** 2
+        + 10 * (1 - 1 / (8 * np.pi)) * np.cos(x)
+        + 10
+    )
 
 
 def objective(trial):
     """The loss, what it costs, and what must hold; with a budget, after every step."""
     for step in trial.steps():
         loss = branin(**trial.params) * (1.0 + 1.0 / step)
-        trial.report(loss=loss, seconds=np.exp(trial.params["y"] / 5), weight=trial.params["x"] + trial.params["y"])
+        trial.report(
+            loss=loss,
+            seconds=np.exp(trial.params["y"] / 5),
+            weight=trial.params["x"] + trial.params["y"],
+        )
 
 
 def best(method, trials, **question):
     """The best loss that a method finds."""
-    study = scrimp.create_study(method, SPACE, metric="loss", method=method, storage="memory://", seed=0, **question)
+    study = scrimp.create_study(
+        method, SPACE, metric="loss", method=method, storage="memory://", seed=0, **question
+    )
     study.optimize(objective, n_trials=trials)
     return f"{method:48} best {study.best_value:7.3f}  {study.best_params}"
 
@@ -84,5 +96,13 @@ if __name__ == "__main__":
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 25
     print(best("gp:acquisition=lower-confidence,kernel=matern12", trials))
     print(best("gp:acquisition=per-second,kernel=matern12", trials, cost="seconds"))
-    print(best("gp:acquisition=lower-confidence", trials, constraints={"weight": scrimp.AtMost(9.0)}))
-    print(best("mobster-joint:acquisition=lower-confidence", trials, budget=scrimp.Budget("epoch", 1, 9)))
+    print(
+        best("gp:acquisition=lower-confidence", trials, constraints={"weight": scrimp.AtMost(9.0)})
+    )
+    print(
+        best(
+            "mobster-joint:acquisition=lower-confidence",
+            trials,
+            budget=scrimp.Budget("epoch", 1, 9),
+        )
+    )

@@ -1,9 +1,11 @@
-"""Transfer methods side by side on one new task: TST-R, TAF, RGPE, RMoGP, POGPE, beside a plain Gaussian process.
+"""Transfer methods side by side on one new task: TST-R, TAF, RGPE, RMoGP, POGPE, beside a plain
+Gaussian process.
 
     python examples/transfer_methods.py [evaluations]
 
-Eight past tasks and three new ones, grids of an error over C and gamma as a support vector machine has it. Printed is the average
-distance to the minimum (ADTM) over the new tasks; weights.html shows what each past task counted in the last run of RGPE.
+Eight past tasks and three new ones, grids of an error over C and gamma as a support vector machine
+has it. Printed is the average distance to the minimum (ADTM) over the new tasks; weights.html shows
+what each past task counted in the last run of RGPE.
 """
 
 import logging
@@ -23,7 +25,8 @@ METHODS = ["gp:initial=3", "TST-R", "TAF", "RGPE", "RMoGP", "POGPE", "auto"]
 
 
 def error(params, task):
-    """One of a family of tasks: a valley in log C + log gamma whose bottom moves from task to task."""
+    """One of a family of tasks: a valley in log C + log gamma whose bottom moves from task to
+    task."""
     rng = np.random.default_rng(task)
     c, gamma = log10(params["C"]), log10(params["gamma"])
     ridge = c + gamma + rng.normal(1.0, 0.6)
@@ -37,7 +40,9 @@ def main() -> None:
     for name in scrimp.studies(storage):
         scrimp.delete_study(name, storage=storage)
     for task in range(8):
-        past = scrimp.create_study(f"past-{task}", SPACE, method="random", storage=storage, seed=task)
+        past = scrimp.create_study(
+            f"past-{task}", SPACE, method="random", storage=storage, seed=task
+        )
         past.optimize(lambda trial, task=task: error(trial.params, task), n_trials=20)
     for method in METHODS:
         distances = []
@@ -45,7 +50,12 @@ def main() -> None:
             values = [error(params, task) for params in GRID]
             learn_from = [] if method.startswith("gp") else [f"past-{k}" for k in range(8)]
             study = scrimp.create_study(
-                f"{method} on {task}", SPACE, method=method, learn_from=learn_from, storage=storage, seed=task
+                f"{method} on {task}",
+                SPACE,
+                method=method,
+                learn_from=learn_from,
+                storage=storage,
+                seed=task,
             )
             study.optimize(lambda trial, task=task: error(trial.params, task), n_trials=evaluations)
             distances.append((study.best_value - min(values)) / (max(values) - min(values)))

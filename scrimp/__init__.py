@@ -5,8 +5,8 @@
     space = scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True), layers=scrimp.Int(1, 8))
     result = scrimp.minimize(lambda params: train(**params), space, n_trials=50, seed=0)
 
-Names are loaded when they are first used, so that a command which needs none of them starts at once; models, plots and servers
-are loaded where they are used.
+Names are loaded when they are first used, so that a command which needs none of them starts at
+once; models, plots and servers are loaded where they are used.
 """
 
 import importlib

@@ -6,7 +6,8 @@
     ├── ReportError          a value, step or metric that does not fit its trial
     ├── StudyError           no such study, one that exists already, one that changed
     ├── MethodError          unknown method, unknown or impossible setting
-    ├── PluginError          a plugin that is missing, fails on import, or that nobody here installed or named
+    ├── PluginError          a plugin that is missing, fails on import, or that nobody here
+                             installed or named
     ├── ObjectiveError       an objective that cannot be called or sent to workers
     │   └── BrokenObjective  one that fails every trial from the start
     ├── StorageError         a store that cannot be reached, read or written
@@ -17,8 +18,8 @@
     ├── NumericalError       a matrix that no amount of jitter makes positive definite
     └── TableError           a benchmark or score file that does not follow its format
 
-Each message names the value, the rule it breaks and the remedy. The input errors are ValueErrors too, so that
-code which knows nothing of scrimp still catches them.
+Each message names the value, the rule it breaks and the remedy. The input errors are ValueErrors
+too, so that code which knows nothing of scrimp still catches them.
 """
 
 __all__ = [
@@ -75,9 +76,11 @@ class ObjectiveError(ScrimpError, ValueError):
 
 
 class BrokenObjective(ObjectiveError):
-    """An objective with which every trial fails from the start; raised from its own exception where that is known.
+    """An objective with which every trial fails from the start; raised from its own exception where
+    that is known.
 
-    ``words`` say what happened, ``details`` are the traceback or the last lines of output of one failure.
+    ``words`` say what happened, ``details`` are the traceback or the last lines of output of one
+    failure.
     """
 
     def __init__(self, words: str, details: str = "", remedy: str = "") -> None:
@@ -85,7 +88,11 @@ class BrokenObjective(ObjectiveError):
         self.words, self.details, self.remedy = words, details, remedy
 
     def __str__(self) -> str:
-        details = "" if self.__cause__ is not None or "\n" not in self.details.strip() else self.details.strip()
+        details = (
+            ""
+            if self.__cause__ is not None or "\n" not in self.details.strip()
+            else self.details.strip()
+        )
         return "\n".join(part for part in (self.words, self.remedy, details) if part)
 
 
@@ -102,7 +109,8 @@ class Unreachable(StorageError):
 
 
 class CheckpointError(StorageError):
-    """A full, read-only or broken disk, or a bucket that refuses, where checkpoints belong: not the fault of any trial."""
+    """A full, read-only or broken disk, or a bucket that refuses, where checkpoints belong: not the
+    fault of any trial."""
 
 
 class Conflict(StorageError):
@@ -110,7 +118,8 @@ class Conflict(StorageError):
 
 
 class TurnLost(Conflict):
-    """The connection was lost during a turn: a crashed server may have taken back what was read in it."""
+    """The connection was lost during a turn: a crashed server may have taken back what was read in
+    it."""
 
 
 class NumericalError(ScrimpError, ArithmeticError):

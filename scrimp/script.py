@@ -1,4 +1,5 @@
-"""For scripts that run as trials of a command: parameters, steps, checkpoints and reports, with the standard library alone.
+"""For scripts that run as trials of a command: parameters, steps, checkpoints and reports, with the
+standard library alone.
 
     from scrimp import script
 
@@ -10,15 +11,18 @@
         if not script.report(val_error=error):
             break
 
-Outside scrimp the same script runs all its steps, and ``report`` merely prints. A script in another language reads the
-variables below and prints the same line: ``scrimp: {"val_error": 0.3, "step": 4}``.
+Outside scrimp the same script runs all its steps, and ``report`` merely prints. A script in another
+language reads the variables below and prints the same line: ``scrimp: {"val_error": 0.3, "step":
+4}``.
 
     SCRIMP_TRIAL, SCRIMP_ATTEMPT    which trial, and how often it was started or taken up
     SCRIMP_PARAMS                   a file with the parameters as a JSON object
-    SCRIMP_CHECKPOINT_DIR           a folder of the trial's own; what is saved there before a report is kept with it
+    SCRIMP_CHECKPOINT_DIR           a folder of the trial's own; what is saved there before a report
+                                    is kept with it
     SCRIMP_RESUME_STEP              the step whose state the folder holds, 0 at the beginning
     SCRIMP_BUDGET                   the step at which to end
-    SCRIMP_ANSWERS                  a pipe with one line, "go" or "end", for every report that has "answer": true
+    SCRIMP_ANSWERS                  a pipe with one line, "go" or "end", for every report that has
+                                    "answer": true
 """
 
 import json
@@ -57,9 +61,12 @@ def resumed() -> bool:
 
 
 def steps(last: int = 1) -> Iterator[int]:
-    """The steps to do: from where the checkpoint left off to the end of the grant, or to ``last`` outside scrimp."""
+    """The steps to do: from where the checkpoint left off to the end of the grant, or to ``last``
+    outside scrimp."""
     end = float(os.environ.get("SCRIMP_BUDGET", last))
-    for step in range(math.floor(float(os.environ.get("SCRIMP_RESUME_STEP", 0))) + 1, math.ceil(end) + 1):
+    for step in range(
+        math.floor(float(os.environ.get("SCRIMP_RESUME_STEP", 0))) + 1, math.ceil(end) + 1
+    ):
         _place["step"] = min(float(step), end)
         yield step
     _place.clear()
@@ -68,7 +75,8 @@ def steps(last: int = 1) -> Iterator[int]:
 def report(*, step: float | None = None, stderr: float | None = None, **metrics: float) -> bool:
     """Tell metrics of the current step; True to go on, False to end here. Durable when it returns.
 
-    Save the checkpoint before: the report keeps it, and nothing may change it until ``report`` returns.
+    Save the checkpoint before: the report keeps it, and nothing may change it until ``report``
+    returns.
     """
     at = _place.get("step") if step is None else step
     record: dict[str, Any] = {name: float(value) for name, value in metrics.items()}

@@ -1,15 +1,17 @@
 """Points that fill the unit cube evenly: the Sobol sequence, scrambled at random.
 
-The k-th point is the exclusive-or of the direction numbers that the Gray code of k selects. Direction numbers follow from a
-primitive polynomial and first values m_1 ... m_s per dimension,
+The k-th point is the exclusive-or of the direction numbers that the Gray code of k selects.
+Direction numbers follow from a primitive polynomial and first values m_1 ... m_s per dimension,
 
     m_k = 2 a_1 m_(k-1) ^ 4 a_2 m_(k-2) ^ ... ^ 2^s m_(k-s) ^ m_(k-s),      v_k = m_k / 2^k,
 
-here those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional projections", 2008) for up to 64
-dimensions. Beyond them each dimension is a Kronecker sequence k sqrt(p) mod 1 with a prime p of its own, shifted at random:
-even in every single dimension, and in pairs of dimensions about as good as random. Scrambling multiplies the binary digits
-of each dimension by a random lower triangular matrix and shifts them (Matousek, "On the L2-discrepancy for anchored boxes",
-1998): every point is then uniform in the cube, and the points together as even as before.
+here those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional
+projections", 2008) for up to 64 dimensions. Beyond them each dimension is a Kronecker sequence k
+sqrt(p) mod 1 with a prime p of its own, shifted at random: even in every single dimension, and in
+pairs of dimensions about as good as random. Scrambling multiplies the binary digits of each
+dimension by a random lower triangular matrix and shifts them (Matousek, "On the L2-discrepancy for
+anchored boxes", 1998): every point is then uniform in the cube, and the points together as even as
+before.
 """
 
 from functools import lru_cache
@@ -37,16 +39,18 @@ POLYNOMIALS_AND_FIRST_VALUES = """
 617 1 3 7 7 31 19 83 137 221, 623 1 1 1 3 23 15 111 223 83, 631 1 1 5 13 31 15 55 25 161,
 637 1 1 3 13 25 47 39 87 257
 """
-"""Per dimension from the second on: the primitive polynomial as a binary number, then m_1 ... m_s."""
+"""Per dimension from the second on: the primitive polynomial as a binary number, then m_1 ...
+m_s."""
 
 
 def sobol_points(
     dimension: int, count: int, rng: np.random.Generator | None = None, *, start: int = 0
 ) -> NDArray[np.float64]:
-    """Points number ``start`` to ``start + count - 1`` (count, dimension) of the sequence, in [0, 1).
+    """Points number ``start`` to ``start + count - 1`` (count, dimension) of the sequence, in [0,
+    1).
 
-    Scrambled by ``rng``, of which equal states give the same sequence, or as it is without one. Balanced best when
-    ``count`` is a power of two.
+    Scrambled by ``rng``, of which equal states give the same sequence, or as it is without one.
+    Balanced best when ``count`` is a power of two.
 
     >>> sobol_points(2, 4).tolist()
     [[0.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.25, 0.75]]
@@ -83,10 +87,15 @@ def _table() -> NDArray[np.int64]:
 
 
 def _scrambled(directions: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Directions (d, BITS) with their binary digits multiplied by random lower triangular matrices, modulo 2."""
+    """Directions (d, BITS) with their binary digits multiplied by random lower triangular matrices,
+    modulo 2."""
     places = np.arange(BITS - 1, -1, -1)
-    digits = directions[:, None, :] >> places[:, None] & 1  # (d, digit, direction), the highest digit first
-    lower = np.tril(rng.integers(2, size=(len(directions), BITS, BITS)), -1) + np.eye(BITS, dtype=np.int64)
+    digits = (
+        directions[:, None, :] >> places[:, None] & 1
+    )  # (d, digit, direction), the highest digit first
+    lower = np.tril(rng.integers(2, size=(len(directions), BITS, BITS)), -1) + np.eye(
+        BITS, dtype=np.int64
+    )
     mixed = (lower @ digits) % 2
     return np.asarray(np.sum(mixed << places[:, None], axis=1))
 

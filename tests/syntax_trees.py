@@ -45,14 +45,17 @@ def nodes(*kinds: type[ast.AST]) -> Iterator[tuple[Path, ast.AST]]:
 
 
 def targets(path: Path, node: ast.Import | ast.ImportFrom) -> list[str]:
-    """The dotted names one import statement loads; submodules rather than their package where it names them."""
+    """The dotted names one import statement loads; submodules rather than their package where it
+    names them."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     prefix = node.module or ""
     if node.level:
         package = module_name(path).split(".")
         package = package if path.name == "__init__.py" else package[:-1]
-        prefix = ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
+        prefix = ".".join(
+            [*package[: len(package) - node.level + 1], *([node.module] if node.module else [])]
+        )
     names = [f"{prefix}.{alias.name}" for alias in node.names]
     return [name if name in MODULES else prefix for name in names]
 

@@ -1,7 +1,8 @@
-"""Who may import whom, checked on the syntax trees of the package: layers, cycles, packages of others, and what importing costs.
+"""Who may import whom, checked on the syntax trees of the package: layers, cycles, packages of
+others, and what importing costs.
 
-Each rule is one test. A failure lists every offender as file:line and says how to mend it; a rule is changed here, in
-one deliberate step, never worked around.
+Each rule is one test. A failure lists every offender as file:line and says how to mend it; a rule
+is changed here, in one deliberate step, never worked around.
 """
 
 import ast
@@ -12,7 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.syntax_trees import MODULES, PACKAGE, ROOT, folder, imports, module_name, place, report, tree
+from tests.syntax_trees import (
+    MODULES,
+    PACKAGE,
+    ROOT,
+    folder,
+    imports,
+    module_name,
+    place,
+    report,
+    tree,
+)
 
 LAYERS: list[set[str]] = [
     {"registry"},
@@ -78,7 +89,8 @@ def test_every_folder_has_a_layer() -> None:
     report(
         sorted(found - known),
         "These folders of the package have no layer:",
-        "give the folder its place in LAYERS and in ARCHITECTURE.md, or move its files into an existing one.",
+        "give the folder its place in LAYERS and in ARCHITECTURE.md, or move its files into an"
+        " existing one.",
     )
 
 
@@ -87,13 +99,17 @@ def test_imports_go_down_only() -> None:
     offenders = [
         f"{place(path, node)}: {source} imports {target}"
         for path, node, source, target in inner_imports()
-        if source in height and target in height and source != target and height[target] >= height[source]
+        if source in height
+        and target in height
+        and source != target
+        and height[target] >= height[source]
         if (source, target) not in LAZY or at_top(path, node)
     ]
     report(
         offenders,
         "Imports go down only, never up or sideways:",
-        "move the shared part to a lower layer, or hand the value in from above (a contract, a plain value).",
+        "move the shared part to a lower layer, or hand the value in from above (a contract, a"
+        " plain value).",
     )
 
 
@@ -105,7 +121,8 @@ def test_array_layers_know_no_trials() -> None:
     ]
     report(
         offenders,
-        "gp, surrogates and acquisition work on arrays and never see configurations, histories or stores:",
+        "gp, surrogates and acquisition work on arrays and never see configurations, histories or"
+        " stores:",
         "translate in encoding/, the only bridge, and hand in arrays.",
     )
 
@@ -119,11 +136,13 @@ def test_trial_layers_know_no_arrays() -> None:
     offenders += [
         f"{place(path, node)}: {folder(module_name(path))} imports {target}"
         for path, node, target in imports()
-        if folder(module_name(path)) in TRIALS and target.split(".")[0] in {"scipy", "pandas", "plotly"}
+        if folder(module_name(path)) in TRIALS
+        and target.split(".")[0] in {"scipy", "pandas", "plotly"}
     ]
     report(
         offenders,
-        "space, history and storage never import models or SciPy, so that showing results starts fast:",
+        "space, history and storage never import models or SciPy, so that showing results starts"
+        " fast:",
         "move the numeric part to encoding/ or above.",
     )
 
@@ -143,9 +162,15 @@ def test_suggesters_schedulers_and_executors_are_independent() -> None:
 
 
 def test_nothing_imports_testing() -> None:
-    offenders = [place(path, node) for path, node, source, target in inner_imports() if target == "testing" != source]
+    offenders = [
+        place(path, node)
+        for path, node, source, target in inner_imports()
+        if target == "testing" != source
+    ]
     report(
-        offenders, "Nothing in the package imports scrimp.testing:", "it is for tests; move what you need out of it."
+        offenders,
+        "Nothing in the package imports scrimp.testing:",
+        "it is for tests; move what you need out of it.",
     )
 
 
@@ -157,7 +182,8 @@ def test_nothing_imports_the_root() -> None:
     ]
     report(
         offenders,
-        "The root of the package gathers the public names; its parts import each other by their own modules:",
+        "The root of the package gathers the public names; its parts import each other by their own"
+        " modules:",
         "write `from scrimp.history.history import History`, not `from scrimp import History`.",
     )
 
@@ -166,11 +192,14 @@ def test_modules_at_the_root_stand_alone() -> None:
     offenders = [
         place(path, node)
         for path, node, target in imports()
-        if path.parent == PACKAGE and path.stem not in ("__init__", "__main__") and target.split(".")[0] == "scrimp"
+        if path.parent == PACKAGE
+        and path.stem not in ("__init__", "__main__")
+        and target.split(".")[0] == "scrimp"
     ]
     report(
         offenders,
-        "A module at the root, such as scrimp.errors, is free to all, so it imports nothing of the package:",
+        "A module at the root, such as scrimp.errors, is free to all, so it imports nothing of the"
+        " package:",
         "remove the import, or move the module into the layer it belongs to.",
     )
 
@@ -185,7 +214,8 @@ def test_third_party_packages_stay_in_their_folders() -> None:
     report(
         offenders,
         "These packages belong to other folders:",
-        "move the code to the folder that owns the package (see ONLY_IN); the models are written without autodiff.",
+        "move the code to the folder that owns the package (see ONLY_IN); the models are written"
+        " without autodiff.",
     )
 
 
@@ -199,21 +229,45 @@ def test_modules_have_no_import_cycles() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         cycle = [" -> ".join(reversed(error.args[1]))]
-    report(cycle, "Modules import each other in a circle:", "move what both need into a third module below them.")
+    report(
+        cycle,
+        "Modules import each other in a circle:",
+        "move what both need into a third module below them.",
+    )
 
 
 LIGHT = {
-    "scrimp": ["scipy", "plotly", "typer", "rich", "pandas", "fastapi", "psycopg", "ray", "sklearn"],
-    "scrimp.history.history, scrimp.space.space, scrimp.storage.store": ["scipy", "plotly", "typer", "rich", "pandas"],
+    "scrimp": [
+        "scipy",
+        "plotly",
+        "typer",
+        "rich",
+        "pandas",
+        "fastapi",
+        "psycopg",
+        "ray",
+        "sklearn",
+    ],
+    "scrimp.history.history, scrimp.space.space, scrimp.storage.store": [
+        "scipy",
+        "plotly",
+        "typer",
+        "rich",
+        "pandas",
+    ],
 }
 
 
 @pytest.mark.parametrize("modules", LIGHT)
 def test_importing_stays_light(modules: str) -> None:
     code = f"import sys, {modules}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert run.returncode == 0, f"`import {modules}` fails:\n{run.stderr}"
     heavy = sorted(set(LIGHT[modules]) & set(run.stdout.split()))
     report(
-        heavy, f"`import {modules}` loads NumPy at most, but loaded:", "import the package in the function using it."
+        heavy,
+        f"`import {modules}` loads NumPy at most, but loaded:",
+        "import the package in the function using it.",
     )

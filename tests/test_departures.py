@@ -1,4 +1,5 @@
-"""The table of departures: every text in it is a method that can be built, and every published method has its row."""
+"""The table of departures: every text in it is a method that can be built, and every published
+method has its row."""
 
 import re
 from pathlib import Path
@@ -10,7 +11,9 @@ from scrimp.history.problem import Budget, Problem
 from scrimp.tuning.catalog import build_policy, method_names, parse_method
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
-PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Int(1, 9)), budget=Budget("epoch", 1, 27))
+PROBLEM = Problem(
+    scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Int(1, 9)), budget=Budget("epoch", 1, 27)
+)
 WITHOUT_A_PAPER = {"auto", "random", "grid", "sobol"}
 
 

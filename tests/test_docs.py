@@ -1,7 +1,8 @@
 """Every Python block of the README and the documentation runs as it stands.
 
-The blocks of a page run in order, in one fresh namespace and an empty directory. A block that needs optional data or much
-time is fenced as ```python no-run: it must still be valid Python, and no page may consist of such blocks alone.
+The blocks of a page run in order, in one fresh namespace and an empty directory. A block that needs
+optional data or much time is fenced as ```python no-run: it must still be valid Python, and no page
+may consist of such blocks alone.
 """
 
 import re
@@ -17,7 +18,8 @@ LABELS = {"python", "python no-run"}
 
 
 class Block(NamedTuple):
-    """A fenced block: what stands after the fence, the code, and the line of the page it begins on."""
+    """A fenced block: what stands after the fence, the code, and the line of the page it begins
+    on."""
 
     label: str
     code: str
@@ -27,31 +29,43 @@ class Block(NamedTuple):
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page whose label mentions Python."""
     text = page.read_text(encoding="utf-8")
-    found = [Block(m["info"].strip(), m["code"], text.count("\n", 0, m.start("code"))) for m in FENCE.finditer(text)]
+    found = [
+        Block(m["info"].strip(), m["code"], text.count("\n", 0, m.start("code")))
+        for m in FENCE.finditer(text)
+    ]
     return [block for block in found if "py" in block.label]
 
 
 def compiled(page: Path, block: Block) -> Any:
-    """The block as code whose line numbers are those of the page, so that a traceback points into it."""
+    """The block as code whose line numbers are those of the page, so that a traceback points into
+    it."""
     return compile("\n" * block.line + block.code, str(page), "exec")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_fences_are_known(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert len(re.findall(r"^```", text, re.MULTILINE)) % 2 == 0, f"{page.name} has a fence that is never closed"
+    assert len(re.findall(r"^```", text, re.MULTILINE)) % 2 == 0, (
+        f"{page.name} has a fence that is never closed"
+    )
     for block in blocks(page):
-        assert block.label in LABELS, f"{page.name}:{block.line}: fence {block.label!r}; use one of {sorted(LABELS)}"
+        assert block.label in LABELS, (
+            f"{page.name}:{block.line}: fence {block.label!r}; use one of {sorted(LABELS)}"
+        )
         compiled(page, block)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name
+)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCRIMP_STORAGE", raising=False)
     namespace: dict[str, Any] = {"__name__": f"page_{page.stem}"}
     run = [block for block in blocks(page) if block.label == "python"]
-    assert run, f"{page.name} has {len(blocks(page))} blocks marked no-run and none that runs; let one run"
+    assert run, (
+        f"{page.name} has {len(blocks(page))} blocks marked no-run and none that runs; let one run"
+    )
     for block in run:
         exec(compiled(page, block), namespace)
 
@@ -63,11 +77,16 @@ def test_the_documentation_is_found() -> None:
 
 @pytest.mark.parametrize("name", ["reliability.md", "security.md"])
 def test_every_line_that_names_a_test_has_it(name: str) -> None:
-    """Faults and how they end, rights and what they do not allow: a promise without a test is none."""
+    """Faults and how they end, rights and what they do not allow: a promise without a test is
+    none."""
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+?)`", text))
     sources = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "scrimp" / "testing").glob("*.py")]
-    defined = {name for path in sources for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))}
+    defined = {
+        name
+        for path in sources
+        for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
+    }
     assert len(named) > 45 and sorted(named - defined) == []
 
 

@@ -13,7 +13,9 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 def run(folder: Path, *arguments: str) -> str:
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=True).stdout
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=True
+    ).stdout
 
 
 def test_the_demo_saves_epochs_and_goes_on_when_it_is_run_again(tmp_path: Path) -> None:
@@ -28,7 +30,16 @@ def test_the_demo_saves_epochs_and_goes_on_when_it_is_run_again(tmp_path: Path) 
 def test_the_study_file_is_right_and_its_script_trains_by_hand(tmp_path: Path) -> None:
     plan = read_study_file(EXAMPLES / "study.toml")
     assert plan.name == "digits-script" and plan.run["workers"] == 2
-    out = run(tmp_path, str(EXAMPLES / "train_script.py"), "--lr", "0.3", "--hidden", "32", "--batch", "32")
+    out = run(
+        tmp_path,
+        str(EXAMPLES / "train_script.py"),
+        "--lr",
+        "0.3",
+        "--hidden",
+        "32",
+        "--batch",
+        "32",
+    )
     lines = [line for line in out.splitlines() if line.startswith("scrimp: ")]
     assert len(lines) == 27 and float(re.search(r'"val_error": ([0-9.]+)', lines[-1])[1]) < 0.1  # type: ignore[index]
 
@@ -53,7 +64,9 @@ def test_the_checkpoint_example_finds_a_good_one_with_a_tenth_of_the_cells(tmp_p
     script = EXAMPLES / "checkpoints" / "select_checkpoint.py"
     text = run(tmp_path, str(script), "out")
     assert "48 of 480 cells evaluated" in text
-    lost, last = map(float, re.search(r"lost: ([0-9.]+)   by taking the last: ([0-9.]+)", text).groups())  # type: ignore[union-attr]
+    lost, last = map(
+        float, re.search(r"lost: ([0-9.]+)   by taking the last: ([0-9.]+)", text).groups()
+    )  # type: ignore[union-attr]
     assert lost < last / 4 and last > 0.05
     assert sorted(path.name for path in (tmp_path / "out").glob("*.html")) == [
         "confidence.html",
@@ -64,7 +77,11 @@ def test_the_checkpoint_example_finds_a_good_one_with_a_tenth_of_the_cells(tmp_p
 
 def test_the_multi_task_example_finds_the_peak(tmp_path: Path) -> None:
     text = run(tmp_path, str(EXAMPLES / "best_checkpoint.py"), "0.15")
-    assert "Posterior(30 checkpoints x 12 tasks" in text and "take checkpoint" in text and "second opinion" in text
+    assert (
+        "Posterior(30 checkpoints x 12 tasks" in text
+        and "take checkpoint" in text
+        and "second opinion" in text
+    )
     assert float(re.search(r"lost: ([0-9.]+)", text)[1]) < 0.01  # type: ignore[index]
 
 
@@ -80,9 +97,16 @@ def test_methods_of_learning_curves_are_compared_on_a_virtual_clock(tmp_path: Pa
 
 def test_transfer_methods_are_compared_with_a_plain_process(tmp_path: Path) -> None:
     text = run(tmp_path, str(EXAMPLES / "transfer_methods.py"), "3")
-    distance = {method: float(value) for method, value in re.findall(r"^(\S+) +ADTM (\d\.\d+)", text, re.MULTILINE)}
+    distance = {
+        method: float(value)
+        for method, value in re.findall(r"^(\S+) +ADTM (\d\.\d+)", text, re.MULTILINE)
+    }
     assert list(distance) == ["gp:initial=3", "TST-R", "TAF", "RGPE", "RMoGP", "POGPE", "auto"]
-    assert all(value < distance["gp:initial=3"] for name, value in distance.items() if name != "gp:initial=3")
+    assert all(
+        value < distance["gp:initial=3"]
+        for name, value in distance.items()
+        if name != "gp:initial=3"
+    )
     assert (tmp_path / "weights.html").exists()
 
 

@@ -1,4 +1,5 @@
-"""The package of examples/extension, installed into a fresh environment, is there for every command without being named."""
+"""The package of examples/extension, installed into a fresh environment, is there for every command
+without being named."""
 
 import json
 import os
@@ -44,19 +45,44 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ROOT / "examples" / "extension", folder / "extension"
     )  # a build leaves files in its source
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
-    install = [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", str(site), str(source)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        *offline,
+        "--target",
+        str(site),
+        str(source),
+    ]
     done = subprocess.run(install, capture_output=True, text=True, timeout=300)
     if done.returncode:
-        pytest.skip(f"a package cannot be installed here without a network: {done.stderr.strip()[-200:]}")
-    (folder / "train.py").write_text("def objective(trial):\n    return (trial.params['x'] - 0.3) ** 2\n")
+        pytest.skip(
+            f"a package cannot be installed here without a network: {done.stderr.strip()[-200:]}"
+        )
+    (folder / "train.py").write_text(
+        "def objective(trial):\n    return (trial.params['x'] - 0.3) ** 2\n"
+    )
     (folder / "study.toml").write_text(STUDY.format(url=f"sqlite:///{folder}/s.db"))
     return folder
 
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    program = [str(folder / "env" / "bin" / "python"), "-c", "from scrimp.cli.main import main; main()", *words]
-    environment = {name: value for name, value in os.environ.items() if name not in ("SCRIMP_PLUGINS", "PYTHONPATH")}
-    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    program = [
+        str(folder / "env" / "bin" / "python"),
+        "-c",
+        "from scrimp.cli.main import main; main()",
+        *words,
+    ]
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("SCRIMP_PLUGINS", "PYTHONPATH")
+    }
+    return subprocess.run(
+        program, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
 
 
 def test_an_installed_package_is_found_by_run_replay_and_plot(fresh: Path) -> None:
@@ -70,7 +96,9 @@ def test_an_installed_package_is_found_by_run_replay_and_plot(fresh: Path) -> No
     # Here, where it is not installed, the study can be read, and the error says what is missing.
     history = scrimp.load_study("bowl", storage=url).history
     assert history.plugins == ("parabola",) and len(history.trials) == 6
-    with pytest.raises(PluginError, match="needs the plugin 'parabola', which no installed package announces"):
+    with pytest.raises(
+        PluginError, match="needs the plugin 'parabola', which no installed package announces"
+    ):
         policy_of(history)
 
 
@@ -81,7 +109,16 @@ def test_the_page_shows_the_package_as_it_is() -> None:
 
 
 def test_so_do_the_processes_of_a_comparison(fresh: Path) -> None:
-    words = ["--methods", "gp:surrogate=parabola,initial=2", "--functions", "branin", "--trials", "3", "--seeds", "1"]
+    words = [
+        "--methods",
+        "gp:surrogate=parabola,initial=2",
+        "--functions",
+        "branin",
+        "--trials",
+        "3",
+        "--seeds",
+        "1",
+    ]
     done = command(fresh, "bench", "functions", *words, "--json")
     assert done.returncode == 0 and len(json.loads(done.stdout)["regret"]) > 0, done.stderr
 
@@ -90,6 +127,10 @@ def test_its_own_tests_pass(fresh: Path) -> None:
     """With the batteries of scrimp.testing, as its author runs them."""
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "extension/tests"]
     done = subprocess.run(
-        [str(fresh / "env" / "bin" / "python"), *words], cwd=fresh, capture_output=True, text=True, timeout=600
+        [str(fresh / "env" / "bin" / "python"), *words],
+        cwd=fresh,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -26,7 +26,13 @@ run.n_trials = 60
 
 def tuned(objective: Any, space: scrimp.Space = SPACE, **settings: Any) -> None:
     options = {"n_trials": 50, "workers": settings.pop("workers", 1)}
-    question = {"storage": "memory://", "method": "random", "metric": "val_error", "seed": 0, **settings}
+    question = {
+        "storage": "memory://",
+        "method": "random",
+        "metric": "val_error",
+        "seed": 0,
+        **settings,
+    }
     scrimp.create_study("first", space, **question).optimize(objective, **options)
 
 
@@ -68,13 +74,30 @@ def no_space_for(trial: Any) -> float:
         (lambda: tuned(wrong_return), "of type tuple", "several go by name"),
         (lambda: tuned(misspelt_parameter), "no parameter 'layer'", "did you mean 'layers'"),
         (lambda: tuned(exception), "FileNotFoundError: data/train.csv", "retry_failed"),
-        (lambda: tuned(wrong_metric), "'val_error' was not reported (reported: val_loss)", "report it"),
+        (
+            lambda: tuned(wrong_metric),
+            "'val_error' was not reported (reported: val_loss)",
+            "report it",
+        ),
         (lambda: tuned(of_optuna), "no suggest_float", "scrimp.Space("),
         (lambda: tuned(no_space_for, direction="minimise"), "'minimise'", "minimize"),
-        (lambda: tuned(Unpicklable(), workers=2), "cannot be sent to worker processes", "workers=1"),
+        (
+            lambda: tuned(Unpicklable(), workers=2),
+            "cannot be sent to worker processes",
+            "workers=1",
+        ),
         (lambda: tuned(no_space_for, scrimp.Space(lr=0.1, layers=3)), "constant", "Float"),
     ],
-    ids=["return", "parameter", "exception", "metric", "optuna", "direction", "unpicklable", "constants"],
+    ids=[
+        "return",
+        "parameter",
+        "exception",
+        "metric",
+        "optuna",
+        "direction",
+        "unpicklable",
+        "constants",
+    ],
 )
 def test_a_mistake_in_python(mistake: Callable[[], None], named: str, remedy: str) -> None:
     with pytest.raises(ScrimpError) as caught:
@@ -98,7 +121,10 @@ def test_a_second_run_of_the_script(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [["--check"], []])
 def test_a_misspelt_script(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
 ) -> None:
     from scrimp.cli.main import main
 
@@ -109,4 +135,8 @@ def test_a_misspelt_script(
         main()
     assert ended.value.code == 2 and not (tmp_path / "s.db").exists()
     told = capsys.readouterr().err
-    assert "'trian.py' of the command is not there" in told and "correct its name" in told and len(told) < SCREEN
+    assert (
+        "'trian.py' of the command is not there" in told
+        and "correct its name" in told
+        and len(told) < SCREEN
+    )

@@ -1,4 +1,5 @@
-"""The front door is small and guarded: what ``scrimp`` exports is listed here, sorted, and nowhere else."""
+"""The front door is small and guarded: what ``scrimp`` exports is listed here, sorted, and nowhere
+else."""
 
 import ast
 import inspect
@@ -63,38 +64,53 @@ def test_every_exported_name_exists_and_says_what_it_is() -> None:
 
 
 def test_nothing_else_is_in_sight() -> None:
-    """Whatever else lies in the namespace is a folder of the package or starts with an underscore."""
+    """Whatever else lies in the namespace is a folder of the package or starts with an
+    underscore."""
     script = (
-        "import scrimp, types; print(sorted(name for name, value in vars(scrimp).items()"
-        " if not name.startswith('_') and not isinstance(value, types.ModuleType) and name not in scrimp.__all__))"
+        "import scrimp, types; print(sorted(name for name, value in vars(scrimp).items() if not"
+        " name.startswith('_') and not isinstance(value, types.ModuleType) and name not in"
+        " scrimp.__all__))"
     )
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
     assert shown.strip() == "[]"
 
 
 def test_every_name_has_a_home_and_a_type() -> None:
-    """What is loaded on first use, what type checkers see, and what is exported are the same names."""
+    """What is loaded on first use, what type checkers see, and what is exported are the same
+    names."""
     tree = ast.parse(Path(scrimp.__file__).read_text())
     (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
-    seen = {alias.name: node.module for node in typed.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    seen = {
+        alias.name: node.module
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     assert seen == scrimp._HOMES and sorted([*seen, "errors"]) == PUBLIC
     assert set(PUBLIC) <= set(dir(scrimp))
 
 
 def test_importing_loads_nothing_until_a_name_is_used() -> None:
-    script = "import sys, scrimp; assert 'numpy' not in sys.modules; scrimp.Space; assert 'numpy' in sys.modules"
+    script = (
+        "import sys, scrimp; assert 'numpy' not in sys.modules; scrimp.Space; assert 'numpy' in"
+        " sys.modules"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_plots_are_loaded_when_they_are_used() -> None:
     script = (
-        "import sys, scrimp; assert 'plotly' not in sys.modules; scrimp.plots; assert callable(scrimp.plots.surrogate)"
+        "import sys, scrimp; assert 'plotly' not in sys.modules; scrimp.plots; assert"
+        " callable(scrimp.plots.surrogate)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Every function that users call, with its name: exported ones, methods of exported classes, pictures."""
+    """Every function that users call, with its name: exported ones, methods of exported classes,
+    pictures."""
     for name in PUBLIC:
         value = getattr(scrimp, name)
         if inspect.isfunction(value):
@@ -110,15 +126,23 @@ def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 def test_no_public_function_returns_anything_whatever() -> None:
     """Parameters hold any JSON value; whoever gives back or takes one of them may."""
     values = {"Space", "Pool", "Categorical", "Constant", "Float", "Int", "Ordinal"}
-    found = {name for name, function in public_functions() if inspect.signature(function).return_annotation is Any}
+    found = {
+        name
+        for name, function in public_functions()
+        if inspect.signature(function).return_annotation is Any
+    }
     assert {name for name in found if name.split(".")[0] not in values} == set()
     assert all(
-        inspect.signature(getattr(scrimp.plots, name)).return_annotation == "Figure" for name in scrimp.plots.__all__
+        inspect.signature(getattr(scrimp.plots, name)).return_annotation == "Figure"
+        for name in scrimp.plots.__all__
     )
 
 
 def test_asking_for_several_gives_a_list_to_type_checkers_too() -> None:
-    for kind, one in ((scrimp.Study, scrimp.Trial), (scrimp.Selection, tuple[str | int | float, str])):
+    for kind, one in (
+        (scrimp.Study, scrimp.Trial),
+        (scrimp.Selection, tuple[str | int | float, str]),
+    ):
         alone, several = typing.get_overloads(kind.ask)
         assert typing.get_type_hints(alone)["return"] == one
         assert typing.get_type_hints(several) == {"count": int, "return": list[one]}  # type: ignore[valid-type]

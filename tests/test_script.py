@@ -12,7 +12,13 @@ import pytest
 
 from scrimp import script
 
-VARIABLES = ("SCRIMP_PARAMS", "SCRIMP_CHECKPOINT_DIR", "SCRIMP_BUDGET", "SCRIMP_RESUME_STEP", "SCRIMP_ANSWERS")
+VARIABLES = (
+    "SCRIMP_PARAMS",
+    "SCRIMP_CHECKPOINT_DIR",
+    "SCRIMP_BUDGET",
+    "SCRIMP_RESUME_STEP",
+    "SCRIMP_ANSWERS",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +33,9 @@ def printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix(script.MARKER)) for line in lines]
 
 
-def test_outside_scrimp_it_runs_all_steps_and_prints(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_outside_scrimp_it_runs_all_steps_and_prints(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert script.params() == {} and not script.resumed()
     assert [step for step in script.steps(last=3) if script.report(loss=1 / step)] == [1, 2, 3]
     assert printed(capsys) == [{"loss": 1 / step, "step": float(step)} for step in (1, 2, 3)]
@@ -54,7 +62,11 @@ def test_inside_it_goes_on_where_the_trial_paused(
 
 @pytest.mark.parametrize(("answer", "goes_on"), [(b"go\n", True), (b"end\n", False)])
 def test_a_report_waits_for_its_answer(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, goes_on: bool
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    answer: bytes,
+    goes_on: bool,
 ) -> None:
     os.mkfifo(tmp_path / "answers")
     pipe = os.open(tmp_path / "answers", os.O_RDWR)

@@ -43,7 +43,8 @@ NUMBERS = {"len(self._steps)"}
 UNPICKLES = {"load", "loads", "Unpickler"}
 PICKLERS = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 FROM_ITS_OWN_PARENT = {"executors/worker_process.py"}
-"""Worker processes get the objective from the process that started them, over a pipe that nobody else holds."""
+"""Worker processes get the objective from the process that started them, over a pipe that nobody
+else holds."""
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
@@ -62,7 +63,10 @@ def test_nothing_is_unpickled_or_evaluated() -> None:
         loader = ast.unparse(function).rpartition(".")
         if loader[0] in PICKLERS and loader[2] in UNPICKLES and name not in FROM_ITS_OWN_PARENT:
             found.append((name, ast.unparse(function)))
-        if any(keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False" for keyword in call.keywords):
+        if any(
+            keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False"
+            for keyword in call.keywords
+        ):
             found.append((name, "allow_pickle"))
     assert [item for item in found if not item[0].startswith("testing/")] == []
 
@@ -71,7 +75,11 @@ def test_a_pickle_in_the_log_stays_text(tmp_path: Path) -> None:
     """Records name objectives; whatever else stands there is refused, not loaded."""
     study = scrimp.create_study("s", SPACE, storage=f"sqlite:///{tmp_path}/s.db")
     study._ledger.append(
-        [StudyChanged(objective={"pickle": "gASVHQAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjAJpZJSFlFKULg=="})]
+        [
+            StudyChanged(
+                objective={"pickle": "gASVHQAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjAJpZJSFlFKULg=="}
+            )
+        ]
     )
     record = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db").history.objective
     assert record is not None
@@ -80,18 +88,34 @@ def test_a_pickle_in_the_log_stays_text(tmp_path: Path) -> None:
 
 
 def test_sql_is_text_of_our_own() -> None:
-    """Every query is a constant, or put together from constants of its module; values travel beside it."""
+    """Every query is a constant, or put together from constants of its module; values travel beside
+    it."""
     found = []
     for path in sorted((PACKAGE / "storage").glob("*.py")):
         module = ast.parse(path.read_text())
         for node in ast.walk(module):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
+            if not isinstance(node, ast.Call) or not isinstance(
+                node.func, ast.Attribute | ast.Name
+            ):
                 continue
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-            if called in {"execute", "executemany", "executescript", "rows", "_rows", "_row", "_asked"}:
+            if called in {
+                "execute",
+                "executemany",
+                "executescript",
+                "rows",
+                "_rows",
+                "_row",
+                "_asked",
+            }:
                 query = node.args[1] if called in {"_rows", "_row"} else node.args[0]
-                inserted = [part.value for part in ast.walk(query) if isinstance(part, ast.FormattedValue)]
-                ours = all(ast.unparse(value).isupper() or ast.unparse(value) in NUMBERS for value in inserted)
+                inserted = [
+                    part.value for part in ast.walk(query) if isinstance(part, ast.FormattedValue)
+                ]
+                ours = all(
+                    ast.unparse(value).isupper() or ast.unparse(value) in NUMBERS
+                    for value in inserted
+                )
                 found += [] if ours else [f"{path.name}:{node.lineno}"]
                 if isinstance(query, ast.BinOp | ast.Call):
                     found.append(f"{path.name}:{node.lineno}")
@@ -105,7 +129,10 @@ def test_hostile_names_are_names(kind: str, tmp_path: Path) -> None:
         for name in HOSTILE:
             scrimp.create_study(name, SPACE, storage=storage, method="random").enqueue({"x": 0.5})
         assert storage.names() == HOSTILE
-        assert all(scrimp.load_study(name, storage=storage).history.queue[0] == {"x": 0.5} for name in HOSTILE)
+        assert all(
+            scrimp.load_study(name, storage=storage).history.queue[0] == {"x": 0.5}
+            for name in HOSTILE
+        )
         scrimp.delete_study(HOSTILE[0], storage=storage)
         assert storage.names() == HOSTILE[1:]
         storage.close()
@@ -119,18 +146,24 @@ def test_hostile_names_are_names(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "a/../../b", "..\\..\\b", "\0", "~root", "x" * 500])
-def test_checkpoints_stay_in_their_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_stay_in_their_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SCRIMP_CHECKPOINTS", str(tmp_path / "kept"))
     root = checkpoint_root(storage_at("memory://"), name)()
     assert root.resolve().parent == (tmp_path / "kept").resolve() and len(root.name) < 100
     assert root != checkpoint_root(storage_at("memory://"), name + "?")()
 
 
-@pytest.mark.parametrize("command", [["show", "s"], ["worker", "s", "--wait", "0"], ["--debug", "best", "s"]])
+@pytest.mark.parametrize(
+    "command", [["show", "s"], ["worker", "s", "--wait", "0"], ["--debug", "best", "s"]]
+)
 def test_passwords_are_never_shown(command: list[str]) -> None:
     url = f"postgresql://ann:{SECRET}@127.0.0.1:1/hpo?sslpassword={SECRET}&connect_timeout=2"
     program = [sys.executable, "-c", "from scrimp.cli.main import main; main()"]
-    done = subprocess.run([*program, *command, "--storage", url], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*program, *command, "--storage", url], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode != 0 and "ann@127.0.0.1" in done.stderr
     assert SECRET not in done.stdout + done.stderr
     assert SECRET not in without_secrets(url) and SECRET not in open_storage(url).url
@@ -166,7 +199,8 @@ n_trials = 1
 
 @pytest.fixture
 def signed_study(tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """A study that `scrimp run` signed; call it as a worker with the public key that insists on that."""
+    """A study that `scrimp run` signed; call it as a worker with the public key that insists on
+    that."""
     pytest.importorskip("cryptography", reason="signing needs it: pip install 'scrimp[signing]'")
     code, said = scrimp_command("key", "new", "ann.key", folder=tmp_path)
     assert code == 0 and "SCRIMP_PUBLIC_KEY=ann.key.pub" in said
@@ -174,16 +208,25 @@ def signed_study(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     (tmp_path / "report").write_text('scrimp: {"value": 1}')
     url = f"sqlite:///{tmp_path}/s.db"
     code, said = scrimp_command(
-        "run", "s.toml", folder=tmp_path, SCRIMP_STORAGE=url, SCRIMP_PRIVATE_KEY="ann.key", SCRIMP_TOKEN=""
+        "run",
+        "s.toml",
+        folder=tmp_path,
+        SCRIMP_STORAGE=url,
+        SCRIMP_PRIVATE_KEY="ann.key",
+        SCRIMP_TOKEN="",
     )
     assert code == 2 and "SCRIMP_TOKEN" in said
-    code, said = scrimp_command("run", "s.toml", "--storage", url, "--private-key", "ann.key", folder=tmp_path)
+    code, said = scrimp_command(
+        "run", "s.toml", "--storage", url, "--private-key", "ann.key", folder=tmp_path
+    )
     assert code == 0, said
 
     def worker(*changes: Any, storage: str = url) -> tuple[int, str]:
         study = scrimp.load_study("s", storage=storage)
         study._ledger.append([*changes, StudyChanged(totals={"n_trials": len(study.trials) + 1})])
-        return scrimp_command("worker", "s", "--storage", storage, folder=tmp_path, SCRIMP_PUBLIC_KEY="ann.key.pub")
+        return scrimp_command(
+            "worker", "s", "--storage", storage, folder=tmp_path, SCRIMP_PUBLIC_KEY="ann.key.pub"
+        )
 
     return worker
 
@@ -192,7 +235,9 @@ def lines(path: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def test_a_worker_with_a_public_key_runs_only_what_was_signed(signed_study: Any, tmp_path: Path) -> None:
+def test_a_worker_with_a_public_key_runs_only_what_was_signed(
+    signed_study: Any, tmp_path: Path
+) -> None:
     assert signed_study()[0] == 0 and lines(tmp_path / "ran-first") == 2
     other = described(Command(["touch", "owned"]))
     code, said = signed_study(StudyChanged(objective=other))
@@ -201,7 +246,8 @@ def test_a_worker_with_a_public_key_runs_only_what_was_signed(signed_study: Any,
 
 
 def test_a_plugin_in_the_log_gets_no_module_imported(signed_study: Any, tmp_path: Path) -> None:
-    """The signature covers what a study is made of; that a record alone imports nothing is tested with the commands."""
+    """The signature covers what a study is made of; that a record alone imports nothing is tested
+    with the commands."""
     (tmp_path / "evil.py").write_text("open('owned', 'w').close()")
     code, said = signed_study(StudyChanged(plugins=("evil",)))
     assert code == 2 and "was changed after it was signed" in said
@@ -209,7 +255,8 @@ def test_a_plugin_in_the_log_gets_no_module_imported(signed_study: Any, tmp_path
 
 
 def test_a_text_in_the_queue_never_reaches_a_command(signed_study: Any, tmp_path: Path) -> None:
-    """The parameter is a number; who may write to the database puts a text in its place, in the queue and as a trial."""
+    """The parameter is a number; who may write to the database puts a text in its place, in the
+    queue and as a trial."""
     text = "0; touch owned; echo 1"
     code, said = signed_study(
         Enqueued(config={"x": text}),
@@ -225,9 +272,17 @@ def test_a_text_in_the_queue_never_reaches_a_command(signed_study: Any, tmp_path
 
 def test_a_replayed_signature_is_refused(signed_study: Any, tmp_path: Path) -> None:
     study = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")
-    old = [event for event in study.history.events if isinstance(event, StudyChanged) and event.objective]
-    signature = next(event.signature for event in study.history.events if getattr(event, "signature", None))
-    (tmp_path / "s.toml").write_text(STUDY.replace("MARK", "second").replace("n_trials = 1", "n_trials = 2"))
+    old = [
+        event
+        for event in study.history.events
+        if isinstance(event, StudyChanged) and event.objective
+    ]
+    signature = next(
+        event.signature for event in study.history.events if getattr(event, "signature", None)
+    )
+    (tmp_path / "s.toml").write_text(
+        STUDY.replace("MARK", "second").replace("n_trials = 1", "n_trials = 2")
+    )
     run = ("run", "s.toml", "--storage", f"sqlite:///{tmp_path}/s.db")
     assert scrimp_command(*run, folder=tmp_path, SCRIMP_PRIVATE_KEY="ann.key")[0] == 0
     assert lines(tmp_path / "ran-first") == 1 and lines(tmp_path / "ran-second") == 1
@@ -249,7 +304,9 @@ def test_a_signed_record_counts_in_no_other_storage(signed_study: Any, tmp_path:
     assert lines(tmp_path / "ran-first") == 1
 
 
-def test_empty_key_files_and_withdrawn_tokens_are_refused(signed_study: Any, tmp_path: Path) -> None:
+def test_empty_key_files_and_withdrawn_tokens_are_refused(
+    signed_study: Any, tmp_path: Path
+) -> None:
     worker = ("worker", "s", "--storage", f"sqlite:///{tmp_path}/s.db")
     for more, variables, words in (
         ((), {"SCRIMP_PUBLIC_KEY": ""}, "empty"),
@@ -265,13 +322,16 @@ def test_empty_key_files_and_withdrawn_tokens_are_refused(signed_study: Any, tmp
 
 
 def test_nothing_in_the_log_tells_the_private_key(signed_study: Any, tmp_path: Path) -> None:
-    """What stands in the log is checked with the public key, which tells nothing of the private one: nothing to guess."""
+    """What stands in the log is checked with the public key, which tells nothing of the private
+    one: nothing to guess."""
     study = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")
     told = "".join(encode(study.history.events))
     from cryptography.hazmat.primitives import serialization
 
     key = serialization.load_pem_private_key((tmp_path / "ann.key").read_bytes(), None)
-    raw = key.private_bytes(serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption())
+    raw = key.private_bytes(
+        serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption()
+    )
     assert raw.hex() not in told and (tmp_path / "ann.key").read_text().splitlines()[1] not in told
 
 
@@ -305,7 +365,9 @@ def test_old_studies_signed_with_a_token_are_shown_and_must_be_signed_again(tmp_
 def test_a_checkpoint_url_in_the_log_reaches_no_other_file_system(url: str, tmp_path: Path) -> None:
     """The worker goes on without looking there, and who asks for the checkpoint is told."""
     pytest.importorskip("fsspec")
-    study = scrimp.create_study("s", SPACE, storage=f"sqlite:///{tmp_path}/s.db", method="random", seed=0)
+    study = scrimp.create_study(
+        "s", SPACE, storage=f"sqlite:///{tmp_path}/s.db", method="random", seed=0
+    )
     study._ledger.append([StudyChanged(totals={"checkpoints": url})])
     study.optimize(lambda trial: 0.5, n_trials=1)
     with pytest.raises(ScrimpError, match=r"must be one URL, not a chain|come with a password"):
@@ -339,7 +401,9 @@ def test_a_worker_needs_the_password_of_the_database(tmp_path: Path) -> None:
     with PrivateServer() as server:
         url = server.url("guarded")
         study = scrimp.create_study("s", SPACE, storage=url, method="random")
-        study._ledger.append([StudyChanged(objective=described("train:objective"), totals={"n_trials": 1})])
+        study._ledger.append(
+            [StudyChanged(objective=described("train:objective"), totals={"n_trials": 1})]
+        )
         (tmp_path / "train.py").write_text("def objective(trial):\n    return 1.0\n")
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"ALTER ROLE postgres PASSWORD '{SECRET}'".encode())
@@ -349,15 +413,30 @@ def test_a_worker_needs_the_password_of_the_database(tmp_path: Path) -> None:
         for password, code in (("wrong", 1), (SECRET, 0)):
             command = [*program, "worker", "s", "--storage", url, "--wait", "0"]
             environment = {**os.environ, "PGPASSWORD": password}
-            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(
+                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+            )
             assert done.returncode == code and SECRET not in done.stderr
 
 
 def test_nothing_but_the_dashboard_listens() -> None:
-    """What listens needs a token; workers only connect, and what they start speaks over pipes they inherit."""
-    listeners = {"listen", "Listener", "start_server", "create_server", "TCPServer", "HTTPServer", "uvicorn.run"}
-    found = {name for name, call in calls() if ast.unparse(call.func).rpartition(".")[2] in listeners}
-    assert {name for name in found if not name.startswith(("dashboard/", "testing/"))} == {"cli/dashboard.py"}
+    """What listens needs a token; workers only connect, and what they start speaks over pipes they
+    inherit."""
+    listeners = {
+        "listen",
+        "Listener",
+        "start_server",
+        "create_server",
+        "TCPServer",
+        "HTTPServer",
+        "uvicorn.run",
+    }
+    found = {
+        name for name, call in calls() if ast.unparse(call.func).rpartition(".")[2] in listeners
+    }
+    assert {name for name in found if not name.startswith(("dashboard/", "testing/"))} == {
+        "cli/dashboard.py"
+    }
 
 
 def test_values_never_reach_a_shell() -> None:
@@ -367,7 +446,9 @@ def test_values_never_reach_a_shell() -> None:
 
 @pytest.mark.parametrize("attempt", [-1, 0, 1])
 def test_a_planted_trial_is_judged_before_it_is_run(attempt: int) -> None:
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://", seed=0
+    )
     study._ledger.append(
         [
             TrialAdded(trial=0, config={"x": "$(touch owned)"}),

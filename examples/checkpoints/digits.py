@@ -1,8 +1,9 @@
-"""A small network on handwritten digits that leaves 40 checkpoints, and a dozen benchmarks to judge them by.
+"""A small network on handwritten digits that leaves 40 checkpoints, and a dozen benchmarks to judge
+them by.
 
-Training runs past its best: the training images are few and some of their labels are wrong, so the network first learns digits
-and then the wrong labels. Each benchmark measures another side of a checkpoint: clean images, corruptions, single
-digits, calibration.
+Training runs past its best: the training images are few and some of their labels are wrong, so the
+network first learns digits and then the wrong labels. Each benchmark measures another side of a
+checkpoint: clean images, corruptions, single digits, calibration.
 
     python digits.py checkpoints                      train, and save the checkpoints there
     python digits.py checkpoints 225 "open digits"    print the score of one cell
@@ -31,8 +32,16 @@ def train(folder: Path) -> None:
     wrong = rng.random(len(labels)) < 0.15
     labels[wrong] = rng.integers(0, 10, wrong.sum())
     targets = np.eye(10)[labels]
-    weights = [rng.normal(0, 0.12, (64, 128)), np.zeros(128), rng.normal(0, 0.12, (128, 10)), np.zeros(10)]
-    first, second = [np.zeros_like(each) for each in weights], [np.zeros_like(each) for each in weights]
+    weights = [
+        rng.normal(0, 0.12, (64, 128)),
+        np.zeros(128),
+        rng.normal(0, 0.12, (128, 10)),
+        np.zeros(10),
+    ]
+    first, second = (
+        [np.zeros_like(each) for each in weights],
+        [np.zeros_like(each) for each in weights],
+    )
     for step in range(1, CHECKPOINTS[-1] + 1):
         batch = rng.choice(len(TRAIN), 32, replace=False)
         x = IMAGES[TRAIN][batch]
@@ -64,7 +73,9 @@ def accuracy(odds: np.ndarray, labels: np.ndarray) -> float:
     return float((odds.argmax(axis=1) == labels).mean())
 
 
-def corrupted(change: Callable[[np.ndarray, np.random.Generator], np.ndarray]) -> Callable[[Path, int], float]:
+def corrupted(
+    change: Callable[[np.ndarray, np.random.Generator], np.ndarray],
+) -> Callable[[Path, int], float]:
     """Accuracy on test images that ``change`` has spoilt, the same way for every checkpoint."""
 
     def score(folder: Path, step: int) -> float:
@@ -100,7 +111,9 @@ def calibration(folder: Path, step: int) -> float:
 BENCHMARKS: dict[str, Callable[[Path, int], float]] = {
     "clean": corrupted(lambda pictures, rng: pictures),
     "noise": corrupted(lambda pictures, rng: pictures + rng.normal(0, 0.25, pictures.shape)),
-    "salt": corrupted(lambda pictures, rng: np.where(rng.random(pictures.shape) < 0.1, 1.0, pictures)),
+    "salt": corrupted(
+        lambda pictures, rng: np.where(rng.random(pictures.shape) < 0.1, 1.0, pictures)
+    ),
     "faint": corrupted(lambda pictures, rng: 0.35 * pictures),
     "inked": corrupted(lambda pictures, rng: np.minimum(1.6 * pictures, 1.0)),
     "shifted": corrupted(lambda pictures, rng: np.roll(pictures, 1, axis=2)),

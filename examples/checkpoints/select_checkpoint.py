@@ -1,4 +1,5 @@
-"""Find the best of 40 checkpoints over a dozen benchmarks with a tenth of the evaluations, and compare with all of them.
+"""Find the best of 40 checkpoints over a dozen benchmarks with a tenth of the evaluations, and
+compare with all of them.
 
 Run it twice: the second time it goes on from its storage and evaluates nothing again.
 """
@@ -31,19 +32,27 @@ def main() -> None:
     )
     answer = selection.run(evaluate, share=0.1)
     measured = int(selection.scores.seen.sum())
-    print(f"{measured} of {len(CHECKPOINTS) * len(BENCHMARKS)} cells evaluated; take checkpoint {answer.checkpoint}")
     print(
-        f"expected mean score {answer.expected_score:.4f} ± {answer.standard_error:.4f}, expected loss {answer.expected_loss:.4f}"
+        f"{measured} of {len(CHECKPOINTS) * len(BENCHMARKS)} cells evaluated; take checkpoint"
+        f" {answer.checkpoint}"
+    )
+    print(
+        f"expected mean score {answer.expected_score:.4f} ± {answer.standard_error:.4f}, expected"
+        f" loss {answer.expected_loss:.4f}"
     )
 
-    full = np.array([[evaluate(step, benchmark) for benchmark in BENCHMARKS] for step in CHECKPOINTS])
+    full = np.array(
+        [[evaluate(step, benchmark) for benchmark in BENCHMARKS] for step in CHECKPOINTS]
+    )
     means = dict(zip(CHECKPOINTS, full.mean(axis=1).tolist(), strict=True))
     best = max(means, key=lambda step: means[step])
     print(
-        f"the full grid says: checkpoint {best} with {means[best]:.4f}; the chosen one has {means[answer.checkpoint]:.4f}"
+        f"the full grid says: checkpoint {best} with {means[best]:.4f}; the chosen one has"
+        f" {means[answer.checkpoint]:.4f}"
     )
     print(
-        f"lost: {means[best] - means[answer.checkpoint]:.4f}   by taking the last: {means[best] - means[CHECKPOINTS[-1]]:.4f}"
+        f"lost: {means[best] - means[answer.checkpoint]:.4f}   by taking the last:"
+        f" {means[best] - means[CHECKPOINTS[-1]]:.4f}"
     )
 
     for name in ("grid", "curve", "confidence"):

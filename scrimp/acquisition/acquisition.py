@@ -1,15 +1,17 @@
 """The contract of acquisition functions: score candidates by what a surrogate believes about them.
 
-An author writes one formula alpha(mean, std, incumbent) and its two partial derivatives (`MeanStdAcquisition`);
-everything else is supplied: the chain rule to x through the surrogate's pullback, the incumbent, one per fantasy and
-per posterior sample of the hyperparameters, and the average over both. Larger is better. A bound acquisition is
-deterministic.
+An author writes one formula alpha(mean, std, incumbent) and its two partial derivatives
+(`MeanStdAcquisition`); everything else is supplied: the chain rule to x through the surrogate's
+pullback, the incumbent, one per fantasy and per posterior sample of the hyperparameters, and the
+average over both. Larger is better. A bound acquisition is deterministic.
 
-Every acquisition is built by the same call, ``bind(models, context)``, so no registry of constructors is needed.
-``models`` maps names to fitted surrogates: "loss" always; a wrapper may ask for more ("cost",
-"constraint:memory_gb"), and a model whose posterior has no variance gives means only.
+Every acquisition is built by the same call, ``bind(models, context)``, so no registry of
+constructors is needed. ``models`` maps names to fitted surrogates: "loss" always; a wrapper may ask
+for more ("cost", "constraint:memory_gb"), and a model whose posterior has no variance gives means
+only.
 
-Composition is by wrapping: ``CostAware(LogExpectedImprovement())`` is an acquisition like any other.
+Composition is by wrapping: ``CostAware(LogExpectedImprovement())`` is an acquisition like any
+other.
 """
 
 from abc import ABC, abstractmethod
@@ -43,7 +45,9 @@ TermsPullback = Callable[[Array], Array]
 
 MARGIN_UNITS = ("deviation", "metric")
 
-_TINY_VARIANCE = 1e-30  # below it a posterior variance is rounding error; its derivative is then taken as zero
+_TINY_VARIANCE = (
+    1e-30  # below it a posterior variance is rounding error; its derivative is then taken as zero
+)
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,14 @@ class Context:
     """What a decision knows besides its models.
 
     ``evaluated``: inputs whose outcome is known, over which the incumbent is taken (n, d).
-    ``pending``: inputs under evaluation (p, d); the models given to ``bind`` are fantasised over them already. In each
-    fantasy they count for the incumbent as well: otherwise a fantasy that is better than everything evaluated would
-    promise its improvement a second time, at the very same place.
-    ``feasible``: which evaluated inputs satisfied all constraints (n,) of bool, or None without constraints.
-    ``pending_feasible``: the same of the pending inputs, per fantasy (p, F) or (p, 1); supplied by `Constrained`.
-    ``bands``: of the models of constraints, by name: between which two values of their targets a constraint holds; where there
-    is none it holds at 0 and below.
-    ``incumbent``: "mean" takes the best posterior mean; "observed" the best target.
+    ``pending``: inputs under evaluation (p, d); the models given to ``bind`` are fantasised over
+    them already. In each fantasy they count for the incumbent as well: otherwise a fantasy that is
+    better than everything evaluated would promise its improvement a second time, at the very same
+    place. ``feasible``: which evaluated inputs satisfied all constraints (n,) of bool, or None
+    without constraints. ``pending_feasible``: the same of the pending inputs, per fantasy (p, F) or
+    (p, 1); supplied by `Constrained`. ``bands``: of the models of constraints, by name: between
+    which two values of their targets a constraint holds; where there is none it holds at 0 and
+    below. ``incumbent``: "mean" takes the best posterior mean; "observed" the best target.
     ``settings``: further numbers, such as the "seed" that Thompson sampling draws from.
     """
 
@@ -74,8 +78,9 @@ class Context:
 class BoundAcquisition(ABC):
     """An acquisition tied to its models: a deterministic score of inputs; larger is better.
 
-    ``joint``: True when the scores of one call belong together (one draw of a function over all rows). Such an
-    acquisition is scored once on all candidates; it has no gradient, and scores of different calls do not compare.
+    ``joint``: True when the scores of one call belong together (one draw of a function over all
+    rows). Such an acquisition is scored once on all candidates; it has no gradient, and scores of
+    different calls do not compare.
     """
 
     joint: ClassVar[bool] = False
@@ -92,8 +97,8 @@ class BoundAcquisition(ABC):
 class Acquisition(ABC):
     """Settings of an acquisition function; a frozen value without data.
 
-    ``weighs``: True for one that takes constraints and costs into account itself; any other is wrapped in `Constrained` and
-    `CostAware` where a study has them.
+    ``weighs``: True for one that takes constraints and costs into account itself; any other is
+    wrapped in `Constrained` and `CostAware` where a study has them.
     """
 
     weighs: ClassVar[bool] = False
@@ -103,15 +108,17 @@ class Acquisition(ABC):
         """Tie it to fitted models and to what is known."""
 
     def logarithm(self) -> "Acquisition":
-        """The acquisition whose terms are logarithms of this one's: what wrappers multiply by probabilities and costs."""
+        """The acquisition whose terms are logarithms of this one's: what wrappers multiply by
+        probabilities and costs."""
         return self
 
 
 class FantasyAverage(BoundAcquisition):
-    """A score that is an average over F fantasies of (m, F) terms, which wrappers combine term by term.
+    """A score that is an average over F fantasies of (m, F) terms, which wrappers combine term by
+    term.
 
-    ``logarithmic`` terms are logarithms of what is averaged: log(mean(exp(terms))), for the average of improvements
-    is wanted, not of their logarithms. A term of minus infinity counts as zero.
+    ``logarithmic`` terms are logarithms of what is averaged: log(mean(exp(terms))), for the average
+    of improvements is wanted, not of their logarithms. A term of minus infinity counts as zero.
     """
 
     @property
@@ -121,7 +128,8 @@ class FantasyAverage(BoundAcquisition):
 
     @abstractmethod
     def terms(self, x: Array) -> Array:
-        """One score per input and fantasy, (m, F), averaged over posterior samples of hyperparameters already."""
+        """One score per input and fantasy, (m, F), averaged over posterior samples of
+        hyperparameters already."""
 
     @abstractmethod
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
@@ -140,10 +148,12 @@ class FantasyAverage(BoundAcquisition):
 
 
 class MeanStdAcquisition(Acquisition):
-    """An acquisition that is a formula of the posterior mean and standard deviation of the model "loss".
+    """An acquisition that is a formula of the posterior mean and standard deviation of the model
+    "loss".
 
-    The author writes `alpha` and `derivatives` on broadcastable arrays; scalars are fine where they are constant:
-    mean (m, F), std (m, 1), positive, and incumbent (F,), the smallest believed loss. Larger is better.
+    The author writes `alpha` and `derivatives` on broadcastable arrays; scalars are fine where they
+    are constant: mean (m, F), std (m, 1), positive, and incumbent (F,), the smallest believed loss.
+    Larger is better.
 
     >>> @dataclass(frozen=True)
     ... class LowerConfidence(MeanStdAcquisition):
@@ -155,10 +165,11 @@ class MeanStdAcquisition(Acquisition):
     ...     def derivatives(self, mean, std, incumbent):
     ...         return -1.0, self.kappa
 
-    ``logarithmic``: set it to True where alpha is the logarithm of what is to be averaged over fantasies and members.
-    ``margin``: how much better than the incumbent to be ("xi"); the incumbent handed to alpha is lowered by it.
-    ``margin_unit``: "deviation" for standard deviations of the targets, "metric" for the units of the metric itself.
-    ``uses_std``: set it to False where alpha ignores std, so that a model which gives means only will do.
+    ``logarithmic``: set it to True where alpha is the logarithm of what is to be averaged over
+    fantasies and members. ``margin``: how much better than the incumbent to be ("xi"); the
+    incumbent handed to alpha is lowered by it. ``margin_unit``: "deviation" for standard deviations
+    of the targets, "metric" for the units of the metric itself. ``uses_std``: set it to False where
+    alpha ignores std, so that a model which gives means only will do.
     """
 
     logarithmic: ClassVar[bool] = False
@@ -171,7 +182,9 @@ class MeanStdAcquisition(Acquisition):
         """Scores (m, F)."""
 
     @abstractmethod
-    def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array | float, Array | float]:
+    def derivatives(
+        self, mean: Array, std: Array, incumbent: Array
+    ) -> tuple[Array | float, Array | float]:
         """The partial derivatives of alpha by mean and by std, each broadcastable to (m, F)."""
 
     def alpha_and_derivatives(
@@ -186,7 +199,9 @@ class MeanStdAcquisition(Acquisition):
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":
         """Tie it to the model "loss", member by member."""
         members = model_named(models, "loss").members
-        return BoundMeanStd(self, tuple((member, self._threshold(member, context)) for member in members))
+        return BoundMeanStd(
+            self, tuple((member, self._threshold(member, context)) for member in members)
+        )
 
     def _threshold(self, member: FittedSurrogate, context: Context) -> Array:
         best = incumbents(member, context)
@@ -201,15 +216,19 @@ class MeanStdAcquisition(Acquisition):
     def check_margin(self) -> None:
         """Refuse a unit that does not exist; for ``__post_init__`` of those with a margin."""
         if self.margin_unit not in MARGIN_UNITS:
-            raise MethodError(f"margin_unit is {self.margin_unit!r}; it must be one of {', '.join(MARGIN_UNITS)}")
+            raise MethodError(
+                f"margin_unit is {self.margin_unit!r}; it must be one of {', '.join(MARGIN_UNITS)}"
+            )
 
 
 @dataclass(frozen=True)
 class SoftLogarithm(MeanStdAcquisition):
-    """log softplus(alpha - alpha of the incumbent itself): a positive utility from an acquisition of any sign.
+    """log softplus(alpha - alpha of the incumbent itself): a positive utility from an acquisition
+    of any sign.
 
-    Where ``inner`` promises more than the incumbent, known for certain, this is the logarithm of what it promises more; elsewhere
-    it falls off linearly. So feasibility and cost can weigh an acquisition whose author gave it no logarithm.
+    Where ``inner`` promises more than the incumbent, known for certain, this is the logarithm of
+    what it promises more; elsewhere it falls off linearly. So feasibility and cost can weigh an
+    acquisition whose author gave it no logarithm.
     """
 
     inner: MeanStdAcquisition
@@ -267,23 +286,30 @@ class BoundMeanStd(FantasyAverage):
 
         def pull(d_terms: Array) -> Array:
             return sum(
-                (pull_one(d_terms * w) for (_, pull_one), w in zip(each, weights, strict=True)), np.zeros_like(x)
+                (pull_one(d_terms * w) for (_, pull_one), w in zip(each, weights, strict=True)),
+                np.zeros_like(x),
             )
 
         return terms, pull
 
-    def _member_terms(self, model: FittedSurrogate, incumbent: Array, x: Array) -> tuple[Array, TermsPullback]:
+    def _member_terms(
+        self, model: FittedSurrogate, incumbent: Array, x: Array
+    ) -> tuple[Array, TermsPullback]:
         posterior, back = model.posterior_and_pullback(x)
         std, resolved = self._standard_deviation(posterior)
-        alpha, d_mean, d_std = self.acquisition.alpha_and_derivatives(posterior.mean, std, incumbent)
+        alpha, d_mean, d_std = self.acquisition.alpha_and_derivatives(
+            posterior.mean, std, incumbent
+        )
         return alpha, _chain(back, d_mean, d_std, 0.5 * resolved / std)
 
     def _standard_deviation(self, posterior: Posterior) -> tuple[Array, NDArray[np.bool_]]:
-        """Positive standard deviations (m, 1), and where the variance was above rounding error (m, 1)."""
+        """Positive standard deviations (m, 1), and where the variance was above rounding error (m,
+        1)."""
         if posterior.variance is None:
             if self.acquisition.uses_std:
                 raise MethodError(
-                    f"{type(self.acquisition).__name__} needs standard deviations; the model gives means only"
+                    f"{type(self.acquisition).__name__} needs standard deviations; the model gives"
+                    " means only"
                 )
             return np.ones((len(posterior.mean), 1)), np.zeros((len(posterior.mean), 1), dtype=bool)
         column = posterior.variance[:, None]
@@ -302,12 +328,13 @@ def _chain(
 
 
 def incumbents(model: FittedSurrogate, context: Context) -> Array:
-    """The best posterior mean, or target, over the evaluated (and feasible) and the pending inputs, per fantasy (F,)."""
+    """The best posterior mean, or target, over the evaluated (and feasible) and the pending inputs,
+    per fantasy (F,)."""
     rows = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
     if len(rows) == 0:
         raise MethodError(
-            f"no incumbent: none of the {len(context.evaluated)} evaluated inputs is known to be feasible; "
-            "wrap the acquisition in Constrained, or evaluate something first"
+            f"no incumbent: none of the {len(context.evaluated)} evaluated inputs is known to be"
+            " feasible; wrap the acquisition in Constrained, or evaluate something first"
         )
     pending = context.pending if context.pending is not None else rows[:0]
     both = np.concatenate([rows, pending])
@@ -319,7 +346,10 @@ def incumbents(model: FittedSurrogate, context: Context) -> Array:
         raise MethodError(f"incumbent={context.incumbent!r}: must be 'mean' or 'observed'")
     if context.pending_feasible is not None:
         infeasible = np.concatenate(
-            [np.zeros((len(rows), context.pending_feasible.shape[1]), dtype=bool), ~context.pending_feasible]
+            [
+                np.zeros((len(rows), context.pending_feasible.shape[1]), dtype=bool),
+                ~context.pending_feasible,
+            ]
         )
         values = np.where(infeasible, np.inf, values)
     best: Array = values.min(axis=0)
@@ -329,12 +359,15 @@ def incumbents(model: FittedSurrogate, context: Context) -> Array:
 def model_named(models: Mapping[str, FittedSurrogate], name: str) -> FittedSurrogate:
     """The model of that name, or an error that lists the names there are."""
     if name not in models:
-        raise MethodError(f"no model named {name!r} among {sorted(models)}: fit one and hand it to bind()")
+        raise MethodError(
+            f"no model named {name!r} among {sorted(models)}: fit one and hand it to bind()"
+        )
     return models[name]
 
 
 def _best_targets(model: FittedSurrogate, rows: Array) -> Array:
-    """The smallest target seen at each of the rows (m, F); infinite at rows that the model has no target for."""
+    """The smallest target seen at each of the rows (m, F); infinite at rows that the model has no
+    target for."""
     targets = _targets(model)
     smallest: dict[bytes, Array] = {}
     for x, y in zip(model.data.x, targets, strict=True):
@@ -343,7 +376,10 @@ def _best_targets(model: FittedSurrogate, rows: Array) -> Array:
     unknown = np.full(targets.shape[1], np.inf)
     found = np.stack([smallest.get(row.tobytes(), unknown) for row in rows])
     if not np.isfinite(found).any():
-        raise MethodError("incumbent='observed': the model has no target at any evaluated input; use incumbent='mean'")
+        raise MethodError(
+            "incumbent='observed': the model has no target at any evaluated input; use"
+            " incumbent='mean'"
+        )
     return found
 
 
@@ -354,7 +390,8 @@ def _targets(model: FittedSurrogate) -> Array:
 
 
 def averaged(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:
-    """The average along one axis, of exponentials if logarithmic, and its derivative by each term."""
+    """The average along one axis, of exponentials if logarithmic, and its derivative by each
+    term."""
     count = terms.shape[axis]
     if not logarithmic:
         return terms.mean(axis=axis), np.full_like(terms, 1.0 / count)

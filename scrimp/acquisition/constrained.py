@@ -2,11 +2,12 @@
 
     CEI(x) = EI(x; best feasible) * prod over constraints of P(low_k <= g_k(x) <= high_k)
 
-Schonlau, Welch, Jones, "Global versus local search in constrained optimization of computer models", 1998; Gardner et
-al., "Bayesian optimization with inequality constraints", 2014. Each constraint has a model "constraint:<name>" of the
-distance g from its limit, feasible when at most 0, or within ``context.bands[name]`` for one that has two sides. The
-incumbent is the best feasible one. While nothing evaluated is feasible there is nothing to improve on: then the score is
-the probability that x is feasible, over the fantasies in which no pending input is.
+Schonlau, Welch, Jones, "Global versus local search in constrained optimization of computer models",
+1998; Gardner et al., "Bayesian optimization with inequality constraints", 2014. Each constraint has
+a model "constraint:<name>" of the distance g from its limit, feasible when at most 0, or within
+``context.bands[name]`` for one that has two sides. The incumbent is the best feasible one. While
+nothing evaluated is feasible there is nothing to improve on: then the score is the probability that
+x is feasible, over the fantasies in which no pending input is.
 
     Constrained(LogExpectedImprovement()).bind({"loss": loss, "constraint:memory_gb": memory}, context)
 """
@@ -35,7 +36,8 @@ ONE_SIDED = (-math.inf, 0.0)
 
 @dataclass(frozen=True)
 class Constrained(Acquisition):
-    """``inner`` times the probability of feasibility, in logarithms; ``context.feasible`` says what was feasible."""
+    """``inner`` times the probability of feasibility, in logarithms; ``context.feasible`` says what
+    was feasible."""
 
     inner: Acquisition = field(default_factory=LogExpectedImprovement)
 
@@ -43,10 +45,13 @@ class Constrained(Acquisition):
         limits = limits_of(models, context)
         if not limits or context.feasible is None:
             raise MethodError(
-                f"Constrained needs a model named '{CONSTRAINT}<name>' per constraint and context.feasible; "
-                f"there are models {sorted(models)} and feasible={context.feasible}"
+                f"Constrained needs a model named '{CONSTRAINT}<name>' per constraint and"
+                f" context.feasible; there are models {sorted(models)} and"
+                f" feasible={context.feasible}"
             )
-        pending_feasible = None if context.pending is None else believed_feasible(limits, context.pending)
+        pending_feasible = (
+            None if context.pending is None else believed_feasible(limits, context.pending)
+        )
         factors = tuple(probability_of_feasibility(limit) for limit in limits)
         if context.feasible.any():
             known = replace(context, pending_feasible=pending_feasible)
@@ -56,7 +61,8 @@ class Constrained(Acquisition):
 
 @dataclass(frozen=True)
 class Limit:
-    """The model of one constraint, and between which two values, in units of the model, the constraint holds."""
+    """The model of one constraint, and between which two values, in units of the model, the
+    constraint holds."""
 
     model: FittedSurrogate
     low: float
@@ -70,19 +76,25 @@ class Limit:
 def limits_of(models: Mapping[str, FittedSurrogate], context: Context) -> tuple[Limit, ...]:
     """The models of constraints with their bands, by name."""
     named = ((name, models[name]) for name in sorted(models) if name.startswith(CONSTRAINT))
-    return tuple(Limit(model, *_in_model_units(model, context.bands.get(name, ONE_SIDED))) for name, model in named)
+    return tuple(
+        Limit(model, *_in_model_units(model, context.bands.get(name, ONE_SIDED)))
+        for name, model in named
+    )
 
 
 def _in_model_units(model: FittedSurrogate, band: tuple[float, float]) -> tuple[float, float]:
     """A band of targets as the model sees it; infinite ends stay so."""
     finite = np.nan_to_num(np.array(band), posinf=0.0, neginf=0.0)
     seen = model.model_units(Data(np.zeros((2, model.data.x.shape[1])), finite)).y
-    low, high = (float(end if math.isinf(end) else inner) for end, inner in zip(band, seen, strict=True))
+    low, high = (
+        float(end if math.isinf(end) else inner) for end, inner in zip(band, seen, strict=True)
+    )
     return low, high
 
 
 def probability_of_feasibility(limit: Limit) -> BoundMeanStd:
-    """log P(low <= g <= high); with one side it is the probability of improvement on the upper end."""
+    """log P(low <= g <= high); with one side it is the probability of improvement on the upper
+    end."""
     members = tuple((one, np.array([limit.high])) for one in limit.model.members)
     if math.isinf(limit.low):
         return BoundMeanStd(ProbabilityOfImprovement(margin=0.0), members)
@@ -99,7 +111,8 @@ def believed_feasible(limits: tuple[Limit, ...], pending: Array) -> NDArray[np.b
 
 
 def _unsolved(pending_feasible: NDArray[np.bool_] | None) -> Array | None:
-    """Log weights (F,) that leave out the fantasies in which a pending input is feasible, unless that is all of them."""
+    """Log weights (F,) that leave out the fantasies in which a pending input is feasible, unless
+    that is all of them."""
     if pending_feasible is None or len(pending_feasible) == 0:
         return None
     solved = pending_feasible.any(axis=0)

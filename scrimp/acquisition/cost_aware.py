@@ -2,17 +2,20 @@
 
     EIpu(x) = EI(x) / cost(x)^exponent           Snoek, Larochelle, Adams, "Practical Bayesian optimization", 2012
 
-The exponent tempers it: 0 ignores cost, 1 is per unit; letting it fall to 0 as the budget is spent is "cost cooling"
-(Lee et al., "Cost-aware Bayesian optimization", 2020). The cost comes from the model "cost", which learns the
-*logarithm* of costs (so that they stay positive) and may give means only, or from a given function.
+The exponent tempers it: 0 ignores cost, 1 is per unit; letting it fall to 0 as the budget is spent
+is "cost cooling" (Lee et al., "Cost-aware Bayesian optimization", 2020). The cost comes from the
+model "cost", which learns the *logarithm* of costs (so that they stay positive) and may give means
+only, or from a given function.
 
 The learned cost is in natural units, whatever transform the model has in between:
 
-    log cost(x) = target_units(mean(x)),         for targets z = (log cost - centre) / spread:  centre + spread mean(x)
+    log cost(x) = target_units(mean(x)),         for targets z = (log cost - centre) / spread:
+                                                 centre + spread mean(x)
 
-so cost(x) is the believed *median*. With log cost ~ N(m, s^2) the choices are E[cost^-e] = exp(-e m + e^2 s^2 / 2), which
-rewards not knowing the cost, E[cost]^-e = exp(-e m - e s^2 / 2), which punishes it, and the median, exp(-e m), which does
-neither: what is uncertain about the cost is no reason to go anywhere, and twice the cost halves the score.
+so cost(x) is the believed *median*. With log cost ~ N(m, s^2) the choices are E[cost^-e] = exp(-e
+m + e^2 s^2 / 2), which rewards not knowing the cost, E[cost]^-e = exp(-e m - e s^2 / 2), which
+punishes it, and the median, exp(-e m), which does neither: what is uncertain about the cost is no
+reason to go anywhere, and twice the cost halves the score.
 
     CostAware(LogExpectedImprovement(), exponent=0.5).bind({"loss": loss, "cost": log_seconds}, context)
 """
@@ -22,7 +25,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage, TermsPullback, model_named
+from scrimp.acquisition.acquisition import (
+    Acquisition,
+    Context,
+    FantasyAverage,
+    TermsPullback,
+    model_named,
+)
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.mixture import BoundMixture
 from scrimp.acquisition.products import BoundProduct, KnownFactor, LogFunction, bind_logarithm
@@ -33,7 +42,8 @@ __all__ = ["CostAware", "median_log_cost"]
 
 @dataclass(frozen=True)
 class CostAware(Acquisition):
-    """``inner`` divided by cost^exponent, in logarithms; ``log_cost`` given, or learned by the model "cost"."""
+    """``inner`` divided by cost^exponent, in logarithms; ``log_cost`` given, or learned by the
+    model "cost"."""
 
     inner: Acquisition = field(default_factory=LogExpectedImprovement)
     exponent: float = 1.0
@@ -43,8 +53,12 @@ class CostAware(Acquisition):
         improvement = bind_logarithm(self.inner, models, context)
         if self.log_cost is not None:
             return BoundProduct((improvement, KnownFactor(self.log_cost, -self.exponent)))
-        parts = tuple(_LearnedCost(member, self.exponent) for member in model_named(models, "cost").members)
-        cost = parts[0] if len(parts) == 1 else BoundMixture((1.0 / len(parts),) * len(parts), parts)
+        parts = tuple(
+            _LearnedCost(member, self.exponent) for member in model_named(models, "cost").members
+        )
+        cost = (
+            parts[0] if len(parts) == 1 else BoundMixture((1.0 / len(parts),) * len(parts), parts)
+        )
         return BoundProduct((improvement, cost))
 
 

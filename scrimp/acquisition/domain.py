@@ -1,8 +1,8 @@
 """Where an acquisition may be maximised: the legal rows of the unit cube.
 
-A row is legal when every discrete and categorical column holds one of its values, every continuous column lies in [0,
-1], and every column that its conditions switch off holds `INACTIVE`. All methods return legal rows, given legal rows
-or unit numbers.
+A row is legal when every discrete and categorical column holds one of its values, every continuous
+column lies in [0, 1], and every column that its conditions switch off holds `INACTIVE`. All methods
+return legal rows, given legal rows or unit numbers.
 
     domain = Domain((Column(), Column((0.0, 1.0), ordered=False), Column()), (Condition(2, parent=1, values=(1.0,)),))
     domain.sample(256, rng)                    # column 2 is 0.5 wherever column 1 is 0
@@ -34,7 +34,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Condition:
-    """``column`` is active only where its ``parent`` column is active and holds one of ``values``."""
+    """``column`` is active only where its ``parent`` column is active and holds one of
+    ``values``."""
 
     column: int
     parent: int
@@ -43,7 +44,8 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The legal rows. Several conditions on one column must all hold; a ``pool`` (m, d) allows its own rows only."""
+    """The legal rows. Several conditions on one column must all hold; a ``pool`` (m, d) allows its
+    own rows only."""
 
     columns: tuple[Column, ...]
     conditions: tuple[Condition, ...] = ()
@@ -56,7 +58,8 @@ class Domain:
         self._ordered_conditions  # noqa: B018  (raises on a cycle)
         if self.pool is not None and (self.pool.ndim != 2 or self.pool.shape[1] != self.dimension):
             raise SpaceError(
-                f"pool of shape {self.pool.shape}: must be (m, {self.dimension}), one column per dimension"
+                f"pool of shape {self.pool.shape}: must be (m, {self.dimension}), one column per"
+                " dimension"
             )
 
     @property
@@ -81,7 +84,9 @@ class Domain:
         while left:
             ready = [c for c in left if all(other.column != c.parent for other in left)]
             if not ready:
-                raise SpaceError(f"conditions {left} form a cycle: a column cannot depend on itself")
+                raise SpaceError(
+                    f"conditions {left} form a cycle: a column cannot depend on itself"
+                )
             ordered += ready
             left = [c for c in left if c not in ready]
         return tuple(ordered)
@@ -90,15 +95,22 @@ class Domain:
         """Which columns of x (m, d) are switched on, (m, d)."""
         on = np.ones(x.shape, dtype=bool)
         for c in self._ordered_conditions:
-            on[:, c.column] &= on[:, c.parent] & np.isclose(x[:, c.parent, None], c.values, rtol=0.0, atol=SAME).any(1)
+            on[:, c.column] &= on[:, c.parent] & np.isclose(
+                x[:, c.parent, None], c.values, rtol=0.0, atol=SAME
+            ).any(1)
         return on
 
     def free(self, x: Array) -> Mask:
         """Which columns of x (m, d) a gradient may move: the active continuous ones."""
-        return self.active(x) & self.continuous if self.conditions else np.broadcast_to(self.continuous, x.shape)
+        return (
+            self.active(x) & self.continuous
+            if self.conditions
+            else np.broadcast_to(self.continuous, x.shape)
+        )
 
     def from_unit(self, u: Array) -> Array:
-        """Uniform numbers u (m, d) in [0, 1) as legal rows: each value of a discrete column gets the same share."""
+        """Uniform numbers u (m, d) in [0, 1) as legal rows: each value of a discrete column gets
+        the same share."""
         x = u.copy()
         for j, column in enumerate(self.columns):
             if column.values is not None:
@@ -107,7 +119,8 @@ class Domain:
         return self._switch_off(x)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """``count`` legal rows: a Sobol sequence, randomly shifted; rows of the pool without replacement."""
+        """``count`` legal rows: a Sobol sequence, randomly shifted; rows of the pool without
+        replacement."""
         if self.pool is not None:
             return self.pool[rng.permutation(len(self.pool))[:count]]
         return self.from_unit((_sobol(self.dimension, count) + rng.random(self.dimension)) % 1.0)
@@ -126,7 +139,8 @@ class Domain:
         return self._switch_off(x)
 
     def perturb(self, x: Array, widths: Array, rng: np.random.Generator) -> Array:
-        """Rows near x (m, d): normal steps of ``widths`` (m, d) or (d,) in ordered columns, a few categories redrawn."""
+        """Rows near x (m, d): normal steps of ``widths`` (m, d) or (d,) in ordered columns, a few
+        categories redrawn."""
         moved = x + widths * rng.standard_normal(x.shape)
         moved = np.where(
             moved < 0.0, -moved, np.where(moved > 1.0, 2.0 - moved, moved)
@@ -134,14 +148,20 @@ class Domain:
         for j, column in enumerate(self.columns):
             if not column.ordered:
                 redraw = rng.random(len(x)) < 1.0 / self.dimension
-                moved[:, j] = np.where(redraw, rng.choice(np.asarray(column.values), len(x)), x[:, j])
+                moved[:, j] = np.where(
+                    redraw, rng.choice(np.asarray(column.values), len(x)), x[:, j]
+                )
         return self.snap(self._switch_on(moved, self.active(x), rng))
 
-    def moves(self, x: Array, rng: np.random.Generator, exhaustive: int = 16) -> tuple[Array, NDArray[np.intp]]:
-        """Rows that differ from a row of x (m, d) in one discrete column, and the index of the row they come from.
+    def moves(
+        self, x: Array, rng: np.random.Generator, exhaustive: int = 16
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Rows that differ from a row of x (m, d) in one discrete column, and the index of the row
+        they come from.
 
-        Every other value of a categorical column and of one with at most ``exhaustive`` values; otherwise the values
-        1, 2, 4, ... places up and down. Columns that a move switches on are sampled, four times over.
+        Every other value of a categorical column and of one with at most ``exhaustive`` values;
+        otherwise the values 1, 2, 4, ... places up and down. Columns that a move switches on are
+        sampled, four times over.
         """
         on = self.active(x)
         rows, owners = [x[:0]], [np.zeros(0, dtype=np.intp)]
@@ -159,7 +179,9 @@ class Domain:
             rows.append(moved)
             owners.append(owner)
         moved, owner = np.concatenate(rows), np.concatenate(owners)
-        return (self._switch_off(self._switch_on(moved, on[owner], rng)) if self.conditions else moved), owner
+        return (
+            self._switch_off(self._switch_on(moved, on[owner], rng)) if self.conditions else moved
+        ), owner
 
     def size(self) -> float:
         """An upper bound of the number of legal rows; infinite with a continuous column."""
@@ -175,7 +197,9 @@ class Domain:
 
     def _grid(self) -> Iterator[tuple[float, ...]]:
         if not np.isfinite(self.size()):
-            raise SpaceError("a domain with a continuous column has no list of rows: sample it instead")
+            raise SpaceError(
+                "a domain with a continuous column has no list of rows: sample it instead"
+            )
         return product(*(column.values or () for column in self.columns))
 
     def _switch_off(self, x: Array) -> Array:
@@ -187,7 +211,9 @@ class Domain:
             return x
         fresh = Domain(self.columns).from_unit(rng.random(x.shape))  # as if every column were on
         off = ~were_on
-        for _ in range(len(self.conditions)):  # a child that comes alive may bring its own children alive
+        for _ in range(
+            len(self.conditions)
+        ):  # a child that comes alive may bring its own children alive
             x = np.where(off & self.active(x), fresh, x)
         return x
 
@@ -205,14 +231,20 @@ def contains_rows(x: Array, known: Array) -> Mask:
     known_keys, keys = known @ direction, x @ direction
     order = np.argsort(known_keys)
     sorted_keys = known_keys[order]
-    first, last = np.searchsorted(sorted_keys, keys - slack), np.searchsorted(sorted_keys, keys + slack)
+    first, last = (
+        np.searchsorted(sorted_keys, keys - slack),
+        np.searchsorted(sorted_keys, keys + slack),
+    )
     for i in np.flatnonzero(last > first):
         found[i] = (np.abs(known[order[first[i] : last[i]]] - x[i]) <= SAME).all(axis=1).any()
     return found
 
 
-def _other_places(values: Array, current: Array, exhaustive: float) -> tuple[NDArray[np.intp], Array]:
-    """Values to try instead of the current ones (r,): the index of the current one, and the other value."""
+def _other_places(
+    values: Array, current: Array, exhaustive: float
+) -> tuple[NDArray[np.intp], Array]:
+    """Values to try instead of the current ones (r,): the index of the current one, and the other
+    value."""
     place, count = np.abs(current[:, None] - values).argmin(axis=1)[:, None], len(values)
     if count <= exhaustive:
         targets = np.broadcast_to(np.arange(count), (len(current), count))

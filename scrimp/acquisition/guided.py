@@ -2,9 +2,9 @@
 
     score(x) = log acquisition(x) + strength / n * log belief(x)          n evaluations so far
 
-The belief rules while little is known; since its weight falls with 1 / n, no belief, however wrong, keeps a study from the
-optimum for ever. Hvarfner, Stoll, Souza, Lindauer, Hutter, Nardi, "piBO: Augmenting acquisition functions with user beliefs for
-Bayesian optimization", 2022.
+The belief rules while little is known; since its weight falls with 1 / n, no belief, however wrong,
+keeps a study from the optimum for ever. Hvarfner, Stoll, Souza, Lindauer, Hutter, Nardi, "piBO:
+Augmenting acquisition functions with user beliefs for Bayesian optimization", 2022.
 
     Guided(LogExpectedImprovement(), belief, strength=3.0).bind({"loss": loss}, context)
 """
@@ -21,10 +21,11 @@ __all__ = ["Guided"]
 
 @dataclass(frozen=True)
 class Guided(Acquisition):
-    """``inner`` times belief^(strength / n), where ``belief`` is the log density of good configurations.
+    """``inner`` times belief^(strength / n), where ``belief`` is the log density of good
+    configurations.
 
-    Strength 3 was chosen on Hartmann 6, Ackley 5 and Rosenbrock 4 (8 seeds): good guesses help nearly as much as with 10,
-    bad ones cost as much or less, on Ackley a third.
+    Strength 3 was chosen on Hartmann 6, Ackley 5 and Rosenbrock 4 (8 seeds): good guesses help
+    nearly as much as with 10, bad ones cost as much or less, on Ackley a third.
     """
 
     inner: Acquisition
@@ -33,4 +34,6 @@ class Guided(Acquisition):
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundProduct:
         power = self.strength / max(len(context.evaluated), 1)
-        return BoundProduct((bind_logarithm(self.inner, models, context), KnownFactor(self.belief, power)))
+        return BoundProduct(
+            (bind_logarithm(self.inner, models, context), KnownFactor(self.belief, power))
+        )

@@ -1,4 +1,5 @@
-"""Improvement over the incumbent: its probability, its expectation and the logarithm of its expectation.
+"""Improvement over the incumbent: its probability, its expectation and the logarithm of its
+expectation.
 
 With z = (incumbent - mean) / std, the density phi and the distribution Phi of the standard normal:
 
@@ -6,14 +7,14 @@ With z = (incumbent - mean) / std, the density phi and the distribution Phi of t
     expectation  EI = std h(z),  h(z) = phi(z) + z Phi(z)    Mockus et al., "The application of Bayesian methods", 1978
     logarithm    log EI = log std + log h(z)                 Ament et al., "Unexpected improvements to expected improvement", 2023
 
-EI underflows to zero, with its gradient, a few standard deviations below the incumbent, which is most of a search
-space late in a study. Its logarithm does not. It rests on the ratio r(z) = Phi(z) / phi(z) = sqrt(pi/2) erfcx(-z /
-sqrt(2)), because
+EI underflows to zero, with its gradient, a few standard deviations below the incumbent, which is
+most of a search space late in a study. Its logarithm does not. It rests on the ratio r(z) = Phi(z)
+/ phi(z) = sqrt(pi/2) erfcx(-z / sqrt(2)), because
 
     h(z) = phi(z) (1 + z r(z)),   d log EI / d mean = -r / (std (1 + z r)),   d log EI / d std = 1 / (std (1 + z r))
 
-need no number that overflows or underflows on -50 < z < 10. Below, 1 + z r loses digits and has the asymptotic series
-(1 - 3/z^2 + 15/z^4 - ...) / z^2; above, h(z) = z to the last digit.
+need no number that overflows or underflows on -50 < z < 10. Below, 1 + z r loses digits and has the
+asymptotic series (1 - 3/z^2 + 15/z^4 - ...) / z^2; above, h(z) = z to the last digit.
 
 All functions take broadcastable arrays; losses, so smaller means are better.
 """
@@ -62,7 +63,9 @@ def log_expected_improvement(mean: Array, std: Array, incumbent: Array) -> Array
     return log_expected_improvement_and_derivatives(mean, std, incumbent)[0]
 
 
-def log_expected_improvement_and_derivatives(mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array, Array]:
+def log_expected_improvement_and_derivatives(
+    mean: Array, std: Array, incumbent: Array
+) -> tuple[Array, Array, Array]:
     """log EI and its derivatives by mean and by std."""
     z = np.maximum((incumbent - mean) / std, _FARTHEST)
     inner = np.clip(z, _LOWEST, _HIGHEST)
@@ -77,7 +80,9 @@ def log_expected_improvement_and_derivatives(mean: Array, std: Array, incumbent:
         square = far * far
         tail = np.log(series) - 2.0 * np.log(-far) - 0.5 * square - _LOG_SQRT_2PI
         value = np.where(above, np.log(high), np.where(below, tail, value))
-        by_mean = np.where(above, -1.0 / high, np.where(below, (1.0 - series / square) * far / series, by_mean))
+        by_mean = np.where(
+            above, -1.0 / high, np.where(below, (1.0 - series / square) * far / series, by_mean)
+        )
         by_std = np.where(above, _density(high) / high, np.where(below, square / series, by_std))
     return value + np.log(std), by_mean / std, by_std / std
 
@@ -90,7 +95,8 @@ def log_probability_of_improvement(mean: Array, std: Array, incumbent: Array) ->
 
 @dataclass(frozen=True)
 class ProbabilityOfImprovement(MeanStdAcquisition):
-    """The logarithm of the probability to beat the incumbent by ``margin``, in standard deviations of the targets by default.
+    """The logarithm of the probability to beat the incumbent by ``margin``, in standard deviations
+    of the targets by default.
 
     Without a margin it stays at the incumbent, where a tiny improvement is almost certain.
     """
@@ -113,7 +119,8 @@ class ProbabilityOfImprovement(MeanStdAcquisition):
 
 @dataclass(frozen=True)
 class ExpectedImprovement(MeanStdAcquisition):
-    """EI over the incumbent less ``margin``, in the units of the model; see `MeanStdAcquisition` for the margin's units."""
+    """EI over the incumbent less ``margin``, in the units of the model; see `MeanStdAcquisition`
+    for the margin's units."""
 
     margin: float = 0.0
     margin_unit: str = "deviation"
@@ -134,10 +141,13 @@ class ExpectedImprovement(MeanStdAcquisition):
 
 @dataclass(frozen=True)
 class LogExpectedImprovement(MeanStdAcquisition):
-    """The logarithm of EI: the same maximiser, with a gradient everywhere. Averages are those of EI.
+    """The logarithm of EI: the same maximiser, with a gradient everywhere. Averages are those of
+    EI.
 
-    >>> score = LogExpectedImprovement().bind({"loss": fitted}, Context(evaluated=data.x))  # doctest: +SKIP
-    >>> values, gradients = score.value_and_gradient(x)  # (m,), (m, d)                     # doctest: +SKIP
+    # doctest: +SKIP
+    >>> score = LogExpectedImprovement().bind({"loss": fitted}, Context(evaluated=data.x))
+    # (m,), (m, d)                     # doctest: +SKIP
+    >>> values, gradients = score.value_and_gradient(x)
     """
 
     margin: float = 0.0
@@ -153,7 +163,9 @@ class LogExpectedImprovement(MeanStdAcquisition):
     def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array]:
         return log_expected_improvement_and_derivatives(mean, std, incumbent)[1:]
 
-    def alpha_and_derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array, Array]:
+    def alpha_and_derivatives(
+        self, mean: Array, std: Array, incumbent: Array
+    ) -> tuple[Array, Array, Array]:
         return log_expected_improvement_and_derivatives(mean, std, incumbent)
 
 

@@ -1,13 +1,15 @@
 """Maximise a bound acquisition over a domain, in a few batched calls.
 
-1. Candidates: a Sobol sequence, and perturbations of the ``anchors`` (the best evaluated inputs). One call scores all.
+1. Candidates: a Sobol sequence, and perturbations of the ``anchors`` (the best evaluated inputs).
+   One call scores all.
 2. Starts: the best candidates that are not neighbours of each other.
-3. Climb the continuous columns of all starts together (`ascend`), then try every single change of a discrete column, all
-   starts in one call, and move where that is better; in turn until nothing changes. Discrete columns only ever hold legal
-   values: a continuous optimum is never rounded.
+3. Climb the continuous columns of all starts together (`ascend`), then try every single change of a
+   discrete column, all starts in one call, and move where that is better; in turn until nothing
+   changes. Discrete columns only ever hold legal values: a continuous optimum is never rounded.
 4. The best rows, each once, without those in ``excluded`` (evaluated or pending already).
 
-A finite domain is scored whole while it is small, a pool always; what is exhausted gives fewer rows, at last none.
+A finite domain is scored whole while it is small, a pool always; what is exhausted gives fewer
+rows, at last none.
 
     found = maximize(score, domain, rng, Search(anchors=best_rows, excluded=evaluated, scales=length_scales))
     found.x[0], found.scores[0]                # the best; the others are its competitors
@@ -30,9 +32,10 @@ __all__ = ["Found", "MaximizeSettings", "Search", "climb", "maximize"]
 class MaximizeSettings:
     """How hard to look.
 
-    ``candidates``: rows scored in the first pass, None for 512 to 2048 by dimension. ``starts``: rows to climb from.
-    ``cycles``: rounds of climbing and discrete moves. ``whole``: a finite domain up to this size is scored whole.
-    ``joint_candidates``: the same first pass for an acquisition that scores its candidates jointly. ``chunk``: rows per call.
+    ``candidates``: rows scored in the first pass, None for 512 to 2048 by dimension. ``starts``:
+    rows to climb from. ``cycles``: rounds of climbing and discrete moves. ``whole``: a finite
+    domain up to this size is scored whole. ``joint_candidates``: the same first pass for an
+    acquisition that scores its candidates jointly. ``chunk``: rows per call.
     """
 
     candidates: int | None = None
@@ -46,7 +49,8 @@ class MaximizeSettings:
 
 @dataclass(frozen=True)
 class Search:
-    """What one maximisation knows: rows to look around (k, d), rows not to return (e, d), a length per column (d,)."""
+    """What one maximisation knows: rows to look around (k, d), rows not to return (e, d), a length
+    per column (d,)."""
 
     anchors: Array | None = None
     excluded: Array | None = None
@@ -66,7 +70,9 @@ _ANYWHERE = Search()
 _HOPELESS = -1e300
 
 
-def maximize(score: BoundAcquisition, domain: Domain, rng: np.random.Generator, search: Search = _ANYWHERE) -> Found:
+def maximize(
+    score: BoundAcquisition, domain: Domain, rng: np.random.Generator, search: Search = _ANYWHERE
+) -> Found:
     """The best rows of the domain by ``score``; the same generator state gives the same rows."""
     settings = search.settings
     finite = domain.pool is not None or domain.size() <= settings.whole
@@ -77,7 +83,9 @@ def maximize(score: BoundAcquisition, domain: Domain, rng: np.random.Generator, 
         rows = rows[rng.permutation(len(rows))[: settings.joint_candidates]]
     if len(rows) == 0:
         return Found(rows, np.zeros(0))
-    scores = np.concatenate([score(rows[i : i + settings.chunk]) for i in range(0, len(rows), settings.chunk)])
+    scores = np.concatenate(
+        [score(rows[i : i + settings.chunk]) for i in range(0, len(rows), settings.chunk)]
+    )
     scores = np.nan_to_num(
         scores, nan=_HOPELESS, neginf=_HOPELESS
     )  # a row that cannot be scored comes last, but exists
@@ -87,14 +95,26 @@ def maximize(score: BoundAcquisition, domain: Domain, rng: np.random.Generator, 
     return climb(score, domain, Found(rows, scores), rng, search)
 
 
-def climb(score: BoundAcquisition, domain: Domain, scored: Found, rng: np.random.Generator, search: Search) -> Found:
-    """The local maxima above the best of ``scored`` rows of a domain without a pool; none of the rows may be excluded."""
+def climb(
+    score: BoundAcquisition, domain: Domain, scored: Found, rng: np.random.Generator, search: Search
+) -> Found:
+    """The local maxima above the best of ``scored`` rows of a domain without a pool; none of the
+    rows may be excluded."""
     rows, scores, settings = scored.x, scored.scores, search.settings
-    scales = np.full(domain.dimension, 0.5) if search.scales is None else np.clip(search.scales, 0.01, 2.0)
+    scales = (
+        np.full(domain.dimension, 0.5)
+        if search.scales is None
+        else np.clip(search.scales, 0.01, 2.0)
+    )
     starts = _diverse(rows, scores, scales, settings.starts)
-    # The gain that counts, whatever the units of the score: a millionth of what the best start has over the last.
-    gain = 1e-6 * float(scores[starts[0]] - scores[starts[-1]]) + 1e-12 * abs(float(scores[starts[0]]))
-    x, values = _improve(score, domain, rows[starts], _Terms(scales, gain, search.excluded, settings), rng)
+    # The gain that counts, whatever the units of the score: a millionth of what the best start has
+    # over the last.
+    gain = 1e-6 * float(scores[starts[0]] - scores[starts[-1]]) + 1e-12 * abs(
+        float(scores[starts[0]])
+    )
+    x, values = _improve(
+        score, domain, rows[starts], _Terms(scales, gain, search.excluded, settings), rng
+    )
     return _distinct(x, values)
 
 
@@ -117,9 +137,15 @@ def _candidates(domain: Domain, rng: np.random.Generator, search: Search, joint:
     if search.anchors is None or len(search.anchors) == 0:
         return everywhere
     around = np.resize(np.arange(len(search.anchors)), count // 4)
-    scales = np.full(domain.dimension, 0.5) if search.scales is None else np.clip(search.scales, 0.01, 2.0)
+    scales = (
+        np.full(domain.dimension, 0.5)
+        if search.scales is None
+        else np.clip(search.scales, 0.01, 2.0)
+    )
     shares = 10.0 ** rng.uniform(-2.5, -0.3, (len(around), 1))
-    return np.concatenate([everywhere, domain.perturb(search.anchors[around], shares * scales, rng)])
+    return np.concatenate(
+        [everywhere, domain.perturb(search.anchors[around], shares * scales, rng)]
+    )
 
 
 def _diverse(rows: Array, scores: Array, scales: Array, count: int) -> NDArray[np.intp]:
@@ -144,9 +170,14 @@ def _improve(
     ascent = replace(terms.settings.ascent, gain=terms.gain)
 
     def climb(rows: Array) -> tuple[Array, Array]:
-        reached, values = ascend(score.value_and_gradient, rows, domain.free(rows), terms.scales, ascent)
+        reached, values = ascend(
+            score.value_and_gradient, rows, domain.free(rows), terms.scales, ascent
+        )
         if terms.excluded is not None and (known := contains_rows(reached, terms.excluded)).any():
-            reached[known], values[known] = rows[known], score(rows[known])  # a start is never excluded
+            reached[known], values[known] = (
+                rows[known],
+                score(rows[known]),
+            )  # a start is never excluded
         return reached, values
 
     x, values = climb(x)
@@ -171,7 +202,8 @@ def _improve(
 
 
 def _best_move(scores: Array, owner: NDArray[np.intp], to_beat: Array) -> dict[int, int]:
-    """The best move of each row that has one better than what it holds: row -> index of the move."""
+    """The best move of each row that has one better than what it holds: row -> index of the
+    move."""
     best: dict[int, int] = {}
     for move in np.argsort(-scores, kind="stable"):
         row = int(owner[move])

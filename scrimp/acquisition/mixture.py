@@ -2,8 +2,9 @@
 
     score(x) = log mean over fantasies of  sum over parts k of  w_k utility_k(x)
 
-Each part is an acquisition bound to a model of its own, with its own incumbent. When f(x) is drawn by first drawing k with
-probability w_k and then f from model k, the expected improvement is the sum of w_k EI_k.
+Each part is an acquisition bound to a model of its own, with its own incumbent. When f(x) is drawn
+by first drawing k with probability w_k and then f from model k, the expected improvement is the sum
+of w_k EI_k.
 
     BoundMixture((0.7, 0.3), tuple(LogExpectedImprovement().bind({"loss": model}, context) for model in models))
 """
@@ -20,7 +21,8 @@ __all__ = ["BoundMixture"]
 
 @dataclass(frozen=True)
 class BoundMixture(FantasyAverage):
-    """The logarithm of the weighted sum of the parts' utilities; the parts' terms are logarithms."""
+    """The logarithm of the weighted sum of the parts' utilities; the parts' terms are
+    logarithms."""
 
     weights: tuple[float, ...]
     parts: tuple[FantasyAverage, ...]
@@ -44,7 +46,9 @@ class BoundMixture(FantasyAverage):
 
     def _summed(self, terms: list[Array]) -> tuple[Array, Array]:
         """log sum w exp(terms) (m, F), and the share of each part in the sum (k, m, F)."""
-        weighted = np.stack([part + np.log(weight) for weight, part in zip(self.weights, terms, strict=True)])
+        weighted = np.stack(
+            [part + np.log(weight) for weight, part in zip(self.weights, terms, strict=True)]
+        )
         top = weighted.max(axis=0)
         top = np.where(np.isfinite(top), top, 0.0)
         shares = np.exp(weighted - top)

@@ -1,8 +1,9 @@
 """Products of utilities, in logarithms: what constrained and cost-aware acquisitions are.
 
-An improvement times probabilities of feasibility, an improvement by a cost: each factor comes from a model of its
-own, with its own posterior samples of hyperparameters. Given the fantasy the models are independent, so the average
-over the Cartesian product of all their samples is the product of each factor's average over its own:
+An improvement times probabilities of feasibility, an improvement by a cost: each factor comes from
+a model of its own, with its own posterior samples of hyperparameters. Given the fantasy the models
+are independent, so the average over the Cartesian product of all their samples is the product of
+each factor's average over its own:
 
     score(x) = log mean over fantasies f of  prod over factors k of  mean over members of factor_k(x, f)
 
@@ -26,7 +27,8 @@ LogFunction = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class BoundProduct(FantasyAverage):
-    """The sum of the factors' logarithmic terms; ``log_weights`` (F,) weigh the fantasies, minus infinity leaves one out."""
+    """The sum of the factors' logarithmic terms; ``log_weights`` (F,) weigh the fantasies, minus
+    infinity leaves one out."""
 
     factors: tuple[FantasyAverage, ...]
     log_weights: Array | None = None
@@ -53,7 +55,9 @@ class BoundProduct(FantasyAverage):
     def _weighted(self, parts: list[Array]) -> Array:
         widths = {terms.shape[1] for terms in parts} - {1}
         if len(widths) > 1:
-            raise MethodError(f"models with {sorted(widths)} fantasies cannot be combined: draw as many for each")
+            raise MethodError(
+                f"models with {sorted(widths)} fantasies cannot be combined: draw as many for each"
+            )
         total: Array = sum(parts[1:], parts[0])
         return total if self.log_weights is None else total + self.log_weights
 
@@ -77,12 +81,15 @@ class KnownFactor(FantasyAverage):
         return self.power * value[:, None], lambda d_terms: self.power * d_terms * gradient
 
 
-def bind_logarithm(inner: Acquisition, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
-    """``inner`` bound such that its terms are logarithms of a positive utility, or an error that says what to use."""
+def bind_logarithm(
+    inner: Acquisition, models: Mapping[str, FittedSurrogate], context: Context
+) -> FantasyAverage:
+    """``inner`` bound such that its terms are logarithms of a positive utility, or an error that
+    says what to use."""
     bound = inner.logarithm().bind(models, context)
     if not isinstance(bound, FantasyAverage) or not bound.logarithmic:
         raise MethodError(
-            f"{type(inner).__name__} cannot be weighted by feasibility or cost: it is no logarithm of a positive utility; "
-            "use 'log-ei', 'ei', 'pi' or 'ucb' there"
+            f"{type(inner).__name__} cannot be weighted by feasibility or cost: it is no logarithm"
+            " of a positive utility; use 'log-ei', 'ei', 'pi' or 'ucb' there"
         )
     return bound

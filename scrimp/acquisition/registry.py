@@ -1,4 +1,5 @@
-"""Acquisitions by name, so that a setting such as ``acquisition="log-ei"`` selects one in any GP method; yours too.
+"""Acquisitions by name, so that a setting such as ``acquisition="log-ei"`` selects one in any GP
+method; yours too.
 
 register_acquisition("my-lcb", MyLowerConfidence)
 create_acquisition("my-lcb", kappa=3.0)
@@ -11,12 +12,21 @@ from typing import Any
 
 from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound
-from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
+from scrimp.acquisition.improvement import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    ProbabilityOfImprovement,
+)
 from scrimp.acquisition.thompson import ThompsonSampling
 from scrimp.errors import MethodError
 from scrimp.registry.names import Names
 
-__all__ = ["acquisition_names", "acquisition_settings", "create_acquisition", "register_acquisition"]
+__all__ = [
+    "acquisition_names",
+    "acquisition_settings",
+    "create_acquisition",
+    "register_acquisition",
+]
 
 _FACTORIES: Names[Callable[..., Acquisition]] = Names(
     "acquisition",
@@ -31,7 +41,8 @@ _FACTORIES: Names[Callable[..., Acquisition]] = Names(
 
 
 def register_acquisition(name: str, factory: Callable[..., Acquisition]) -> None:
-    """Make an acquisition selectable by name; its settings are the factory's keywords. A name is given once."""
+    """Make an acquisition selectable by name; its settings are the factory's keywords. A name is
+    given once."""
     _FACTORIES.add(name, factory)
 
 
@@ -50,10 +61,16 @@ def create_acquisition(name: str, **settings: Any) -> Acquisition:
     valid = inspect.signature(factory).parameters
     for key, value in settings.items():
         if key not in valid:
-            raise MethodError(f"acquisition {name!r} has no setting {key!r}; it has {', '.join(valid) or 'none'}")
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            raise MethodError(
+                f"acquisition {name!r} has no setting {key!r}; it has {', '.join(valid) or 'none'}"
+            )
+        number = (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        )
         if valid[key].annotation is float and not number:
-            raise MethodError(f"setting {key!r} of acquisition {name!r} is {value!r}; it must be a finite number")
+            raise MethodError(
+                f"setting {key!r} of acquisition {name!r} is {value!r}; it must be a finite number"
+            )
     return factory(**settings)
 
 

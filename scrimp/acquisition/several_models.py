@@ -16,9 +16,10 @@ The author writes alpha and its partial derivatives model by model, as for `Mean
             _, d_mean, d_std = log_expected_improvement_and_derivatives(loss.mean, loss.std, incumbent)
             return {"loss": (d_mean, d_std), "cost": (-1.0, 0.0)}
 
-Supplied are the chain rule, the incumbent, fantasies, and posterior samples of the hyperparameters: the average runs over the
-Cartesian product of the samples of all models. Units: the loss in those of its model; the cost as the *logarithm* of what was
-reported; a constraint as the distance from its limit, scaled, feasible when at most 0 (or near 0, for `Equals`).
+Supplied are the chain rule, the incumbent, fantasies, and posterior samples of the hyperparameters:
+the average runs over the Cartesian product of the samples of all models. Units: the loss in those
+of its model; the cost as the *logarithm* of what was reported; a constraint as the distance from
+its limit, scaled, feasible when at most 0 (or near 0, for `Equals`).
 """
 
 from abc import abstractmethod
@@ -51,29 +52,33 @@ ALL_CONSTRAINTS = f"{CONSTRAINT}*"
 """Stands in ``needs`` for the models of all constraints, whatever their names."""
 
 MOST_COMBINATIONS = 100
-"""Of posterior samples; beyond, sample k of one model meets sample k of the others, which estimates the same average."""
+"""Of posterior samples; beyond, sample k of one model meets sample k of the others, which estimates
+the same average."""
 
 _TINY_VARIANCE = 1e-30
 
 
 @dataclass(frozen=True)
 class ModelBelief:
-    """What one model believes of m candidates: means (m, F) and positive standard deviations (m, 1)."""
+    """What one model believes of m candidates: means (m, F) and positive standard deviations (m,
+    1)."""
 
     mean: Array
     std: Array
 
 
 Slopes = Mapping[str, tuple[Array | float, Array | float]]
-"""By model: the partial derivatives of alpha by its mean and by its standard deviation. A model left out has none."""
+"""By model: the partial derivatives of alpha by its mean and by its standard deviation. A model
+left out has none."""
 
 
 class SeveralModelsAcquisition(Acquisition):
     """Settings of a formula over several models; a frozen value without data.
 
-    ``needs``: the names of its models, "loss", "cost", "constraint:memory_gb", or "constraint:*" for all constraints. What it
-    reads is left to it; constraints, failures and costs that it does not read weigh it as they weigh any other acquisition.
-    ``logarithmic``: set it to True where alpha is the logarithm of what is to be averaged over fantasies and samples.
+    ``needs``: the names of its models, "loss", "cost", "constraint:memory_gb", or "constraint:*"
+    for all constraints. What it reads is left to it; constraints, failures and costs that it does
+    not read weigh it as they weigh any other acquisition. ``logarithmic``: set it to True where
+    alpha is the logarithm of what is to be averaged over fantasies and samples.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("loss",)
@@ -82,11 +87,13 @@ class SeveralModelsAcquisition(Acquisition):
 
     @abstractmethod
     def alpha(self, beliefs: Mapping[str, ModelBelief], incumbent: Array) -> Array:
-        """Scores (m, F); larger is better. ``incumbent`` (F,) is the smallest believed loss that is feasible."""
+        """Scores (m, F); larger is better. ``incumbent`` (F,) is the smallest believed loss that is
+        feasible."""
 
     @abstractmethod
     def derivatives(self, beliefs: Mapping[str, ModelBelief], incumbent: Array) -> Slopes:
-        """The partial derivatives of alpha by each mean and standard deviation, broadcastable to (m, F)."""
+        """The partial derivatives of alpha by each mean and standard deviation, broadcastable to
+        (m, F)."""
 
     def reads(self, name: str) -> bool:
         """Whether the model of that name is its own to weigh."""
@@ -96,7 +103,8 @@ class SeveralModelsAcquisition(Acquisition):
         return self if self.logarithmic else _Logarithm(self)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
-        """Tie it to its models. While nothing evaluated is feasible, the probability of feasibility decides alone."""
+        """Tie it to its models. While nothing evaluated is feasible, the probability of feasibility
+        decides alone."""
         for name in self.needs:
             if name != ALL_CONSTRAINTS:
                 model_named(models, name)
@@ -133,7 +141,8 @@ Sample = tuple[int, FittedSurrogate]
 
 
 def _combinations(members: list[tuple[Sample, ...]]) -> list[tuple[Sample, ...]]:
-    """Which samples of the models meet: all of them, or the k-th of each where that would be too many."""
+    """Which samples of the models meet: all of them, or the k-th of each where that would be too
+    many."""
     if np.prod([len(samples) for samples in members]) <= MOST_COMBINATIONS:
         return list(product(*members))
     longest = max(map(len, members))
@@ -141,7 +150,8 @@ def _combinations(members: list[tuple[Sample, ...]]) -> list[tuple[Sample, ...]]
 
 
 def _knowing_feasibility(models: Mapping[str, FittedSurrogate], context: Context) -> Context:
-    """The context with what is believed of the pending inputs, which may become the incumbent only where they are feasible."""
+    """The context with what is believed of the pending inputs, which may become the incumbent only
+    where they are feasible."""
     limits = limits_of(models, context)
     if context.pending is None or not limits:
         return context
@@ -165,11 +175,18 @@ class _BoundSeveral(FantasyAverage):
         return each[0] if len(each) == 1 else averaged(np.stack(each), self.logarithmic, axis=0)[0]
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        pairs = {id(model): (name, model, *model.posterior_and_pullback(x)) for name, model in self._models()}
-        seen = {key: _Seen(name, model, posterior) for key, (name, model, posterior, _) in pairs.items()}
+        pairs = {
+            id(model): (name, model, *model.posterior_and_pullback(x))
+            for name, model in self._models()
+        }
+        seen = {
+            key: _Seen(name, model, posterior) for key, (name, model, posterior, _) in pairs.items()
+        }
         each = [self._alpha(models, incumbent, seen) for models, incumbent in self.combinations]
         slopes = [
-            self.acquisition.derivatives({name: seen[id(model)].belief for name, model in models.items()}, incumbent)
+            self.acquisition.derivatives(
+                {name: seen[id(model)].belief for name, model in models.items()}, incumbent
+            )
             for models, incumbent in self.combinations
         ]
         terms, weights = averaged(np.stack(each), self.logarithmic, axis=0)
@@ -179,7 +196,9 @@ class _BoundSeveral(FantasyAverage):
             for (models, _), slope, weight in zip(self.combinations, slopes, weights, strict=True):
                 for name, (d_mean, d_std) in slope.items():
                     key = id(models[name])
-                    total += pairs[key][3](*seen[key].pulled(d_terms * weight * d_mean, d_terms * weight * d_std))
+                    total += pairs[key][3](
+                        *seen[key].pulled(d_terms * weight * d_mean, d_terms * weight * d_std)
+                    )
             return total
 
         return terms, pull
@@ -187,7 +206,9 @@ class _BoundSeveral(FantasyAverage):
     def _models(self) -> list[tuple[str, FittedSurrogate]]:
         return [item for models, _ in self.combinations for item in models.items()]
 
-    def _alpha(self, models: Mapping[str, FittedSurrogate], incumbent: Array, seen: Mapping[int, "_Seen"]) -> Array:
+    def _alpha(
+        self, models: Mapping[str, FittedSurrogate], incumbent: Array, seen: Mapping[int, "_Seen"]
+    ) -> Array:
         beliefs = {name: seen[id(model)].belief for name, model in models.items()}
         alpha = np.asarray(self.acquisition.alpha(beliefs, incumbent), dtype=np.float64)
         shape = np.broadcast_shapes(*(belief.mean.shape for belief in beliefs.values()))
@@ -195,27 +216,33 @@ class _BoundSeveral(FantasyAverage):
             return np.broadcast_to(alpha, shape)
         except ValueError:
             raise MethodError(
-                f"alpha of {type(self.acquisition).__name__} has shape {alpha.shape}; it must give one score per candidate "
-                f"and fantasy, {shape}"
+                f"alpha of {type(self.acquisition).__name__} has shape {alpha.shape}; it must give"
+                f" one score per candidate and fantasy, {shape}"
             ) from None
 
 
 class _Seen:
-    """What one sample of a model believes of the candidates, in the units that authors are promised."""
+    """What one sample of a model believes of the candidates, in the units that authors are
+    promised."""
 
     def __init__(self, name: str, model: FittedSurrogate, posterior: Posterior) -> None:
         self._posterior = posterior
         self._scale, shift = 1.0, 0.0
-        if name == "cost":  # learned as standardised logarithms; the way back to logarithms is linear
+        if (
+            name == "cost"
+        ):  # learned as standardised logarithms; the way back to logarithms is linear
             shift, one = (float(value) for value in model.target_units(np.array([0.0, 1.0])))
             self._scale = one - shift
-        variance = np.zeros(len(posterior.mean)) if posterior.variance is None else posterior.variance
+        variance = (
+            np.zeros(len(posterior.mean)) if posterior.variance is None else posterior.variance
+        )
         self._resolved = variance[:, None] > _TINY_VARIANCE
         self._std = np.sqrt(np.maximum(variance[:, None], _TINY_VARIANCE))
         self.belief = ModelBelief(self._scale * posterior.mean + shift, self._scale * self._std)
 
     def pulled(self, d_mean: Array, d_std: Array) -> tuple[Array, Array]:
-        """Gradients (m, F) of mean and std in the author's units, as those of mean (m, F or 1) and variance (m,) of the model."""
+        """Gradients (m, F) of mean and std in the author's units, as those of mean (m, F or 1) and
+        variance (m,) of the model."""
         by_mean = self._scale * d_mean
         if self._posterior.mean.shape[1] == 1:  # a model without fantasies belongs to all of them
             by_mean = by_mean.sum(axis=1, keepdims=True)
@@ -236,9 +263,11 @@ class _Logarithm(Acquisition):
 
 @dataclass(frozen=True)
 class _Bound(Acquisition):
-    """A formula that is bound already, for wrappers that weigh it by models it does not read: as a logarithm.
+    """A formula that is bound already, for wrappers that weigh it by models it does not read: as a
+    logarithm.
 
-    A formula without one counts as log softplus of what it promises beyond the best evaluated input.
+    A formula without one counts as log softplus of what it promises beyond the best evaluated
+    input.
     """
 
     bound: FantasyAverage
@@ -247,7 +276,11 @@ class _Bound(Acquisition):
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
         if self.bound.logarithmic:
             return self.bound
-        rows = self.known.evaluated if self.known.feasible is None else self.known.evaluated[self.known.feasible]
+        rows = (
+            self.known.evaluated
+            if self.known.feasible is None
+            else self.known.evaluated[self.known.feasible]
+        )
         return _BoundSoft(self.bound, self.bound.terms(rows).max(axis=0))
 
 

@@ -1,12 +1,14 @@
 """Thompson sampling: draw one function from the posterior and go where it is lowest.
 
-Thompson, "On the likelihood that one unknown probability exceeds another", 1933. The draw is joint over a finite set
-of candidates, which is why the scores of one call belong together (`BoundAcquisition.joint`): the maximiser scores
-all candidates once and takes the best. Randomness spreads parallel workers by itself.
+Thompson, "On the likelihood that one unknown probability exceeds another", 1933. The draw is joint
+over a finite set of candidates, which is why the scores of one call belong together
+(`BoundAcquisition.joint`): the maximiser scores all candidates once and takes the best. Randomness
+spreads parallel workers by itself.
 
-With constraints, every one is drawn too: the lowest loss among the candidates whose draws keep all limits, and where there is
-none, the smallest sum of violations (Eriksson and Poloczek, "Scalable constrained Bayesian optimization", 2021). With a cost, the
-draw's improvement on the incumbent counts per cost^exponent; candidates that improve nothing come after, by their draw.
+With constraints, every one is drawn too: the lowest loss among the candidates whose draws keep all
+limits, and where there is none, the smallest sum of violations (Eriksson and Poloczek, "Scalable
+constrained Bayesian optimization", 2021). With a cost, the draw's improvement on the incumbent
+counts per cost^exponent; candidates that improve nothing come after, by their draw.
 """
 
 from collections.abc import Mapping
@@ -15,7 +17,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, incumbents, model_named
+from scrimp.acquisition.acquisition import (
+    Acquisition,
+    BoundAcquisition,
+    Context,
+    incumbents,
+    model_named,
+)
 from scrimp.acquisition.constrained import Limit, limits_of
 from scrimp.acquisition.cost_aware import median_log_cost
 from scrimp.errors import MethodError
@@ -26,11 +34,15 @@ __all__ = ["BoundThompson", "ThompsonSampling", "draw"]
 
 
 def draw(model: FittedSurrogate, x: Array, rng: np.random.Generator) -> Array:
-    """One joint draw (m,) of the noise-free function at x (m, d), from a member and a fantasy chosen at random."""
+    """One joint draw (m,) of the noise-free function at x (m, d), from a member and a fantasy
+    chosen at random."""
     member = model.members[rng.integers(len(model.members))]
     posterior = member.posterior(x, joint=True)
     if posterior.covariance is None:
-        raise MethodError("Thompson sampling needs a joint posterior; this model gives none: use another acquisition")
+        raise MethodError(
+            "Thompson sampling needs a joint posterior; this model gives none: use another"
+            " acquisition"
+        )
     mean = posterior.mean[:, rng.integers(posterior.mean.shape[1])]
     noise: Array = cholesky(posterior.covariance) @ rng.standard_normal(len(x))
     return mean + noise
@@ -38,11 +50,13 @@ def draw(model: FittedSurrogate, x: Array, rng: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class ThompsonSampling(Acquisition):
-    """Minus a draw of the loss. ``context.settings["seed"]`` and the number of evaluated inputs decide which draw;
-    ``context.settings["cost_exponent"]`` how much a cost counts.
+    """Minus a draw of the loss. ``context.settings["seed"]`` and the number of evaluated inputs
+    decide which draw; ``context.settings["cost_exponent"]`` how much a cost counts.
 
-    >>> score = ThompsonSampling().bind({"loss": fitted}, Context(x, settings={"seed": 7}))  # doctest: +SKIP
-    >>> candidates[score(candidates).argmax()]                                               # doctest: +SKIP
+    # doctest: +SKIP
+    >>> score = ThompsonSampling().bind({"loss": fitted}, Context(x, settings={"seed": 7}))
+    # doctest: +SKIP
+    >>> candidates[score(candidates).argmax()]
     """
 
     weighs: ClassVar[bool] = True
@@ -58,7 +72,8 @@ class ThompsonSampling(Acquisition):
 
 @dataclass(frozen=True)
 class BoundThompson(BoundAcquisition):
-    """The draw that belongs to a seed: the same rows give the same scores. ``aim``: the incumbent, and the cost's exponent."""
+    """The draw that belongs to a seed: the same rows give the same scores. ``aim``: the incumbent,
+    and the cost's exponent."""
 
     model: FittedSurrogate
     seed: tuple[int, ...]
@@ -72,7 +87,9 @@ class BoundThompson(BoundAcquisition):
         score = self._per_cost(draw(self.model, x, rng), x)
         if not self.limits:
             return score
-        violations = [np.maximum(limit.violation(draw(limit.model, x, rng)), 0.0) for limit in self.limits]
+        violations = [
+            np.maximum(limit.violation(draw(limit.model, x, rng)), 0.0) for limit in self.limits
+        ]
         outside: Array = np.sum(violations, axis=0)
         holds = outside <= 0.0
         floor = score[holds].min() - 1.0 if holds.any() else 0.0
@@ -89,4 +106,6 @@ class BoundThompson(BoundAcquisition):
         return np.where(gain > 0.0, gain * np.exp(logarithm.min() - logarithm), gain)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        raise MethodError("a joint draw has no gradient: score all candidates in one call and take the best")
+        raise MethodError(
+            "a joint draw has no gradient: score all candidates in one call and take the best"
+        )

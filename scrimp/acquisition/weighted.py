@@ -1,4 +1,5 @@
-"""An acquisition in a study with constraints or a cost: wrapped in what weighs it, unless it does so itself."""
+"""An acquisition in a study with constraints or a cost: wrapped in what weighs it, unless it does
+so itself."""
 
 from collections.abc import Mapping
 
@@ -10,8 +11,11 @@ from scrimp.surrogates.surrogate import FittedSurrogate
 __all__ = ["weighted"]
 
 
-def weighted(acquisition: Acquisition, models: Mapping[str, FittedSurrogate], exponent: float = 1.0) -> Acquisition:
-    """``acquisition``, times the probability of feasibility and by cost^exponent as far as there are ``models`` of them."""
+def weighted(
+    acquisition: Acquisition, models: Mapping[str, FittedSurrogate], exponent: float = 1.0
+) -> Acquisition:
+    """``acquisition``, times the probability of feasibility and by cost^exponent as far as there
+    are ``models`` of them."""
     if acquisition.weighs:
         return acquisition
     if any(name.startswith(CONSTRAINT) for name in models):

@@ -2,9 +2,9 @@
 
     P = Phi(b) - Phi(a),   a = (low - mean) / std,   b = (high - mean) / std
 
-in logarithms, so that it has a gradient far outside the band, where a search has to find its way in. The upper tail is
-mirrored to the lower one, where log Phi is exact; in a band so narrow that the difference would lose digits the density is
-flat, P = (b - a) phi((a + b) / 2).
+in logarithms, so that it has a gradient far outside the band, where a search has to find its way
+in. The upper tail is mirrored to the lower one, where log Phi is exact; in a band so narrow that
+the difference would lose digits the density is flat, P = (b - a) phi((a + b) / 2).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ from scrimp.surrogates.surrogate import Array
 
 __all__ = ["ProbabilityWithin"]
 
-_NARROW = 1e-5  # in standard deviations: the flat density errs by the square of it, the difference by rounding over it
+# in standard deviations: the flat density errs by the square of it, the difference by rounding over
+# it
+_NARROW = 1e-5
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -42,7 +44,9 @@ class ProbabilityWithin(MeanStdAcquisition):
         _, by_mean, by_std = self.alpha_and_derivatives(mean, std, incumbent)
         return by_mean, by_std
 
-    def alpha_and_derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array, Array]:
+    def alpha_and_derivatives(
+        self, mean: Array, std: Array, incumbent: Array
+    ) -> tuple[Array, Array, Array]:
         """log P, -(phi(b) - phi(a)) / (std P) and -(b phi(b) - a phi(a)) / (std P)."""
         a, b = (self.low - mean) / std, (self.high - mean) / std
         value = _log_difference(a, b)

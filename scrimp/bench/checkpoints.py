@@ -1,20 +1,25 @@
-"""``scrimp bench checkpoints``: which checkpoint does a method take when it may measure only a share of a table's cells?
+"""``scrimp bench checkpoints``: which checkpoint does a method take when it may measure only a
+share of a table's cells?
 
     cells = checkpoint_cells([Path("scores.csv")], ["kg", "stride"], (0.05, 0.1), seeds=10)
     run_checkpoints(cells[0])["regret"]                  # one entry per share
 
 Every list of a record has one entry per share:
 
-    regret            best mean score minus the mean score of the answer (``Recommendation.checkpoint``)
-    smoothed_regret   the same for the second opinion (``underlying``), on the mean curve smoothed by a Gaussian of K/15 rows
-    underlying_regret, answer_smoothed_regret   the other way round: the second opinion on the means, the answer on the curve
+    regret            best mean score minus the mean score of the answer
+                      (``Recommendation.checkpoint``)
+    smoothed_regret   the same for the second opinion (``underlying``), on the mean curve smoothed
+                      by a Gaussian of K/15 rows
+    underlying_regret, answer_smoothed_regret   the other way round: the second opinion on the
+                                                means, the answer on the curve
     probability_best, expected_loss   as the method states them; null for methods without a model
     cells             cells measured
 
 The task of a run is the list of its shares: a run at other shares is another run.
 
-A table may lack scores. A cell that is missing cannot be chosen, and shares are shares of the cells that there are. What the
-mean of a checkpoint would be is then filled in (`mean_scores`), and one that lacks half of its tasks or more cannot be the best.
+A table may lack scores. A cell that is missing cannot be chosen, and shares are shares of the cells
+that there are. What the mean of a checkpoint would be is then filled in (`mean_scores`), and one
+that lacks half of its tasks or more cannot be the best.
 """
 
 import time
@@ -46,7 +51,8 @@ _FIELDS = (*_REGRETS, "probability_best", "expected_loss", "cells")
 
 @dataclass
 class _Progress:
-    """One replayed run: what has been measured, what the last decision noted, and what deciding has cost."""
+    """One replayed run: what has been measured, what the last decision noted, and what deciding has
+    cost."""
 
     table: ScoreTable
     memory: Any = None
@@ -54,14 +60,19 @@ class _Progress:
     decisions: int = 0
 
 
-def checkpoint_cells(paths: Sequence[Path], methods: Sequence[str], shares: Sequence[float], seeds: int) -> list[Cell]:
-    """Every run of a comparison, seeds outermost; tables are read first, so that a bad one is known at once."""
+def checkpoint_cells(
+    paths: Sequence[Path], methods: Sequence[str], shares: Sequence[float], seeds: int
+) -> list[Cell]:
+    """Every run of a comparison, seeds outermost; tables are read first, so that a bad one is known
+    at once."""
     for method in methods:
         asked = read_method(method)
         find_method(asked.name, asked.settings)
     for share in shares:
         if not 0.0 < share <= 1.0:
-            raise TableError(f"the share {share:g} is not between 0 and 1; give shares such as 0.05,0.1")
+            raise TableError(
+                f"the share {share:g} is not between 0 and 1; give shares such as 0.05,0.1"
+            )
     ordered = sorted(set(shares))
     task = ",".join(f"{share:g}" for share in ordered)
     sizes = {path: _budget(_table(path), ordered[-1]) for path in paths}
@@ -89,11 +100,15 @@ def replay(full: ScoreTable, method: str, seed: int, shares: Sequence[float]) ->
     progress = _Progress(_emptied(full))
     for share in shares:
         budget = _budget(full, share)
-        settings = SelectorSettings(method=asked.name, seed=seed, planned=budget, options=asked.settings)
+        settings = SelectorSettings(
+            method=asked.name, seed=seed, planned=budget, options=asked.settings
+        )
         if method == "stride":  # another share is another set of evenly spaced checkpoints
             progress.table = _emptied(full)
         answer = _spend(Selector(settings), progress, full, budget, rng)
-        taken, second = (full.checkpoints.index(each) for each in (answer.checkpoint, answer.underlying))
+        taken, second = (
+            full.checkpoints.index(each) for each in (answer.checkpoint, answer.underlying)
+        )
         for name, truth, row in zip(
             _REGRETS, (means, smooth, means, smooth), (taken, second, second, taken), strict=True
         ):
@@ -101,20 +116,28 @@ def replay(full: ScoreTable, method: str, seed: int, shares: Sequence[float]) ->
         record["probability_best"].append(answer.probability_best)
         record["expected_loss"].append(answer.expected_loss)
         record["cells"].append(int(progress.table.seen.sum()))
-    return {**record, "decision_seconds": round(progress.seconds, 4), "decisions": progress.decisions}
+    return {
+        **record,
+        "decision_seconds": round(progress.seconds, 4),
+        "decisions": progress.decisions,
+    }
 
 
 def mean_scores(table: ScoreTable) -> tuple[Array, Mask]:
-    """The mean score of every checkpoint (K,), and which of them may be the best (K,): those with more than half of their tasks.
+    """The mean score of every checkpoint (K,), and which of them may be the best (K,): those with
+    more than half of their tasks.
 
-    A missing score counts as level_j + effect_k, by least squares over the scores that there are, in the units of the tasks.
+    A missing score counts as level_j + effect_k, by least squares over the scores that there are,
+    in the units of the tasks.
     """
     seen = table.seen
     if seen.all():
         return np.asarray(table.scores @ table.weights), np.ones(len(seen), dtype=bool)
     rows, columns = np.nonzero(seen)
     design = np.concatenate([np.eye(table.shape[0])[rows], np.eye(table.shape[1])[columns]], axis=1)
-    effects = np.linalg.lstsq(design, table.scores[rows, columns] / table.scales[columns], rcond=None)[0]
+    effects = np.linalg.lstsq(
+        design, table.scores[rows, columns] / table.scales[columns], rcond=None
+    )[0]
     expected = (effects[: table.shape[0], None] + effects[table.shape[0] :]) * table.scales
     share = seen @ np.abs(table.weights)
     able = share > 0.5 if (share > 0.5).any() else share == share.max()
@@ -124,15 +147,19 @@ def mean_scores(table: ScoreTable) -> tuple[Array, Mask]:
 def _spend(
     selector: Selector, progress: _Progress, full: ScoreTable, budget: int, rng: np.random.Generator
 ) -> Recommendation:
-    """Measure cells until the budget is spent or the method asks for none; whole checkpoints of stride may exceed it.
+    """Measure cells until the budget is spent or the method asks for none; whole checkpoints of
+    stride may exceed it.
 
-    A decision asks for a hundredth of the cells measured so far, at least one, as parallel evaluators would.
+    A decision asks for a hundredth of the cells measured so far, at least one, as parallel
+    evaluators would.
     """
     whole = selector.method.name == "stride"
     while whole or int(progress.table.seen.sum()) < budget:
         seen = int(progress.table.seen.sum())
         count = len(progress.table.tasks) if whole else min(max(seen // 100, 1), budget - seen)
-        decision = _timed(progress, partial(selector.decide, progress.table, [], rng, count, progress.memory))
+        decision = _timed(
+            progress, partial(selector.decide, progress.table, [], rng, count, progress.memory)
+        )
         if not decision.cells:
             break
         progress.decisions += 1
@@ -141,7 +168,9 @@ def _spend(
         for cell in decision.cells:
             scores[cell] = full.scores[cell]
         progress.table = replace(progress.table, scores=scores)
-    answer: Recommendation = _timed(progress, partial(selector.recommend, progress.table, progress.memory))
+    answer: Recommendation = _timed(
+        progress, partial(selector.recommend, progress.table, progress.memory)
+    )
     return answer
 
 
@@ -168,24 +197,35 @@ def _table(path: Path) -> ScoreTable:
     table = read_scores(path)
     rows, columns = np.flatnonzero(table.seen.any(axis=1)), np.flatnonzero(table.seen.any(axis=0))
     if not len(rows):
-        raise TableError(f"{path} has no score at all; a replay needs some in every checkpoint and task that counts")
+        raise TableError(
+            f"{path} has no score at all; a replay needs some in every checkpoint and task that"
+            " counts"
+        )
     return table if table.seen.all() else table.part(rows, columns)
 
 
 def checkpoint_summary(records: Sequence[Mapping[str, Any]]) -> Summary:
-    """Methods by shares: regret / smoothed regret times 1000, means over tables of the means over seeds; then ms per decision."""
+    """Methods by shares: regret / smoothed regret times 1000, means over tables of the means over
+    seeds; then ms per decision."""
     shares = list(dict.fromkeys(share for record in records for share in record["share"]))
     methods = list(dict.fromkeys(str(record["method"]) for record in records))
     rows = []
     for method in methods:
         own = [record for record in records if record["method"] == method]
         texts = [
-            f"{1e3 * _mean(own, 'regret', share):.2f} / {1e3 * _mean(own, 'smoothed_regret', share):.2f}"
+            f"{1e3 * _mean(own, 'regret', share):.2f} /"
+            f" {1e3 * _mean(own, 'smoothed_regret', share):.2f}"
             for share in shares
         ]
-        seconds, count = (sum(record[name] for record in own) for name in ("decision_seconds", "decisions"))
+        seconds, count = (
+            sum(record[name] for record in own) for name in ("decision_seconds", "decisions")
+        )
         rows.append([method, *texts, f"{1e3 * seconds / max(count, 1):.1f}"])
-    return ["regret x 1000 / smoothed", *(f"{share:g}" for share in shares), "ms per decision"], rows
+    return [
+        "regret x 1000 / smoothed",
+        *(f"{share:g}" for share in shares),
+        "ms per decision",
+    ], rows
 
 
 def _mean(records: Sequence[Mapping[str, Any]], name: str, share: float) -> float:
@@ -193,5 +233,7 @@ def _mean(records: Sequence[Mapping[str, Any]], name: str, share: float) -> floa
     values: dict[str, list[float]] = {}
     for record in records:
         if share in record["share"]:
-            values.setdefault(record["table"], []).append(record[name][record["share"].index(share)])
+            values.setdefault(record["table"], []).append(
+                record[name][record["share"].index(share)]
+            )
     return float(np.mean([np.mean(each) for each in values.values()]))

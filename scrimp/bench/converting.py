@@ -1,4 +1,5 @@
-"""``scrimp bench convert``: results that others published, as tables of format 1 or as scores of checkpoints.
+"""``scrimp bench convert``: results that others published, as tables of format 1 or as scores of
+checkpoints.
 
     convert("lcbench", Path("data_2k_lw.json"), Path("lcbench.npz"))
 
@@ -43,14 +44,19 @@ SAMPLED = 1_000
 
 
 def convert(kind: str, source: Path, target: Path) -> str:
-    """Write ``target``; what it holds, in words. `TableError` for a source that does not follow its format."""
+    """Write ``target``; what it holds, in words. `TableError` for a source that does not follow its
+    format."""
     if kind not in (*FORMATS, "lm-eval"):
-        raise TableError(f"there is no format {kind!r}; there are {', '.join((*FORMATS, 'lm-eval'))}")
+        raise TableError(
+            f"there is no format {kind!r}; there are {', '.join((*FORMATS, 'lm-eval'))}"
+        )
     if not Path(str(source).partition("#")[0]).exists():
         raise TableError(f"there is nothing at {str(source)!r}; give the file or folder to convert")
     if kind == "lm-eval":
         if target.suffix != ".csv":
-            raise TableError(f"scores cannot be written to {str(target)!r}; its name must end in .csv")
+            raise TableError(
+                f"scores cannot be written to {str(target)!r}; its name must end in .csv"
+            )
         scores = read_results_folder(source)
         write_scores(scores, target)
         return f"{len(scores.checkpoints)} checkpoints x {len(scores.tasks)} tasks"
@@ -62,14 +68,17 @@ def convert(kind: str, source: Path, target: Path) -> str:
         raise TableError(f"{str(source)!r} does not follow the format {kind}: {error!r}") from None
     table = write_table(target, draft)
     return " x ".join(
-        f"{size} {name}" for size, name in zip(table.value.shape, ("tasks", "configurations", "levels"), strict=True)
+        f"{size} {name}"
+        for size, name in zip(table.value.shape, ("tasks", "configurations", "levels"), strict=True)
     )
 
 
 def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
     """The draft of a table of curves; tasks may have configurations of their own."""
     if not any(runs.values()):
-        raise TableError(f"there are no training runs of {source} there; docs/tables.md says how its files lie")
+        raise TableError(
+            f"there are no training runs of {source} there; docs/tables.md says how its files lie"
+        )
     space = inferred_space([config for rows in runs.values() for config, _, _ in rows])
     names = [item["name"] for item in space]
     count = max(len(rows) for rows in runs.values())
@@ -79,7 +88,9 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
     elapsed = np.zeros_like(value)
     for task, rows in enumerate(runs.values()):
         kept = [{key: config[key] for key in names} for config, _, _ in rows]
-        configs[task] = config_rows(space, kept + kept[:1] * (count - len(kept)))  # repeated rows are left out
+        configs[task] = config_rows(
+            space, kept + kept[:1] * (count - len(kept))
+        )  # repeated rows are left out
         for row, (_, found, seconds) in enumerate(rows):
             value[task, row] = found[:levels]
             elapsed[task, row] = 0.0 if seconds is None else seconds[:levels]
@@ -99,7 +110,8 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
 
 
 def _lcbench(source: Path, name: str) -> TableDraft:
-    """Values before training and after the last epoch are left out, as is usual: of 52, epochs 1 to 50 remain."""
+    """Values before training and after the last epoch are left out, as is usual: of 52, epochs 1 to
+    50 remain."""
     data = json.loads(source.read_text(encoding="utf-8"))
     runs: Runs = {}
     for task, entries in data.items():
@@ -108,7 +120,11 @@ def _lcbench(source: Path, name: str) -> TableDraft:
             (
                 entry["config"],
                 np.array(entry["log"]["Train/val_cross_entropy"], dtype=float)[1:-1],
-                np.array(entry["log"]["time"], dtype=float)[1:-1] if "time" in entry["log"] else None,
+                (
+                    np.array(entry["log"]["time"], dtype=float)[1:-1]
+                    if "time" in entry["log"]
+                    else None
+                ),
             )
             for entry in ordered
         ]
@@ -142,24 +158,34 @@ def _taskset(source: Path, name: str) -> TableDraft:
     runs: Runs = {}
     for path in sorted(source.glob("*/*.npz")):
         with np.load(path, allow_pickle=False) as file:
-            names = [item.decode() if isinstance(item, bytes) else str(item) for item in file["optimizers"].tolist()]
+            names = [
+                item.decode() if isinstance(item, bytes) else str(item)
+                for item in file["optimizers"].tolist()
+            ]
             losses = np.asarray(file["ys"], dtype=float)[..., 1].mean(axis=1)[:, 1:]
         losses[~np.isfinite(losses)] = np.nan
-        runs[path.parent.name] = [(settings[key], row, None) for key, row in zip(names, losses, strict=True)]
+        runs[path.parent.name] = [
+            (settings[key], row, None) for key, row in zip(names, losses, strict=True)
+        ]
     return _curves(name, "validation loss, mean of the replicas", runs, "TaskSet")
 
 
 def _nasbench201(source: Path, name: str) -> TableDraft:
-    """100 - accuracy per epoch, mean over seeds, of the held-out split that has the most epochs; six choices of operations."""
+    """100 - accuracy per epoch, mean over seeds, of the held-out split that has the most epochs;
+    six choices of operations."""
     found: dict[tuple[str, str], list[Array]] = {}
     with source.open(encoding="utf-8") as file:
         for line in file:
             record = json.loads(line)
-            found.setdefault((record["dataset"], record["arch"]), []).append(_accuracies(record["eval_acc1es"]))
+            found.setdefault((record["dataset"], record["arch"]), []).append(
+                _accuracies(record["eval_acc1es"])
+            )
     runs: Runs = {}
     for (task, text), seeds in found.items():
         operations = re.findall(r"\|?([\w-]+)~\d", text)
-        config: dict[str, Any] = {f"edge{place}": operation for place, operation in enumerate(operations)}
+        config: dict[str, Any] = {
+            f"edge{place}": operation for place, operation in enumerate(operations)
+        }
         runs.setdefault(task, []).append((config, 100.0 - np.mean(seeds, axis=0), None))
     return _curves(name, "100 - held-out accuracy", runs, "NAS-Bench-201")
 
@@ -178,7 +204,10 @@ def _hpob(source: Path, name: str) -> TableDraft:
     path, _, chosen = str(source).partition("#")
     spaces = read_hpob(Path(path))
     if chosen not in spaces and (chosen or len(spaces) > 1):
-        raise TableError(f"{path!r} has search spaces {', '.join(spaces)}; name one, as in {path}#{next(iter(spaces))}")
+        raise TableError(
+            f"{path!r} has search spaces {', '.join(spaces)}; name one, as in"
+            f" {path}#{next(iter(spaces))}"
+        )
     space = spaces[chosen or next(iter(spaces))]
     names, tasks = list(space.space.searched), [space.task(task) for task in space.tasks]
     columns = [{"name": column, "type": "float", "low": 0.0, "high": 1.0} for column in names]
@@ -187,7 +216,9 @@ def _hpob(source: Path, name: str) -> TableDraft:
     value = np.full((len(tasks), count, 1), np.nan)
     for row, (pool, losses) in enumerate(tasks):
         table = np.array([[config[column] for column in names] for config in pool.configs])
-        configs[row] = np.concatenate([table, np.repeat(table[:1], count - len(table), axis=0)])  # repeats are left out
+        configs[row] = np.concatenate(
+            [table, np.repeat(table[:1], count - len(table), axis=0)]
+        )  # repeats are left out
         value[row, : len(losses), 0] = losses
     notes = {"source": f"HPO-B, search space {space.name}"}
     return TableDraft(name, "1 - accuracy", columns, space.tasks, configs, value, notes=notes)

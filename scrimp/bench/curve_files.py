@@ -1,7 +1,7 @@
 """What a comparison on training runs is played on, whatever the kind of file.
 
-runs = open_curves("lcbench.npz")                        # a table: its tasks are pools
-runs = open_curves("gpt_surrogate.npz")                  # a surrogate: one continuous task, with noise in every report
+runs = open_curves("lcbench.npz") # a table: its tasks are pools runs =
+open_curves("gpt_surrogate.npz") # a surrogate: one continuous task, with noise in every report
 runs.task("adult")
 """
 
@@ -53,7 +53,8 @@ class CurveFile:
 
 @lru_cache(maxsize=8)
 def open_curves(path: str | Path, unit_cost: bool = False, folder: Path | None = None) -> CurveFile:
-    """The file at ``path``; ``folder`` keeps what a surrogate is measured by. `TableError` when it is none."""
+    """The file at ``path``; ``folder`` keeps what a surrogate is measured by. `TableError` when it
+    is none."""
     if is_modelled(path):
         kind, _, fitted_to = str(path).partition(":")
         return _fitted(kind, fitted_to, unit_cost, folder)
@@ -67,7 +68,9 @@ def open_curves(path: str | Path, unit_cost: bool = False, folder: Path | None =
     if is_curve_model(path):
         model = read_curve_model(path)
         make = lru_cache(maxsize=1)(lambda _: model_curves(model, folder))
-        return CurveFile(model.name, (model.name,), NOISE, lambda task: _only(task, model.name), make)
+        return CurveFile(
+            model.name, (model.name,), NOISE, lambda task: _only(task, model.name), make
+        )
     table = read_table(path)
     make = lru_cache(maxsize=64)(lambda task: table_curves(table, task))
     return CurveFile(table.name, table.tasks, 0.0, table.task, make)
@@ -79,7 +82,8 @@ def is_modelled(path: str | Path) -> bool:
 
 
 def modelled_curves(path: Path, kind: str) -> Path:
-    """What to open instead of ``path`` when surrogates of that kind ("" for none) shall stand for its table."""
+    """What to open instead of ``path`` when surrogates of that kind ("" for none) shall stand for
+    its table."""
     if not kind:
         return path
     if kind not in KINDS:

@@ -1,11 +1,13 @@
-"""Surrogates of training runs: a function of the configuration for each principal component of the (log) curves.
+"""Surrogates of training runs: a function of the configuration for each principal component of the
+(log) curves.
 
     log loss = mean_curve + z @ components,
     z_j(x) = offset_j + scale_j amplitude_j sum_i matern52(|(x - inputs_i) / length_scales_j|) weights_ji
 
-with x in the unit cube: logarithmic parameters by their logarithm, whole numbers and choices by index / (n - 1), a parameter that
-does not exist at 0.5. The file is a `.npz` whose ``meta`` holds format ("gp-curves-1"), name, metric, goal, space and budget.
-A model that was fitted to a table (`curve_fit`) may also know how long runs are, where they fail and what a level costs.
+with x in the unit cube: logarithmic parameters by their logarithm, whole numbers and choices by
+index / (n - 1), a parameter that does not exist at 0.5. The file is a `.npz` whose ``meta`` holds
+format ("gp-curves-1"), name, metric, goal, space and budget. A model that was fitted to a table
+(`curve_fit`) may also know how long runs are, where they fail and what a level costs.
 
     model = read_curve_model("gpt_python_surrogate.npz")
     model.runs(configs).value                                # (n, levels), without noise
@@ -54,7 +56,8 @@ _SHAPES = {
     "mean_curve": "(L,)",
     "components": "(k, L)",
 }
-"""The arrays of a file, by their sizes: n rows learned from, d parameters, k components, L levels."""
+"""The arrays of a file, by their sizes: n rows learned from, d parameters, k components, L
+levels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,8 @@ class GPMean:
 
 @dataclass(frozen=True, eq=False)
 class PredictedRuns:
-    """What n runs would give: values (n, L), NaN from where a run fails; cost of a level (n,); how many levels each has (n,)."""
+    """What n runs would give: values (n, L), NaN from where a run fails; cost of a level (n,); how
+    many levels each has (n,)."""
 
     value: Array
     cost: Array
@@ -90,9 +94,10 @@ class PredictedRuns:
 class CurveModel:
     """A surrogate: where it may be asked, at which levels it answers, and the functions behind it.
 
-    ``log``: whether the curves are those of the logarithm. ``cost``: the logarithm of the seconds of a level; None: one unit.
-    ``end``: the logarithm of the number of levels of a run, whose curve is then over the share of the run and not over levels;
-    None: all. ``survived``: the share of its levels before a run fails, which it does below ``failing``; None: no run fails.
+    ``log``: whether the curves are those of the logarithm. ``cost``: the logarithm of the seconds
+    of a level; None: one unit. ``end``: the logarithm of the number of levels of a run, whose curve
+    is then over the share of the run and not over levels; None: all. ``survived``: the share of its
+    levels before a run fails, which it does below ``failing``; None: no run fails.
     """
 
     name: str
@@ -112,30 +117,40 @@ class CurveModel:
     def runs(self, configs: Sequence[Config]) -> PredictedRuns:
         """The run of each configuration."""
         x = curve_units(self.space, configs)
-        curve = self.mean_curve + np.column_stack([score(x) for score in self.scores]) @ self.components
+        curve = (
+            self.mean_curve + np.column_stack([score(x) for score in self.scores]) @ self.components
+        )
         value = np.exp(curve) if self.log else curve
         last = len(self.levels)
         end = np.full(len(x), last)
         if self.end is not None:
             end = np.clip(np.rint(np.exp(self.end(x))), 1, last).astype(np.int64)
-            value = np.array([_stretched(row, length) for row, length in zip(value, end, strict=True)])
+            value = np.array(
+                [_stretched(row, length) for row, length in zip(value, end, strict=True)]
+            )
         if self.survived is not None:
             share = self.survived(x)
-            before = np.where(share < self.failing, np.floor(np.clip(share, 0.0, 0.999) * end), last)
+            before = np.where(
+                share < self.failing, np.floor(np.clip(share, 0.0, 0.999) * end), last
+            )
             value[np.arange(last) >= before[:, None]] = np.nan
         cost = np.ones(len(x)) if self.cost is None else np.exp(self.cost(x))
         return PredictedRuns(value, cost, end)
 
 
 def _stretched(curve: Array, length: int) -> Array:
-    """A curve over shares 1/L, 2/L, ..., 1 of a run, read off at the levels of a run of that length; NaN after its end."""
+    """A curve over shares 1/L, 2/L, ..., 1 of a run, read off at the levels of a run of that
+    length; NaN after its end."""
     total = len(curve)
     at = np.arange(1, length + 1) / length
-    return np.concatenate([np.interp(at, np.arange(1, total + 1) / total, curve), np.full(total - length, np.nan)])
+    return np.concatenate(
+        [np.interp(at, np.arange(1, total + 1) / total, curve), np.full(total - length, np.nan)]
+    )
 
 
 def curve_units(space: Space, configs: Sequence[Config]) -> Array:
-    """Rows (n, d) in the unit cube of the format, where every parameter reaches from 0 to 1; 0.5 where it does not exist."""
+    """Rows (n, d) in the unit cube of the format, where every parameter reaches from 0 to 1; 0.5
+    where it does not exist."""
     x = np.full((len(configs), len(space.searched)), 0.5)
     for column, name in enumerate(space.searched):
         rows = [row for row, config in enumerate(configs) if name in config]
@@ -144,7 +159,8 @@ def curve_units(space: Space, configs: Sequence[Config]) -> Array:
 
 
 def _places(parameter: Parameter, values: Sequence[Any]) -> Array:
-    """Places (n,) of values, the lowest at 0 and the highest at 1 (`Parameter.to_units` leaves half a step at either end)."""
+    """Places (n,) of values, the lowest at 0 and the highest at 1 (`Parameter.to_units` leaves half
+    a step at either end)."""
     ends = (parameter.low, parameter.high) if isinstance(parameter, Int) else parameter.grid or ()
     if not ends:
         return parameter.to_units(values)
@@ -174,10 +190,15 @@ def read_curve_model(path: str | Path) -> CurveModel:
 def _checked(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> CurveModel:
     for name in ("name", "metric", "goal", "space", "budget"):
         if name not in meta:
-            raise TableError(f"meta has no {name!r}; it must give name, metric, goal, space and budget")
+            raise TableError(
+                f"meta has no {name!r}; it must give name, metric, goal, space and budget"
+            )
     if meta["goal"] != "min":
         raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")
-    space, levels = described_space(meta["space"]), tuple(float(level) for level in meta["budget"]["levels"])
+    space, levels = (
+        described_space(meta["space"]),
+        tuple(float(level) for level in meta["budget"]["levels"]),
+    )
     sizes: dict[str, int] = {"d": len(space.searched), "L": len(levels)}
     numbers = {name: _sized(name, arrays, sizes) for name in _SHAPES}
     scores = tuple(
@@ -203,8 +224,11 @@ def _sized(name: str, arrays: Mapping[str, NDArray[Any]], sizes: dict[str, int])
     array = np.asarray(arrays[name], dtype=float)
     letters = [letter.strip() for letter in _SHAPES[name].strip("()").split(",") if letter.strip()]
     if array.ndim != len(letters) or any(
-        sizes.setdefault(letter, size) != size for letter, size in zip(letters, array.shape, strict=True)
+        sizes.setdefault(letter, size) != size
+        for letter, size in zip(letters, array.shape, strict=True)
     ):
         known = ", ".join(f"{letter} = {sizes[letter]}" for letter in sizes)
-        raise TableError(f"{name} has shape {array.shape}; it must be {_SHAPES[name]}, where {known}")
+        raise TableError(
+            f"{name} has shape {array.shape}; it must be {_SHAPES[name]}, where {known}"
+        )
     return array

@@ -1,8 +1,9 @@
 """The summary of ``scrimp bench curves``: one row per method.
 
-Mean regret at each share of the budget; the average rank by final regret over runs that all methods have; the share of the budget
-at which the mean regret first reaches ASHA's final one, with the speed-up that means; CPU seconds of deciding per run; and the
-difference of the final regret to ASHA's, paired by task, with its 95% interval.
+Mean regret at each share of the budget; the average rank by final regret over runs that all methods
+have; the share of the budget at which the mean regret first reaches ASHA's final one, with the
+speed-up that means; CPU seconds of deciding per run; and the difference of the final regret to
+ASHA's, paired by task, with its 95% interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,8 @@ GRID = np.linspace(0.0, 1.0, 1_001)[1:]
 
 
 def mean_trace(records: Sequence[Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The mean regret of these runs after each thousandth of the budget (1000,); 1 before a run's first report."""
+    """The mean regret of these runs after each thousandth of the budget (1000,); 1 before a run's
+    first report."""
     total = np.zeros_like(GRID)
     for record in records:
         spent, regret = np.array([(0.0, 1.0), *record["trace"]]).T
@@ -31,17 +33,23 @@ def mean_trace(records: Sequence[Record]) -> np.ndarray[Any, np.dtype[np.float64
 
 
 def share_to_reach(records: Sequence[Record], goal: float) -> float | None:
-    """The share of the budget after which the mean regret of these runs is at most ``goal``; None if never."""
+    """The share of the budget after which the mean regret of these runs is at most ``goal``; None
+    if never."""
     reached = np.flatnonzero(mean_trace(records) <= goal + 1e-12)
     return float(GRID[reached[0]]) if len(reached) else None
 
 
 def curve_summary(records: Sequence[Record]) -> Summary:
-    """Methods by regret at each share, rank, share to reach ASHA's final regret, speed-up, and seconds of deciding."""
+    """Methods by regret at each share, rank, share to reach ASHA's final regret, speed-up, and
+    seconds of deciding."""
     methods = list(dict.fromkeys(record["method"] for record in records))
-    own = {method: [record for record in records if record["method"] == method] for method in methods}
+    own = {
+        method: [record for record in records if record["method"] == method] for method in methods
+    }
     ranks = average_ranks(final_regrets(records))
-    baseline = next((method for method in methods if method.lower() == BASELINE), "")  # as the papers write it, too
+    baseline = next(
+        (method for method in methods if method.lower() == BASELINE), ""
+    )  # as the papers write it, too
     goal = float(np.mean([record["regret"][-1] for record in own[baseline]])) if baseline else None
     shares = records[0]["spent"]
     header = [
@@ -65,7 +73,9 @@ def curve_summary(records: Sequence[Record]) -> Summary:
                 "-" if reached is None else f"{reached:.3f}",
                 "-" if reached is None else f"{1 / reached:.2f}x",
                 f"{np.mean([record['decision_seconds'] for record in own[method]]):.3f}",
-                "-" if goal is None or method == baseline else _difference(own[method], own[baseline]),
+                "-"
+                if goal is None or method == baseline
+                else _difference(own[method], own[baseline]),
             ]
         )
     return header, rows
@@ -77,7 +87,9 @@ def _difference(first: Sequence[Record], second: Sequence[Record]) -> str:
     tasks = [task for task in by_task[0] if task in by_task[1]]
     if not tasks:
         return "-"
-    mean, low, high = paired_interval([by_task[0][task] for task in tasks], [by_task[1][task] for task in tasks])
+    mean, low, high = paired_interval(
+        [by_task[0][task] for task in tasks], [by_task[1][task] for task in tasks]
+    )
     return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 

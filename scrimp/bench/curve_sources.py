@@ -1,8 +1,10 @@
-"""Training runs for comparisons: rows of a table, or a surrogate; with what one random full training is worth.
+"""Training runs for comparisons: rows of a table, or a surrogate; with what one random full
+training is worth.
 
-Cost of a level: its elapsed seconds, or one unit; a level at which a run fails costs the median over the task. A *full*
-training is the mean over configurations of the cost to the end of their run. Regret is measured between the best value there
-is (0) and the median over configurations of the best along their run (1); runs without any finite value have none.
+Cost of a level: its elapsed seconds, or one unit; a level at which a run fails costs the median
+over the task. A *full* training is the mean over configurations of the cost to the end of their
+run. Regret is measured between the best value there is (0) and the median over configurations of
+the best along their run (1); runs without any finite value have none.
 
     task = table_curves(read_table("lcbench.npz"), "adult")
     task.source.curve(config), task.scale.full, task.scale.regret(0.31)
@@ -59,7 +61,8 @@ EPOCHS = tuple(range(2, 52))
 
 @dataclass(frozen=True)
 class Scale:
-    """The best value there is, the median over configurations of the best along their run, and the cost of a full run."""
+    """The best value there is, the median over configurations of the best along their run, and the
+    cost of a full run."""
 
     best: float
     median: float
@@ -86,7 +89,8 @@ class CurveTask:
 
 @dataclass(frozen=True, eq=False)
 class TableCurves(CurveSource):
-    """The rows of a task: values and costs (C, L), NaN where a run fails, and the number of levels of each run (C,)."""
+    """The rows of a task: values and costs (C, L), NaN where a run fails, and the number of levels
+    of each run (C,)."""
 
     pool: Pool
     steps: tuple[float, ...]
@@ -110,7 +114,9 @@ def table_curves(table: Table, name: str) -> CurveTask:
     """A task of a table as a pool of training runs."""
     task = table.task(name)
     if table.unit is None:
-        raise TableError(f"table {table.name!r} has final values only; compare on it with 'scrimp bench tables'")
+        raise TableError(
+            f"table {table.name!r} has final values only; compare on it with 'scrimp bench tables'"
+        )
     inside = np.arange(task.value.shape[1]) < task.end[:, None]
     value = np.where(inside, task.value, np.nan)
     if task.elapsed is None:
@@ -127,7 +133,9 @@ def table_curves(table: Table, name: str) -> CurveTask:
     scale = Scale(float(lowest.min()), float(np.median(lowest[np.isfinite(lowest)])), full)
     levels = tuple(float(level) for level in table.levels)
     budget = Budget(table.unit, levels[0], levels[-1])
-    return CurveTask(task.pool, budget, TableCurves(task.pool, levels, value, cost, task.end), scale)
+    return CurveTask(
+        task.pool, budget, TableCurves(task.pool, levels, value, cost, task.end), scale
+    )
 
 
 class SurrogateCurves(CurveSource):
@@ -145,15 +153,22 @@ class SurrogateCurves(CurveSource):
     def measured(self, space: Space, count: int) -> Scale:
         """Best, median and full training over ``count`` Sobol configurations."""
         configs = sobol_design(space, count, np.random.default_rng(0))
-        parts = [self.arrays(configs[start : start + CHUNK]) for start in range(0, len(configs), CHUNK)]
-        lowest = np.concatenate([np.where(np.isnan(value), np.inf, value).min(axis=1) for value, _ in parts])
+        parts = [
+            self.arrays(configs[start : start + CHUNK]) for start in range(0, len(configs), CHUNK)
+        ]
+        lowest = np.concatenate(
+            [np.where(np.isnan(value), np.inf, value).min(axis=1) for value, _ in parts]
+        )
         full = np.concatenate([cost.sum(axis=1) for _, cost in parts]).mean()
-        return Scale(float(lowest.min()), float(np.median(lowest[np.isfinite(lowest)])), float(full))
+        return Scale(
+            float(lowest.min()), float(np.median(lowest[np.isfinite(lowest)])), float(full)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkCurves(SurrogateCurves):
-    """Runs as the LCBench network predicts them: 100 - val_accuracy; cost by the running maximum of ``time``, or units."""
+    """Runs as the LCBench network predicts them: 100 - val_accuracy; cost by the running maximum of
+    ``time``, or units."""
 
     network: Network
     task: str
@@ -174,11 +189,18 @@ class NetworkCurves(SurrogateCurves):
         return value, np.diff(seconds, axis=1, prepend=0.0)
 
 
-def network_curves(network: Network, task: str, unit_cost: bool = False, folder: Path | None = None) -> CurveTask:
-    """A task of a surrogate as training runs; its scale is kept in ``folder``, where one is given."""
+def network_curves(
+    network: Network, task: str, unit_cost: bool = False, folder: Path | None = None
+) -> CurveTask:
+    """A task of a surrogate as training runs; its scale is kept in ``folder``, where one is
+    given."""
     network.check_task(task)
     source = NetworkCurves(network, task, unit_cost)
-    kept = None if folder is None else folder / f"{network.name}-{task}{'-unit-cost' if unit_cost else ''}.scale.json"
+    kept = (
+        None
+        if folder is None
+        else folder / f"{network.name}-{task}{'-unit-cost' if unit_cost else ''}.scale.json"
+    )
     scale = _kept(kept, lambda: source.measured(network.space, DESIGN))
     return CurveTask(network.space, Budget("epoch", 1, len(EPOCHS)), source, scale)
 
@@ -195,7 +217,8 @@ class ModelCurves(SurrogateCurves):
         return self.model.levels
 
     def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
-        """Values and costs of each level, (n, L) each; a level after the end of its run costs nothing."""
+        """Values and costs of each level, (n, L) each; a level after the end of its run costs
+        nothing."""
         runs = self.model.runs(configs)
         inside = np.arange(runs.value.shape[1]) < runs.end[:, None]
         return runs.value, np.where(inside, runs.cost[:, None], 0.0)
@@ -207,18 +230,24 @@ class ModelCurves(SurrogateCurves):
         return Curve(tuple(value[0, :end].tolist()), tuple(cost[0, :end].tolist()))
 
 
-def model_curves(model: CurveModel, folder: Path | None = None, scale: Scale | None = None) -> CurveTask:
-    """A surrogate as training runs without noise; its scale, where it is not given, is kept in ``folder``, if there is one."""
+def model_curves(
+    model: CurveModel, folder: Path | None = None, scale: Scale | None = None
+) -> CurveTask:
+    """A surrogate as training runs without noise; its scale, where it is not given, is kept in
+    ``folder``, if there is one."""
     source = ModelCurves(model)
     if scale is None:
         kept = None if folder is None else folder / f"{model.name}.scale.json"
         scale = _kept(kept, lambda: source.measured(model.space, MODEL_DESIGN))
-    return CurveTask(model.space, Budget(model.unit, model.levels[0], model.levels[-1]), source, scale)
+    return CurveTask(
+        model.space, Budget(model.unit, model.levels[0], model.levels[-1]), source, scale
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyCurves(CurveSource):
-    """Runs whose every report is off by a factor 1 + ``noise`` * a standard normal draw; a seed gives a configuration one run."""
+    """Runs whose every report is off by a factor 1 + ``noise`` * a standard normal draw; a seed
+    gives a configuration one run."""
 
     runs: CurveSource
     noise: float
@@ -233,7 +262,9 @@ class NoisyCurves(CurveSource):
         """The run of ``config``, with its noise."""
         run = self.runs.curve(config)
         text = json.dumps(sorted(config.items()), default=str)
-        draws = np.random.default_rng([self.seed, zlib.crc32(text.encode())]).standard_normal(len(run.values))
+        draws = np.random.default_rng([self.seed, zlib.crc32(text.encode())]).standard_normal(
+            len(run.values)
+        )
         return Curve(tuple((np.array(run.values) * (1.0 + self.noise * draws)).tolist()), run.costs)
 
 

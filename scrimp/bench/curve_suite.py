@@ -1,10 +1,13 @@
-"""``scrimp bench curves``: methods on training runs, replayed by several workers on a virtual clock.
+"""``scrimp bench curves``: methods on training runs, replayed by several workers on a virtual
+clock.
 
-The clock ends after ``fulls`` full trainings shared by the workers; ``spent`` is its share, so idling costs. Regret is that
-of the best value reported so far: 0 is perfect, 1 is one random full training, and 1 stands before the first finite report.
+The clock ends after ``fulls`` full trainings shared by the workers; ``spent`` is its share, so
+idling costs. Regret is that of the best value reported so far: 0 is perfect, 1 is one random full
+training, and 1 stands before the first finite report.
 
     cells = curve_cells(Path("lcbench.npz"), ["asha", "dehb"], ["all"], seeds=5)
-    run_curves(cells[0])["regret"]                       # at 0.1, 0.25, 0.5, 0.75 and 1.0 of the budget
+    # at 0.1, 0.25, 0.5, 0.75 and 1.0 of the budget
+    run_curves(cells[0])["regret"]
 """
 
 import time
@@ -57,7 +60,8 @@ METRIC = "value"
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """How long, with how many workers, in units of levels or of seconds; ``folder`` keeps what a surrogate is measured by."""
+    """How long, with how many workers, in units of levels or of seconds; ``folder`` keeps what a
+    surrogate is measured by."""
 
     fulls: int = 20
     workers: int = 4
@@ -66,9 +70,14 @@ class CurveSettings:
 
 
 def curve_cells(
-    path: Path, methods: list[str], tasks: list[str], seeds: int, settings: CurveSettings | None = None
+    path: Path,
+    methods: list[str],
+    tasks: list[str],
+    seeds: int,
+    settings: CurveSettings | None = None,
 ) -> list[Cell]:
-    """Every run of a comparison, seeds outermost; `TableError` for a task that the file does not have."""
+    """Every run of a comparison, seeds outermost; `TableError` for a task that the file does not
+    have."""
     chosen = settings or CurveSettings()
     runs = open_curves(path, chosen.unit_cost, chosen.folder)
     names = chosen_tasks(runs.tasks, tasks)
@@ -76,7 +85,17 @@ def curve_cells(
         runs.check(name)
     folder = "" if chosen.folder is None else str(chosen.folder)
     return [
-        Cell("curves", runs.name, name, method, seed, chosen.fulls, chosen.workers, source=str(path), folder=folder)
+        Cell(
+            "curves",
+            runs.name,
+            name,
+            method,
+            seed,
+            chosen.fulls,
+            chosen.workers,
+            source=str(path),
+            folder=folder,
+        )
         for seed in range(seeds)
         for name in names
         for method in methods
@@ -84,8 +103,11 @@ def curve_cells(
 
 
 def fit_notes(cells: Sequence[Cell]) -> Iterator[str]:
-    """Fits the surrogates that these runs need, where they need some, and says of each how good it is."""
-    for source, folder, task in dict.fromkeys((cell.source, cell.folder, cell.task) for cell in cells):
+    """Fits the surrogates that these runs need, where they need some, and says of each how good it
+    is."""
+    for source, folder, task in dict.fromkeys(
+        (cell.source, cell.folder, cell.task) for cell in cells
+    ):
         note = open_curves(source, folder=Path(folder)).note(task) if is_modelled(source) else ""
         if note:
             yield note
@@ -113,13 +135,16 @@ def run_curves(cell: Cell) -> dict[str, Any]:
 
 def training_runs(cell: Cell) -> CurveTask:
     """The task of a cell, with the noise of its file drawn for this cell."""
-    runs = open_curves(cell.source, cell.table.endswith(UNIT_COST), Path(cell.folder) if cell.folder else None)
+    runs = open_curves(
+        cell.source, cell.table.endswith(UNIT_COST), Path(cell.folder) if cell.folder else None
+    )
     task = runs.task(cell.task)
     return noisy(task, runs.noise, own_seed(cell)) if runs.noise else task
 
 
 def own_seed(cell: Cell) -> int:
-    """A seed for this task alone: the same draws on every task would make ten seeds on many tasks ten draws, not many."""
+    """A seed for this task alone: the same draws on every task would make ten seeds on many tasks
+    ten draws, not many."""
     return zlib.crc32(f"{cell.task}/{cell.seed}".encode())
 
 
@@ -150,7 +175,8 @@ class Timed(Policy):
 def play_curves(
     task: CurveTask, policy: Timed, cell: Cell, name: str = "bench", storage: Storage | None = None
 ) -> History:
-    """The whole study, played through on the virtual clock; in a storage of its own unless one is given."""
+    """The whole study, played through on the virtual clock; in a storage of its own unless one is
+    given."""
     record = {**policy.method.to_json(), "reason": policy.reason}
     created = msgspec.structs.replace(beginning(name, policy.problem, record), time=0.0)
     limit = cell.size * task.scale.full / cell.workers

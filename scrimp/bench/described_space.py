@@ -1,9 +1,11 @@
 """A search space from its description in a benchmark file.
 
 A description is a list of ``{"name", "type": "float"|"int", "low", "high", "log", "step"}`` and
-``{"name", "type": "choice"|"ordinal", "choices"}``; ``"when": {"parent": value}`` marks a parameter that exists only there.
+``{"name", "type": "choice"|"ordinal", "choices"}``; ``"when": {"parent": value}`` marks a parameter
+that exists only there.
 
-    described_space([{"name": "lr", "type": "float", "low": 1e-4, "high": 0.1, "log": True}])     # Space(lr=Float(...))
+    # Space(lr=Float(...))
+    described_space([{"name": "lr", "type": "float", "low": 1e-4, "high": 0.1, "log": True}])
 """
 
 from collections.abc import Callable, Mapping
@@ -30,11 +32,16 @@ def _numeric(item: Mapping[str, Any]) -> dict[str, Any]:
 def described_space(description: Any) -> Space:
     """The space that a description means; `TableError` says which entry is wrong and why."""
     if not isinstance(description, list | tuple):
-        raise TableError(f"space is {description!r}; it must be a list of parameters, each with name and type")
+        raise TableError(
+            f"space is {description!r}; it must be a list of parameters, each with name and type"
+        )
     parameters: dict[str, Parameter] = {}
     for position, item in enumerate(description):
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
-            raise TableError(f"entry {position} of the space is {item!r}; it must be an object with a name and a type")
+            raise TableError(
+                f"entry {position} of the space is {item!r}; it must be an object with a name and a"
+                " type"
+            )
         if item["name"] in parameters:
             raise TableError(f"the space lists parameter {item['name']!r} twice; names must differ")
         parameters[item["name"]] = _parameter(item)
@@ -48,10 +55,14 @@ def _parameter(item: Mapping[str, Any]) -> Parameter:
     make = _MAKERS.get(item.get("type", ""))
     if make is None:
         kinds = ", ".join(_MAKERS)
-        raise TableError(f"parameter {item['name']!r} has type {item.get('type')!r}; it must be one of {kinds}")
+        raise TableError(
+            f"parameter {item['name']!r} has type {item.get('type')!r}; it must be one of {kinds}"
+        )
     try:
         return make(item)
     except KeyError as error:
-        raise TableError(f"parameter {item['name']!r} has no {error.args[0]!r}, which its type needs") from None
+        raise TableError(
+            f"parameter {item['name']!r} has no {error.args[0]!r}, which its type needs"
+        ) from None
     except SpaceError as error:
         raise TableError(f"parameter {item['name']!r} cannot be: {error}") from None

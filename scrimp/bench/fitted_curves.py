@@ -3,8 +3,9 @@
     kept = kept_surrogate(read_table("lcbench.npz"), "adult", "gp", Path("results"))
     kept.model, kept.quality, kept.scale
 
-A file holds the arrays of every function, named ``score.0.weights`` and so on, and ``meta`` with the rest; one that was made from
-another table of the same name, or by another version of this format, is made again.
+A file holds the arrays of every function, named ``score.0.weights`` and so on, and ``meta`` with
+the rest; one that was made from another table of the same name, or by another version of this
+format, is made again.
 """
 
 import json
@@ -44,7 +45,8 @@ class KeptSurrogate:
 
 
 def kept_surrogate(table: Table, task: str, kind: str, folder: Path | None) -> KeptSurrogate:
-    """The one in ``folder``, or else a new one, kept there for the next process; None keeps nothing."""
+    """The one in ``folder``, or else a new one, kept there for the next process; None keeps
+    nothing."""
     mark = _fingerprint(table, task)
     name = re.sub(r"[^\w.-]+", "_", f"{table.name}-{task}-{kind}")
     path = None if folder is None else folder / f"{name}.surrogate.npz"
@@ -61,10 +63,15 @@ def kept_surrogate(table: Table, task: str, kind: str, folder: Path | None) -> K
 def fit_note(task: str, kept: KeptSurrogate) -> str:
     """One line that says how far the surrogate can be trusted."""
     quality = kept.quality
-    failing = "" if quality.failing is None else f", failing foretold {quality.failing:.2f} (0.5 is chance)"
+    failing = (
+        ""
+        if quality.failing is None
+        else f", failing foretold {quality.failing:.2f} (0.5 is chance)"
+    )
     return (
-        f"{task}: held-out final values R2 {quality.r2:.2f}, rank correlation {quality.rank_correlation:.2f}{failing}; "
-        f"best {kept.scale.best:.4g}, of the table {quality.best:.4g}"
+        f"{task}: held-out final values R2 {quality.r2:.2f}, rank correlation"
+        f" {quality.rank_correlation:.2f}{failing}; best {kept.scale.best:.4g}, of the table"
+        f" {quality.best:.4g}"
     )
 
 
@@ -72,13 +79,16 @@ def _fingerprint(table: Table, task: str) -> int:
     row = table.tasks.index(task) if task in table.tasks else 0
     configs = table.configs if table.configs.ndim == 2 else table.configs[row]
     return zlib.crc32(
-        np.ascontiguousarray(table.value[row]).tobytes(), zlib.crc32(np.ascontiguousarray(configs).tobytes())
+        np.ascontiguousarray(table.value[row]).tobytes(),
+        zlib.crc32(np.ascontiguousarray(configs).tobytes()),
     )
 
 
 def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
     model = kept.model
-    functions: dict[str, Function | None] = {f"score.{place}": score for place, score in enumerate(model.scores)}
+    functions: dict[str, Function | None] = {
+        f"score.{place}": score for place, score in enumerate(model.scores)
+    }
     functions |= {"cost": model.cost, "end": model.end, "survived": model.survived}
     there = {name: function for name, function in functions.items() if function is not None}
     arrays = {
@@ -93,10 +103,19 @@ def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
         "space": model.space.to_json(),
         "quality": asdict(kept.quality),
         "scale": asdict(kept.scale),
-        **{name: getattr(model, name) for name in ("name", "metric", "unit", "levels", "log", "failing")},
+        **{
+            name: getattr(model, name)
+            for name in ("name", "metric", "unit", "levels", "log", "failing")
+        },
     }
     draft = path.with_suffix(f".{os.getpid()}.npz")
-    np.savez(draft, meta=json.dumps(meta), mean_curve=model.mean_curve, components=model.components, **arrays)  # type: ignore[arg-type]
+    np.savez(
+        draft,
+        meta=json.dumps(meta),
+        mean_curve=model.mean_curve,
+        components=model.components,
+        **arrays,  # type: ignore[arg-type]
+    )
     draft.replace(path)  # several processes may write it, never half of it
 
 

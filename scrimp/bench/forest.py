@@ -1,12 +1,14 @@
 """A random forest: a table of results becomes a function that answers for any configuration.
 
-Every tree is grown on a bootstrap of the rows. At each node a third of the columns, at random, compete for the split that
-leaves the least sum of squares; a node of fewer than four rows, or with equal targets, is a leaf. The forest says the average.
+Every tree is grown on a bootstrap of the rows. At each node a third of the columns, at random,
+compete for the split that leaves the least sum of squares; a node of fewer than four rows, or with
+equal targets, is a leaf. The forest says the average.
 
     forest = grow_forest(x, y, np.random.default_rng(0))
     forest(x)                                       # (m,)
 
-Breiman, Random forests, 2001; surrogates of tables as benchmarks: Eggensperger, Hutter, Hoos, Leyton-Brown, 2015.
+Breiman, Random forests, 2001; surrogates of tables as benchmarks: Eggensperger, Hutter, Hoos,
+Leyton-Brown, 2015.
 """
 
 from dataclasses import dataclass
@@ -27,7 +29,8 @@ FEWEST = 4  # rows that may be split
 class Forest:
     """All nodes of all trees in one list; ``roots`` are where trees begin.
 
-    An inner node sends rows with x[column] <= threshold to ``child``, others to the node after it. A leaf is its own child.
+    An inner node sends rows with x[column] <= threshold to ``child``, others to the node after it.
+    A leaf is its own child.
     """
 
     roots: Places
@@ -52,7 +55,9 @@ def grow_forest(x: Array, y: Array, rng: np.random.Generator) -> Forest:
     growing = _Growing(x, y, rng)
     roots = [growing.tree(rng.integers(len(y), size=len(y))) for _ in range(TREES)]
     column, threshold, child, value = zip(*growing.nodes, strict=True)
-    return Forest(np.array(roots), np.array(column), np.array(threshold), np.array(child), np.array(value))
+    return Forest(
+        np.array(roots), np.array(column), np.array(threshold), np.array(child), np.array(value)
+    )
 
 
 class _Growing:
@@ -86,7 +91,8 @@ class _Growing:
     def _split(self, rows: Places) -> tuple[int, float] | None:
         """The column and threshold of the best split; None for a leaf.
 
-        The sum of squares is least where (sum left)^2 / n_left + (sum right)^2 / n_right is most, targets centred.
+        The sum of squares is least where (sum left)^2 / n_left + (sum right)^2 / n_right is most,
+        targets centred.
         """
         y = self.y[rows]
         if len(rows) < FEWEST or float(np.ptp(y)) == 0.0:
@@ -97,7 +103,9 @@ class _Growing:
         ranked = np.take_along_axis(x, order, axis=0)
         sums = np.cumsum((y - y.mean())[order], axis=0)[:-1]
         count = np.arange(1, len(rows))[:, None]
-        gain = np.where(ranked[:-1] < ranked[1:], sums**2 * (1.0 / count + 1.0 / (len(rows) - count)), -1.0)
+        gain = np.where(
+            ranked[:-1] < ranked[1:], sums**2 * (1.0 / count + 1.0 / (len(rows) - count)), -1.0
+        )
         place, best = np.unravel_index(int(np.argmax(gain)), gain.shape)
         if gain[place, best] < 0.0:
             return None

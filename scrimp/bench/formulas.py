@@ -1,8 +1,10 @@
-"""Test functions as plain formulas: what `scrimp bench functions` and every peer beside it minimise.
+"""Test functions as plain formulas: what `scrimp bench functions` and every peer beside it
+minimise.
 
-This file needs NumPy alone and imports nothing of scrimp, so that a peer's own environment loads it by its path. A space is
-described as in benchmark tables: a list of ``{"name", "type": "float"|"int"|"choice"|"ordinal", "low", "high", "log"}`` or
-``{..., "choices"}``. Definitions and optima follow Surjanovic and Bingham, "Virtual Library of Simulation Experiments", 2013.
+This file needs NumPy alone and imports nothing of scrimp, so that a peer's own environment loads it
+by its path. A space is described as in benchmark tables: a list of ``{"name", "type":
+"float"|"int"|"choice"|"ordinal", "low", "high", "log"}`` or ``{..., "choices"}``. Definitions and
+optima follow Surjanovic and Bingham, "Virtual Library of Simulation Experiments", 2013.
 
     formula = FORMULAS["branin"]
     formula.evaluate({"x1": 3.14159, "x2": 2.275}) - formula.optimum        # about 0
@@ -22,9 +24,11 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Formula:
-    """A function of a configuration, its space, its exact minimum, and the standard deviation of the noise on what is told.
+    """A function of a configuration, its space, its exact minimum, and the standard deviation of
+    the noise on what is told.
 
-    ``evaluate(config)`` is free of noise; it may raise or return NaN, and then the trial has failed.
+    ``evaluate(config)`` is free of noise; it may raise or return NaN, and then the trial has
+    failed.
     """
 
     name: str
@@ -35,10 +39,11 @@ class Formula:
 
 
 class Recorder:
-    """Evaluates one run and keeps its regrets: noise-free value minus optimum of the best configuration so far.
+    """Evaluates one run and keeps its regrets: noise-free value minus optimum of the best
+    configuration so far.
 
-    The noise of evaluation k depends on (seed, k) alone, so all methods meet the same noise. Before the first success the
-    regret is None.
+    The noise of evaluation k depends on (seed, k) alone, so all methods meet the same noise. Before
+    the first success the regret is None.
 
     >>> recorder = Recorder(FORMULAS["branin"], seed=0)
     >>> recorder.measure({"x1": 3.141592653589793, "x2": 2.275}) < 0.4, round(recorder.regret[0], 6)
@@ -67,14 +72,16 @@ class Recorder:
 
 
 def speed_data(count: int, dimension: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform points in the unit cube, (count, 6), and Hartmann 6 there, (count,): a longer list begins with the shorter."""
+    """Uniform points in the unit cube, (count, 6), and Hartmann 6 there, (count,): a longer list
+    begins with the shorter."""
     points = np.random.default_rng(20240117).random((count, dimension))
     return points, np.array([_hartmann(point, HARTMANN6_A, HARTMANN6_P) for point in points])
 
 
 def _floats(dimension: int, low: float, high: float) -> tuple[dict[str, Any], ...]:
     return tuple(
-        {"name": f"x{k + 1}", "type": "float", "low": low, "high": high, "log": False} for k in range(dimension)
+        {"name": f"x{k + 1}", "type": "float", "low": low, "high": high, "log": False}
+        for k in range(dimension)
     )
 
 
@@ -85,9 +92,16 @@ def _point(config: Config) -> np.ndarray:
 
 HARTMANN_WEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])
 HARTMANN3_A = np.array([[3.0, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
-HARTMANN3_P = 1e-4 * np.array([[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 5743, 8828]])
+HARTMANN3_P = 1e-4 * np.array(
+    [[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 5743, 8828]]
+)
 HARTMANN6_A = np.array(
-    [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
+    [
+        [10, 3, 17, 3.5, 1.7, 8],
+        [0.05, 10, 17, 0.1, 8, 14],
+        [3, 3.5, 1.7, 10, 17, 8],
+        [17, 8, 0.05, 10, 0.1, 14],
+    ]
 )
 HARTMANN6_P = 1e-4 * np.array(
     [
@@ -119,7 +133,8 @@ def _branin(config: Config) -> float:
 
 
 def _ackley(config: Config) -> float:
-    """On [-15, 30] rather than a symmetric box: its minimum must not lie where a design puts its centre point."""
+    """On [-15, 30] rather than a symmetric box: its minimum must not lie where a design puts its
+    centre point."""
     x = _point(config)
     distance = -20 * math.exp(-0.2 * math.sqrt(np.mean(x**2)))
     return float(distance - math.exp(np.mean(np.cos(2 * math.pi * x))) + 20 + math.e)
@@ -128,7 +143,11 @@ def _ackley(config: Config) -> float:
 def _levy(config: Config) -> float:
     w = 1 + (_point(config) - 1) / 4
     middle = np.sum((w[:-1] - 1) ** 2 * (1 + 10 * np.sin(math.pi * w[:-1] + 1) ** 2))
-    return float(math.sin(math.pi * w[0]) ** 2 + middle + (w[-1] - 1) ** 2 * (1 + math.sin(2 * math.pi * w[-1]) ** 2))
+    return float(
+        math.sin(math.pi * w[0]) ** 2
+        + middle
+        + (w[-1] - 1) ** 2 * (1 + math.sin(2 * math.pi * w[-1]) ** 2)
+    )
 
 
 def _rosenbrock(config: Config) -> float:
@@ -142,11 +161,16 @@ def _styblinski_tang(config: Config) -> float:
 
 
 def _mixed(config: Config) -> float:
-    """The shape of tuning a network: the best learning rate moves with width and optimizer, dropout with depth.
+    """The shape of tuning a network: the best learning rate moves with width and optimizer, dropout
+    with depth.
 
-    Every term is at least 0 and all vanish together at adamw, gelu, lr = 10^-2.5, width 128, 5 layers, dropout 0.25.
+    Every term is at least 0 and all vanish together at adamw, gelu, lr = 10^-2.5, width 128, 5
+    layers, dropout 0.25.
     """
-    rate = math.log10(config["lr"]) - {"adamw": -2.5, "sgd": -1.0, "rmsprop": -3.0}[config["optimizer"]]
+    rate = (
+        math.log10(config["lr"])
+        - {"adamw": -2.5, "sgd": -1.0, "rmsprop": -3.0}[config["optimizer"]]
+    )
     width = math.log2(config["width"]) - 7
     depth = config["layers"] - 5
     valley = rate + 0.4 * width
@@ -154,11 +178,14 @@ def _mixed(config: Config) -> float:
     flat = {"adamw": 0.0, "sgd": 0.25, "rmsprop": 0.15}[config["optimizer"]]
     flat += {"gelu": 0.0, "relu": 0.1, "silu": 0.05, "tanh": 0.4}[config["activation"]]
     ripple = 0.05 * (1 - math.cos(2 * math.pi * valley))
-    return float(0.5 * valley**2 + ripple + 0.03 * width**2 + 0.02 * depth**2 + 3 * dropout**2 + flat)
+    return float(
+        0.5 * valley**2 + ripple + 0.03 * width**2 + 0.02 * depth**2 + 3 * dropout**2 + flat
+    )
 
 
 def _failing(config: Config) -> float:
-    """Hartmann 3 where half of the cube fails, part of it beside the minimum at (0.11, 0.56, 0.85)."""
+    """Hartmann 3 where half of the cube fails, part of it beside the minimum at (0.11, 0.56,
+    0.85)."""
     if config["x2"] > 0.65:
         raise FloatingPointError(f"diverged: x2 = {config['x2']} is above 0.65")
     return math.nan if config["x1"] > 0.75 else _hartmann3(config)
@@ -178,13 +205,20 @@ _HARTMANN6_OPTIMUM = -3.3223680114155147
 FORMULAS: dict[str, Formula] = {
     formula.name: formula
     for formula in (
-        Formula("branin", (_floats(2, -5.0, 10.0)[0], _floats(2, 0.0, 15.0)[1]), 0.3978873577297382, _branin),
+        Formula(
+            "branin",
+            (_floats(2, -5.0, 10.0)[0], _floats(2, 0.0, 15.0)[1]),
+            0.3978873577297382,
+            _branin,
+        ),
         Formula("hartmann3", _floats(3, 0.0, 1.0), _HARTMANN3_OPTIMUM, _hartmann3),
         Formula("hartmann6", _floats(6, 0.0, 1.0), _HARTMANN6_OPTIMUM, _hartmann6),
         Formula("ackley5", _floats(5, -15.0, 30.0), 0.0, _ackley),
         Formula("levy4", _floats(4, -10.0, 10.0), 0.0, _levy),
         Formula("rosenbrock4", _floats(4, -5.0, 10.0), 0.0, _rosenbrock),
-        Formula("styblinski-tang5", _floats(5, -5.0, 5.0), 5 * -39.16616570377142, _styblinski_tang),
+        Formula(
+            "styblinski-tang5", _floats(5, -5.0, 5.0), 5 * -39.16616570377142, _styblinski_tang
+        ),
         Formula("mixed", _MIXED_SPACE, 0.0, _mixed),
         Formula("noisy", _floats(6, 0.0, 1.0), _HARTMANN6_OPTIMUM, _hartmann6, noise=0.2),
         Formula("failing", _floats(3, 0.0, 1.0), _HARTMANN3_OPTIMUM, _failing),

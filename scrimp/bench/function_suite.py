@@ -15,7 +15,9 @@ from scrimp.errors import TableError
 __all__ = ["function_cells", "run_function", "stretched"]
 
 
-def function_cells(methods: list[str], names: list[str], seeds: int, trials: int, workers: int = 1) -> list[Cell]:
+def function_cells(
+    methods: list[str], names: list[str], seeds: int, trials: int, workers: int = 1
+) -> list[Cell]:
     """Every run of a comparison, seeds outermost, so that an interrupted one is still balanced."""
     for name in names:
         if name not in FORMULAS:
@@ -35,7 +37,12 @@ def run_function(cell: Cell) -> dict[str, Any]:
     question = Question(described_space(formula.space), recorder.measure, noisy=formula.noise > 0)
     place = kept_at(cell, question.space)
     seconds, asks = play(question, cell.method, cell.seed, cell.size, cell.workers, place)
-    return {**cell.head(), "decision_seconds": seconds, "decisions": asks, **stretched(recorder.regret, cell.size)}
+    return {
+        **cell.head(),
+        "decision_seconds": seconds,
+        "decisions": asks,
+        **stretched(recorder.regret, cell.size),
+    }
 
 
 def stretched(regret: list[float | None], size: int) -> dict[str, Any]:

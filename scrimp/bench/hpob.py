@@ -1,13 +1,17 @@
-"""The public HPO-B files: results of many search spaces and data sets as JSON, read as benchmark tables.
+"""The public HPO-B files: results of many search spaces and data sets as JSON, read as benchmark
+tables.
 
-A file maps ids of search spaces to ids of data sets to ``{"X": [[...], ...], "y": [[...], ...]}``: configurations in the unit
-cube, encoded by its authors, and accuracies, higher is better. One search space is one table; its parameters are x0, x1, ...
+A file maps ids of search spaces to ids of data sets to ``{"X": [[...], ...], "y": [[...], ...]}``:
+configurations in the unit cube, encoded by its authors, and accuracies, higher is better. One
+search space is one table; its parameters are x0, x1, ...
 
     read_hpob(Path("meta-test-dataset.json")).keys()                  # ids of the search spaces
-    read_hpob(Path("meta-test-dataset.json"))["4796"].tasks           # ids of the data sets, as tasks
+    # ids of the data sets, as tasks
+    read_hpob(Path("meta-test-dataset.json"))["4796"].tasks
 
-Accuracies become losses, 1 - y. They are not normalised: a method that knew the best of a task would know when to stop.
-Pineda-Arango, Jomaa, Wistuba, Grabocka, HPO-B: a large-scale reproducible benchmark for black-box HPO based on OpenML, 2021.
+Accuracies become losses, 1 - y. They are not normalised: a method that knew the best of a task
+would know when to stop. Pineda-Arango, Jomaa, Wistuba, Grabocka, HPO-B: a large-scale reproducible
+benchmark for black-box HPO based on OpenML, 2021.
 """
 
 import json
@@ -52,7 +56,10 @@ class HpobSpace:
     def task(self, name: str) -> tuple[Pool, np.ndarray[Any, np.dtype[np.float64]]]:
         """The pool of a data set, each configuration once, and their losses 1 - y."""
         if name not in self.tables:
-            raise TableError(f"search space {self.name!r} has no data set {name!r}; it has {', '.join(self.tasks)}")
+            raise TableError(
+                f"search space {self.name!r} has no data set {name!r}; it has"
+                f" {', '.join(self.tasks)}"
+            )
         x, y = self._arrays(name)
         _, first = np.unique(x, axis=0, return_index=True)
         rows = np.sort(first)
@@ -66,13 +73,14 @@ class HpobSpace:
             x, y = np.asarray(table["X"], dtype=float), np.asarray(table["y"], dtype=float)
         except (KeyError, TypeError, ValueError) as error:
             raise TableError(
-                f"data set {name!r} of search space {self.name!r} has no X and y of numbers: {error}"
+                f"data set {name!r} of search space {self.name!r} has no X and y of numbers:"
+                f" {error}"
             ) from None
         y = y.reshape(len(y), -1)[:, 0] if y.ndim else y
         if x.ndim != 2 or len(x) != len(y) or not ((x >= 0.0) & (x <= 1.0)).all():
             raise TableError(
-                f"data set {name!r} of search space {self.name!r} has X of shape {x.shape} and {len(y)} values; "
-                "X must have one row in the unit cube per value"
+                f"data set {name!r} of search space {self.name!r} has X of shape {x.shape} and"
+                f" {len(y)} values; X must have one row in the unit cube per value"
             )
         return x, y
 
@@ -87,7 +95,9 @@ def read_hpob(path: Path) -> dict[str, HpobSpace]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise TableError(f"there is no file {str(path)!r}; give the path of an HPO-B file") from None
+        raise TableError(
+            f"there is no file {str(path)!r}; give the path of an HPO-B file"
+        ) from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise TableError(f"{str(path)!r} is not JSON: {error}") from None
     good = isinstance(record, Mapping) and all(
@@ -96,5 +106,8 @@ def read_hpob(path: Path) -> dict[str, HpobSpace]:
         for tables in record.values()
     )
     if not good or not record:
-        raise TableError(f'{str(path)!r} is no HPO-B file; it must map spaces to data sets to {{"X": ..., "y": ...}}')
+        raise TableError(
+            f'{str(path)!r} is no HPO-B file; it must map spaces to data sets to {{"X": ..., "y":'
+            " ...}"
+        )
     return {str(name): HpobSpace(str(name), tables) for name, tables in record.items()}

@@ -1,9 +1,11 @@
 """The description of a search space, read off the configurations that were tried.
 
-    inferred_space([{"lr": 0.1, "act": "relu", "k": 3}, {"lr": 1e-4, "act": "tanh", "k": 3}])      # lr and act
+    # lr and act
+    inferred_space([{"lr": 0.1, "act": "relu", "k": 3}, {"lr": 1e-4, "act": "tanh", "k": 3}])
 
-Texts and truth values are choices. Numbers of at most a dozen values, each tried twice or more on average, are ordinal; others
-reach from the lowest to the highest, logarithmic where that is a hundredfold. What never varies is left out.
+Texts and truth values are choices. Numbers of at most a dozen values, each tried twice or more on
+average, are ordinal; others reach from the lowest to the highest, logarithmic where that is a
+hundredfold. What never varies is left out.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,14 @@
-"""``scrimp bench make checkpoints``: runs of one small network, whose checkpoints are scored on two dozen tasks.
+"""``scrimp bench make checkpoints``: runs of one small network, whose checkpoints are scored on two
+dozen tasks.
 
     cells = checkpoint_work(MakingSettings())
-    run_checkpoint_work(cells[0])["scores"]                  # (checkpoints, tasks), shares of right answers
+    # (checkpoints, tasks), shares of right answers
+    run_checkpoint_work(cells[0])["scores"]
 
-The network reads digits. Its tasks are each digit by itself, and all digits spoilt in fourteen ways. There are three runs: one
-on good labels (later is better, by and large), one with a third of the labels wrong (it peaks and then learns them by heart), and
-one that goes on with the digits 0 to 4 alone (it forgets the others). Checkpoints lie evenly in the logarithm of the step.
+The network reads digits. Its tasks are each digit by itself, and all digits spoilt in fourteen
+ways. There are three runs: one on good labels (later is better, by and large), one with a third of
+the labels wrong (it peaks and then learns them by heart), and one that goes on with the digits 0 to
+4 alone (it forgets the others). Checkpoints lie evenly in the logarithm of the step.
 """
 
 import csv
@@ -40,7 +43,8 @@ def checkpoint_work(settings: MakingSettings) -> list[Cell]:
 
 
 def run_checkpoint_work(cell: Cell) -> dict[str, Any]:
-    """One training run: its checkpoints by step, its tasks with the number of questions each, and all scores."""
+    """One training run: its checkpoints by step, its tasks with the number of questions each, and
+    all scores."""
     from sklearn.neural_network import MLPClassifier
     from sklearn.utils import check_random_state
 
@@ -55,7 +59,9 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Any]:
         labels[wrong] = rng.integers(10, size=int(wrong.sum()))
     narrow = np.flatnonzero(labels < 5)
     draws = check_random_state(cell.seed)
-    model = MLPClassifier(hidden_layer_sizes=(48,), learning_rate_init=0.003, alpha=1e-5, random_state=draws)
+    model = MLPClassifier(
+        hidden_layer_sizes=(48,), learning_rate_init=0.003, alpha=1e-5, random_state=draws
+    )
     scores = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -64,7 +70,9 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Any]:
             batch = rng.choice(narrow, BATCH) if narrowed else rng.integers(len(labels), size=BATCH)
             model.partial_fit(digits.x[batch] / 16.0, labels[batch], classes=np.arange(10))
             if step in kept:
-                scores.append([float((model.predict(x / 16.0) == y).mean()) for x, y in tasks.values()])
+                scores.append(
+                    [float((model.predict(x / 16.0) == y).mean()) for x, y in tasks.values()]
+                )
     sizes = {name: len(y) for name, (_, y) in tasks.items()}
     return {**cell.head(), "checkpoints": kept.tolist(), "tasks": sizes, "scores": scores}
 
@@ -80,18 +88,24 @@ def write_checkpoints(folder: Path, records: Sequence[Mapping[str, Any]]) -> lis
             writer.writerow(["checkpoint", "task", "score", "stderr"])
             for step, row in zip(record["checkpoints"], record["scores"], strict=True):
                 for (task, count), score in zip(record["tasks"].items(), row, strict=True):
-                    writer.writerow([step, task, f"{score:.6f}", f"{np.sqrt(score * (1 - score) / count):.6f}"])
+                    writer.writerow(
+                        [step, task, f"{score:.6f}", f"{np.sqrt(score * (1 - score) / count):.6f}"]
+                    )
         draft.replace(path)
         written.append(path)
     return written
 
 
 def _tasks(x: Array, y: Array, rng: np.random.Generator) -> dict[str, tuple[Array, Array]]:
-    """24 tasks out of pictures x (n, 64) of 8 by 8 with labels y (n,): ten single digits, fourteen ways to spoil all of them."""
+    """24 tasks out of pictures x (n, 64) of 8 by 8 with labels y (n,): ten single digits, fourteen
+    ways to spoil all of them."""
     tasks = {f"digit-{digit}": (x[y == digit], y[y == digit]) for digit in range(10)}
     pictures = x.reshape(-1, 8, 8)
     spoilt = {
-        **{f"noise-{size}": pictures + size * rng.standard_normal(pictures.shape) for size in (2, 4, 6, 8)},
+        **{
+            f"noise-{size}": pictures + size * rng.standard_normal(pictures.shape)
+            for size in (2, 4, 6, 8)
+        },
         **{f"faint-{share}": pictures * share / 100 for share in (30, 50, 70)},
         "left": np.roll(pictures, -1, axis=2),
         "right": np.roll(pictures, 1, axis=2),

@@ -1,10 +1,13 @@
-"""``scrimp bench make curves``: a small network, trained epoch by epoch, in many configurations on several data sets.
+"""``scrimp bench make curves``: a small network, trained epoch by epoch, in many configurations on
+several data sets.
 
     cells = curve_work(MakingSettings(configs=200))
-    run_curve_work(cells[0])["value"]                        # (tasks, epochs); None from where the training diverged
+    # (tasks, epochs); None from where the training diverged
+    run_curve_work(cells[0])["value"]
 
-The network is scikit-learn's perceptron, one pass over the rows a level; the value is the cross-entropy on rows that were not
-trained on. A level costs one unit, unless the seconds that were measured are asked for: those differ from machine to machine.
+The network is scikit-learn's perceptron, one pass over the rows a level; the value is the
+cross-entropy on rows that were not trained on. A level costs one unit, unless the seconds that were
+measured are asked for: those differ from machine to machine.
 """
 
 import time
@@ -45,7 +48,10 @@ LEAST = 1e-7  # a probability below this counts as this
 def curve_work(settings: MakingSettings) -> list[Cell]:
     """The configurations, each a piece of work."""
     size = settings.size
-    return [Cell("make-curves", "network", size, f"{number}", settings.seed, 1) for number in range(settings.configs)]
+    return [
+        Cell("make-curves", "network", size, f"{number}", settings.seed, 1)
+        for number in range(settings.configs)
+    ]
 
 
 def run_curve_work(cell: Cell) -> dict[str, Any]:
@@ -53,16 +59,22 @@ def run_curve_work(cell: Cell) -> dict[str, Any]:
     config = drawn(SPACE, cell.seed, int(cell.method) + 1)[-1]
     tasks, epochs = _tasks(cell.task, cell.seed)
     runs = [_trained(config, task, epochs) for task in tasks]
-    return {**cell.head(), "value": [values for values, _ in runs], "elapsed": [seconds for _, seconds in runs]}
+    return {
+        **cell.head(),
+        "value": [values for values, _ in runs],
+        "elapsed": [seconds for _, seconds in runs],
+    }
 
 
 def write_curves(
     path: Path, settings: MakingSettings, records: Sequence[Mapping[str, Any]], times: bool = False
 ) -> None:
-    """The table, from the records of its configurations in their order; with ``times`` a level costs what it took."""
+    """The table, from the records of its configurations in their order; with ``times`` a level
+    costs what it took."""
     tasks, epochs = _tasks(settings.size, settings.seed)
     value, elapsed = (
-        np.array([record[name] for record in records], dtype=float).swapaxes(0, 1) for name in ("value", "elapsed")
+        np.array([record[name] for record in records], dtype=float).swapaxes(0, 1)
+        for name in ("value", "elapsed")
     )
     draft = TableDraft(
         path.stem,
@@ -85,7 +97,8 @@ def _tasks(size: str, seed: int) -> tuple[tuple[Split, ...], int]:
 
 
 def _trained(config: Config, task: Split, epochs: int) -> tuple[list[float | None], list[float]]:
-    """The cross-entropy after each epoch, None once it has diverged; and the seconds since the beginning."""
+    """The cross-entropy after each epoch, None once it has diverged; and the seconds since the
+    beginning."""
     from sklearn.neural_network import MLPClassifier
     from sklearn.utils import check_random_state
 

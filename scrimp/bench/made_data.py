@@ -1,8 +1,10 @@
 """Small learning tasks out of data that scikit-learn carries or makes: nothing is downloaded.
 
-    split("digits", rows=300, seed=0)                        # at most 300 rows to train on, and as many to judge by
+    # at most 300 rows to train on, and as many to judge by
+    split("digits", rows=300, seed=0)
 
-Flowers, wines, tumours, digits and diabetes are measurements; tasks that a function of scikit-learn makes are named after it.
+Flowers, wines, tumours, digits and diabetes are measurements; tasks that a function of scikit-learn
+makes are named after it.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +24,8 @@ Pair = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A task: rows to train on and rows to judge by, and whether targets are classes 0, 1, ... or numbers."""
+    """A task: rows to train on and rows to judge by, and whether targets are classes 0, 1, ... or
+    numbers."""
 
     name: str
     classification: bool
@@ -33,13 +36,20 @@ class Split:
 
     @property
     def features(self) -> list[float]:
-        """Descriptors: log rows, log columns, classes (0: numbers), share of the commonest, of the first principal direction."""
+        """Descriptors: log rows, log columns, classes (0: numbers), share of the commonest, of the
+        first principal direction."""
         centred = (self.x - self.x.mean(axis=0)) / np.maximum(self.x.std(axis=0), 1e-12)
         variances = np.linalg.svd(centred, compute_uv=False) ** 2
         counts = np.unique(self.y, return_counts=True)[1] if self.classification else np.zeros(0)
         common = float(counts.max() / counts.sum()) if self.classification else 0.0
         first = float(variances[0] / variances.sum())
-        return [float(np.log(len(self.x))), float(np.log(self.x.shape[1])), float(len(counts)), common, first]
+        return [
+            float(np.log(len(self.x))),
+            float(np.log(self.x.shape[1])),
+            float(len(counts)),
+            common,
+            first,
+        ]
 
 
 def need_sklearn() -> None:
@@ -48,7 +58,8 @@ def need_sklearn() -> None:
         import sklearn  # noqa: F401
     except ModuleNotFoundError:
         raise TableError(
-            "making tables trains models of scikit-learn, which is not installed; pip install 'scrimp[bench]'"
+            "making tables trains models of scikit-learn, which is not installed; pip install"
+            " 'scrimp[bench]'"
         ) from None
 
 
@@ -92,7 +103,8 @@ def _part(name: str, columns: slice) -> Callable[[], Pair]:
 
 
 def _spoilt(name: str, pixels: float, labels: float) -> Callable[[], Pair]:
-    """Noise of that standard deviation on every column, and a share of the labels drawn at random."""
+    """Noise of that standard deviation on every column, and a share of the labels drawn at
+    random."""
 
     def make() -> Pair:
         x, y = _carried(name)
@@ -140,9 +152,15 @@ CLASSIFICATION: Mapping[str, Callable[[], Pair]] = {
     "hastie": _made("hastie_10_2", n_samples=700),
     "gaussian-quantiles": _made("gaussian_quantiles", n_samples=600, n_features=6, n_classes=3),
     "classification-wide": _classes(n_features=60, n_informative=6, n_redundant=4, flip_y=0.05),
-    "classification-redundant": _classes(n_features=20, n_informative=4, n_redundant=14, flip_y=0.02),
-    "classification-rare": _classes(n_features=12, n_informative=5, weights=[0.9, 0.1], flip_y=0.02),
-    "classification-clusters": _classes(n_features=10, n_informative=6, n_classes=4, n_clusters_per_class=2),
+    "classification-redundant": _classes(
+        n_features=20, n_informative=4, n_redundant=14, flip_y=0.02
+    ),
+    "classification-rare": _classes(
+        n_features=12, n_informative=5, weights=[0.9, 0.1], flip_y=0.02
+    ),
+    "classification-clusters": _classes(
+        n_features=10, n_informative=6, n_classes=4, n_clusters_per_class=2
+    ),
 }
 """Tasks with classes, by name."""
 
@@ -151,7 +169,9 @@ REGRESSION: Mapping[str, Callable[[], Pair]] = {
     "friedman-1": _made("friedman1", n_samples=600, noise=1.0),
     "friedman-2": _made("friedman2", n_samples=600, noise=50.0),
     "friedman-3": _made("friedman3", n_samples=600, noise=0.1),
-    "regression-sparse": _made("regression", n_samples=600, n_features=40, n_informative=6, noise=20.0),
+    "regression-sparse": _made(
+        "regression", n_samples=600, n_features=40, n_informative=6, noise=20.0
+    ),
     "swiss-roll": _made("swiss_roll", n_samples=600, noise=1.0),
     "s-curve": _made("s_curve", n_samples=600, noise=0.3),
     "wine-alcohol": _foretold("wine", 0),
@@ -162,7 +182,8 @@ REGRESSION: Mapping[str, Callable[[], Pair]] = {
 
 
 def split(name: str, rows: int, seed: int) -> Split:
-    """The task of that name, shuffled by the seed: half of it, at most ``rows``, to train, and as many to judge.
+    """The task of that name, shuffled by the seed: half of it, at most ``rows``, to train, and as
+    many to judge.
 
     Numbers to foretell are standardised.
     """

@@ -1,7 +1,8 @@
 """Model families for tables of past tasks: a space each, and what a configuration of it builds.
 
     family = FAMILIES["svm"]
-    family.build({"kernel": "rbf", "C": 1.0, "gamma": 0.1}, True)        # a classifier of scikit-learn
+    # a classifier of scikit-learn
+    family.build({"kernel": "rbf", "C": 1.0, "gamma": 0.1}, True)
 
 A family of your own is one more entry: `Family(space, build)`.
 """
@@ -37,7 +38,8 @@ def _ordinal(name: str, *choices: Any, **more: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A space, as a description, and the estimator of a configuration for classes (True) or numbers (False)."""
+    """A space, as a description, and the estimator of a configuration for classes (True) or numbers
+    (False)."""
 
     space: tuple[Mapping[str, Any], ...]
     build: Callable[[Config, bool], Any]
@@ -53,7 +55,9 @@ def _scaled(model: Any, *before: Any) -> Any:
 def _svm(config: Config, classes: bool) -> Any:
     from sklearn.svm import SVC, SVR
 
-    return _scaled((SVC if classes else SVR)(**config, max_iter=3_000))  # what has not converged then has failed
+    return _scaled(
+        (SVC if classes else SVR)(**config, max_iter=3_000)
+    )  # what has not converged then has failed
 
 
 def _forest(config: Config, classes: bool) -> Any:
@@ -86,7 +90,9 @@ def _network(config: Config, classes: bool) -> Any:
     given = dict(config)
     sizes = (given.pop("width"),) * given.pop("depth")
     kind = MLPClassifier if classes else MLPRegressor
-    return _scaled(kind(hidden_layer_sizes=sizes, max_iter=25, n_iter_no_change=25, random_state=0, **given))
+    return _scaled(
+        kind(hidden_layer_sizes=sizes, max_iter=25, n_iter_no_change=25, random_state=0, **given)
+    )
 
 
 def _neighbours(config: Config, classes: bool) -> Any:
@@ -105,7 +111,11 @@ def _linear(config: Config, classes: bool) -> Any:
     robust, scaled = given.pop("robust"), given.pop("scaled")
     losses = ("modified_huber", "log_loss") if classes else ("huber", "squared_error")
     model = (SGDClassifier if classes else SGDRegressor)(
-        loss=losses[0] if robust else losses[1], max_iter=given.pop("epochs"), tol=None, random_state=0, **given
+        loss=losses[0] if robust else losses[1],
+        max_iter=given.pop("epochs"),
+        tol=None,
+        random_state=0,
+        **given,
     )
     return _scaled(model) if scaled else model
 
@@ -174,4 +184,5 @@ FAMILIES: Mapping[str, Family] = {
         _linear,
     ),
 }  # fmt: skip
-"""The families by name: 2 to 10 parameters, mixed, most with conditions; svm, mlp, k-nearest and linear may fail."""
+"""The families by name: 2 to 10 parameters, mixed, most with conditions; svm, mlp, k-nearest and
+linear may fail."""

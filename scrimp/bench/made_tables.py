@@ -1,8 +1,11 @@
-"""``scrimp bench make``: real tables, made on this machine; what was interrupted goes on where it was.
+"""``scrimp bench make``: real tables, made on this machine; what was interrupted goes on where it
+was.
 
-    make_tables("curves", Path("tables"), MakingSettings(configs=256), workers=2)        # [Path("tables/curves.npz")]
+    # [Path("tables/curves.npz")]
+    make_tables("curves", Path("tables"), MakingSettings(configs=256), workers=2)
 
-Every finished piece of work is a line of ``work.jsonl`` in the folder, so a kill costs what each worker had in hand.
+Every finished piece of work is a line of ``work.jsonl`` in the folder, so a kill costs what each
+worker had in hand.
 """
 
 from collections.abc import Sequence
@@ -42,7 +45,9 @@ def make_tables(
     if name == "checkpoints":
         return write_checkpoints(folder, run_cells(checkpoint_work(settings), work, workers))
     if name == "curves":
-        write_curves(folder / "curves.npz", settings, run_cells(curve_work(settings), work, workers), times)
+        write_curves(
+            folder / "curves.npz", settings, run_cells(curve_work(settings), work, workers), times
+        )
         return [folder / "curves.npz"]
     cells = [cell for family in chosen for cell in transfer_work(family, settings)]
     records = run_cells(cells, work, workers)

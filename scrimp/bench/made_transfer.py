@@ -1,10 +1,12 @@
 """``scrimp bench make transfer``: one table per model family, all its configurations on all tasks.
 
     cells = transfer_work("svm", MakingSettings())
-    run_transfer_work(cells[0])["value"]                     # one configuration on every task; None where it failed
+    # one configuration on every task; None where it failed
+    run_transfer_work(cells[0])["value"]
 
-Values are error rates for classes and root mean squared errors over the standard deviation for numbers, on rows that were not
-trained on. A model that raises, warns that it has not converged, or foretells nothing finite, has failed.
+Values are error rates for classes and root mean squared errors over the standard deviation for
+numbers, on rows that were not trained on. A model that raises, warns that it has not converged, or
+foretells nothing finite, has failed.
 """
 
 import warnings
@@ -48,14 +50,21 @@ def run_transfer_work(cell: Cell) -> dict[str, Any]:
     """One configuration on every task."""
     family = FAMILIES[cell.table]
     config = drawn(family.space, cell.seed, int(cell.method) + 1)[-1]
-    return {**cell.head(), "value": [_measured(family, config, task) for task in _tasks(cell.task, cell.seed)]}
+    return {
+        **cell.head(),
+        "value": [_measured(family, config, task) for task in _tasks(cell.task, cell.seed)],
+    }
 
 
-def write_transfer(path: Path, family: str, settings: MakingSettings, records: Sequence[Mapping[str, Any]]) -> None:
+def write_transfer(
+    path: Path, family: str, settings: MakingSettings, records: Sequence[Mapping[str, Any]]
+) -> None:
     """The table of a family, from the records of its configurations in their order."""
     space, tasks = FAMILIES[family].space, _tasks(settings.size, settings.seed)
     configs = drawn(space, settings.seed, len(records))
-    value = np.array([[np.nan if found is None else found for found in record["value"]] for record in records])
+    value = np.array(
+        [[np.nan if found is None else found for found in record["value"]] for record in records]
+    )
     draft = TableDraft(
         path.stem,
         "validation error (rate, or relative root mean square)",

@@ -15,7 +15,8 @@ __all__ = ["MakingSettings", "drawn"]
 
 @dataclass(frozen=True)
 class MakingSettings:
-    """The seed, how many configurations, and whether everything is small (for tests, and for a first look)."""
+    """The seed, how many configurations, and whether everything is small (for tests, and for a
+    first look)."""
 
     seed: int = 0
     configs: int = 96
@@ -28,5 +29,6 @@ class MakingSettings:
 
 
 def drawn(space: Sequence[Mapping[str, Any]], seed: int, count: int) -> list[Config]:
-    """The first ``count`` configurations of the Sobol sequence of a space (a description) and a seed: more begin alike."""
+    """The first ``count`` configurations of the Sobol sequence of a space (a description) and a
+    seed: more begin alike."""
     return sobol_design(described_space(list(space)), count, np.random.default_rng(seed))

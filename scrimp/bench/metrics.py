@@ -15,7 +15,8 @@ Cell = tuple[str, str, int]
 
 
 def ranks(losses: Sequence[float | None]) -> NDArray[np.float64]:
-    """1 for the lowest; equal ones share the average of their places; None (nothing found) is worse than any number.
+    """1 for the lowest; equal ones share the average of their places; None (nothing found) is worse
+    than any number.
 
     >>> ranks([0.5, 0.1, 0.5, None]).tolist()
     [2.5, 1.0, 2.5, 4.0]
@@ -36,8 +37,11 @@ def final_regrets(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[Cell, 
 
 
 def average_ranks(regrets: Mapping[str, Mapping[Cell, float | None]]) -> dict[str, float]:
-    """Each method's rank in a cell (one task, one seed), averaged over the cells that all of them have; empty without any."""
-    shared = sorted(set.intersection(*(set(cells) for cells in regrets.values()))) if regrets else []
+    """Each method's rank in a cell (one task, one seed), averaged over the cells that all of them
+    have; empty without any."""
+    shared = (
+        sorted(set.intersection(*(set(cells) for cells in regrets.values()))) if regrets else []
+    )
     if not shared:
         return {}
     table = np.array([ranks([regrets[method][cell] for method in regrets]) for cell in shared])
@@ -46,11 +50,18 @@ def average_ranks(regrets: Mapping[str, Mapping[Cell, float | None]]) -> dict[st
 
 def mean_regret(regrets: Sequence[float | None]) -> float:
     """The mean; infinite when a run found nothing, NaN without runs."""
-    return math.nan if not regrets else float(np.mean([math.inf if regret is None else regret for regret in regrets]))
+    return (
+        math.nan
+        if not regrets
+        else float(np.mean([math.inf if regret is None else regret for regret in regrets]))
+    )
 
 
-def paired_interval(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Mean of first - second over pairs, with its Student t interval at ``level``: (mean, low, high).
+def paired_interval(
+    first: Sequence[float], second: Sequence[float], level: float = 0.95
+) -> tuple[float, float, float]:
+    """Mean of first - second over pairs, with its Student t interval at ``level``: (mean, low,
+    high).
 
     mean ± t(n - 1) s / sqrt(n); with one pair the interval is everything.
 

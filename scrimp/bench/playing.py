@@ -17,7 +17,8 @@ __all__ = ["Question", "play", "play_study"]
 
 @dataclass(frozen=True)
 class Question:
-    """What is played: a space, a function that measures a configuration (None: it failed), and whether it is noisy."""
+    """What is played: a space, a function that measures a configuration (None: it failed), and
+    whether it is noisy."""
 
     space: Space
     measure: Callable[[Config], float | None]
@@ -32,13 +33,16 @@ def play(
     workers: int = 1,
     place: tuple[str, str] = ("bench", "memory://"),
 ) -> tuple[float, int]:
-    """Ask and tell until ``trials`` were measured or nothing is left to try: CPU seconds spent asking, and how many asks.
+    """Ask and tell until ``trials`` were measured or nothing is left to try: CPU seconds spent
+    asking, and how many asks.
 
     With several ``workers`` as many trials are open at once; the oldest is measured first.
     ``place``: the study's name and storage.
     """
     name, storage = place
-    study = create_study(name, question.space, method=method, storage=storage, seed=seed, noisy=question.noisy)
+    study = create_study(
+        name, question.space, method=method, storage=storage, seed=seed, noisy=question.noisy
+    )
     return play_study(study, question.measure, trials, workers)
 
 

@@ -1,6 +1,8 @@
-"""Results of a comparison: one JSON object per finished run, one per line, so that an interrupted comparison resumes.
+"""Results of a comparison: one JSON object per finished run, one per line, so that an interrupted
+comparison resumes.
 
-{"suite": "functions", "table": "functions", "task": "branin", "method": "gp", "seed": 0, ..., "regret": [...]}
+{"suite": "functions", "table": "functions", "task": "branin", "method": "gp", "seed": 0, ...,
+"regret": [...]}
 """
 
 import json
@@ -18,9 +20,9 @@ __all__ = ["Cell", "append_result", "cell_of", "read_results"]
 class Cell:
     """One run of a comparison.
 
-    ``size`` is its length: trials, full trainings for curves, observations for speed. ``source`` is the file of its table,
-    ``folder`` where things worked out once are kept, ``keep`` the storage that keeps the run as a study; none is part of a
-    result. ``sources`` says what past studies are.
+    ``size`` is its length: trials, full trainings for curves, observations for speed. ``source`` is
+    the file of its table, ``folder`` where things worked out once are kept, ``keep`` the storage
+    that keeps the run as a study; none is part of a result. ``sources`` says what past studies are.
     """
 
     suite: str
@@ -52,10 +54,13 @@ def cell_of(record: Mapping[str, Any]) -> Cell:
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
-    """The results in a file; none when it does not exist. A torn last line, of a run that was interrupted, is left out."""
+    """The results in a file; none when it does not exist. A torn last line, of a run that was
+    interrupted, is left out."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what stands after the last line end is torn
+    lines = path.read_text(encoding="utf-8").split("\n")[
+        :-1
+    ]  # what stands after the last line end is torn
     records = []
     for number, line in enumerate(lines, 1):
         try:
@@ -63,7 +68,8 @@ def read_results(path: Path) -> list[dict[str, Any]]:
             cell_of(records[-1])
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
             raise TableError(
-                f"line {number} of {str(path)!r} is not a result of scrimp bench; give --out another file"
+                f"line {number} of {str(path)!r} is not a result of scrimp bench; give --out"
+                " another file"
             ) from None
     return records
 

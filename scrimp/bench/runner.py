@@ -1,6 +1,7 @@
-"""Runs the cells of a comparison in worker processes of one BLAS thread each, and keeps every result as it comes.
+"""Runs the cells of a comparison in worker processes of one BLAS thread each, and keeps every
+result as it comes.
 
-records = run_cells(cells, out=Path("results.jsonl"))        # runs that the file holds are not run again
+records = run_cells(cells, out=Path("results.jsonl")) # runs that the file holds are not run again
 """
 
 import importlib
@@ -32,7 +33,12 @@ SUITES: dict[str, str] = {
 }
 """What runs a cell of each suite: "module:function"."""
 
-ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+ONE_THREAD = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
@@ -42,8 +48,11 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     return run(cell)
 
 
-def run_cells(cells: Sequence[Cell], out: Path | None = None, processes: int = 2) -> list[dict[str, Any]]:
-    """The results of all cells, in their order; each is appended to ``out`` when it is finished, and found there next time."""
+def run_cells(
+    cells: Sequence[Cell], out: Path | None = None, processes: int = 2
+) -> list[dict[str, Any]]:
+    """The results of all cells, in their order; each is appended to ``out`` when it is finished,
+    and found there next time."""
     found = {cell_of(record): record for record in (read_results(out) if out is not None else [])}
     keys = {cell: cell_of(cell.head()) for cell in cells}
     missing = [cell for cell in cells if keys[cell] not in found]
@@ -57,7 +66,8 @@ def run_cells(cells: Sequence[Cell], out: Path | None = None, processes: int = 2
 
 
 def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Results as they come, from fresh processes: BLAS reads its number of threads when it is loaded."""
+    """Results as they come, from fresh processes: BLAS reads its number of threads when it is
+    loaded."""
     if not cells:
         return
     with _inherited():
@@ -73,7 +83,8 @@ def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict
 
 @contextmanager
 def _inherited() -> Iterator[None]:
-    """Environment variables that processes started meanwhile inherit: one thread each, and the plugins named here."""
+    """Environment variables that processes started meanwhile inherit: one thread each, and the
+    plugins named here."""
     given = {**dict.fromkeys(ONE_THREAD, "1"), VARIABLE: ",".join(named_plugins())}
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
@@ -94,7 +105,13 @@ def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:

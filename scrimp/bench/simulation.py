@@ -3,8 +3,9 @@
     study = scrimp.simulate("lcbench.npz", "mobster-joint", task="adult", workers=4, fulls=20, seed=0)
     scrimp.plots.curves(study)
 
-It is the run that ``scrimp bench curves`` makes with the same arguments, as a study: hours of several workers in seconds, with
-virtual seconds as its times. Trials that were under way when the clock ended are stopped.
+It is the run that ``scrimp bench curves`` makes with the same arguments, as a study: hours of
+several workers in seconds, with virtual seconds as its times. Trials that were under way when the
+clock ended are stopped.
 """
 
 from collections.abc import Mapping
@@ -35,17 +36,22 @@ def simulate(  # noqa: PLR0913 - a front door: every argument is a keyword a use
     name: str | None = None,
     storage: str | Storage = "memory://",
 ) -> Study:
-    """The finished study of ``method`` on a ``task`` of a table with budgets, or of a surrogate of training runs.
+    """The finished study of ``method`` on a ``task`` of a table with budgets, or of a surrogate of
+    training runs.
 
-    ``workers`` run trials at the same time; all of them together may pay for ``fulls`` full trainings. ``task`` may be left out
-    where there is one only. ``unit_cost``: every level of a surrogate costs one unit instead of its seconds.
+    ``workers`` run trials at the same time; all of them together may pay for ``fulls`` full
+    trainings. ``task`` may be left out where there is one only. ``unit_cost``: every level of a
+    surrogate costs one unit instead of its seconds.
     """
     for label, value in (("workers", workers), ("fulls", fulls)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise StudyError(f"{label} is {value!r}; it must be a whole number of at least 1")
     chosen, runs = parse_method(method), open_curves(table, unit_cost)
     if task is None and len(runs.tasks) > 1:
-        raise TableError(f"{str(table)!r} has {len(runs.tasks)} tasks; choose one, such as task={runs.tasks[0]!r}")
+        raise TableError(
+            f"{str(table)!r} has {len(runs.tasks)} tasks; choose one, such as"
+            f" task={runs.tasks[0]!r}"
+        )
     which = runs.tasks[0] if task is None else task
     runs.check(which)
     called = name if name is not None else f"{runs.name}/{which}/{chosen.name}/{seed}"

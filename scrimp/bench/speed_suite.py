@@ -1,8 +1,8 @@
 """``scrimp bench speed``: what one decision costs, in CPU seconds of one thread.
 
-A study over six parameters holds n - 1 observations of Hartmann 6; it is asked once and told the value, then timed: each
-repeat is one ask, with a refit from the recorded hyperparameters, after one newly told value. Asks between refits, where only
-the factor grows, are timed apart.
+A study over six parameters holds n - 1 observations of Hartmann 6; it is asked once and told the
+value, then timed: each repeat is one ask, with a refit from the recorded hyperparameters, after one
+newly told value. Asks between refits, where only the factor grows, are timed apart.
 
     run_speed(Cell("speed", "speed", "hartmann6", "gp", seed=0, size=100))["ask_seconds"]
 """
@@ -32,8 +32,12 @@ def speed_cells(methods: list[str], sizes: list[int]) -> list[Cell]:
     """One run per method and number of observations."""
     for size in sizes:
         if size < 2:
-            raise TableError(f"size {size} is too small to time a decision; give at least 2 observations")
-    return [Cell("speed", "speed", "hartmann6", method, 0, size) for size in sizes for method in methods]
+            raise TableError(
+                f"size {size} is too small to time a decision; give at least 2 observations"
+            )
+    return [
+        Cell("speed", "speed", "hartmann6", method, 0, size) for size in sizes for method in methods
+    ]
 
 
 def run_speed(cell: Cell) -> dict[str, Any]:
@@ -94,7 +98,9 @@ def _let_refit(study: Study, store: EventStore) -> None:
     recorded = history.note("fit")
     if recorded is not None:
         aged = {name: {**record, "n": 0} for name, record in recorded.items()}
-        store.append([Noted(decision=history.decisions - 1, seen=history.length, notes={"fit": aged})])
+        store.append(
+            [Noted(decision=history.decisions - 1, seen=history.length, notes={"fit": aged})]
+        )
 
 
 def _between_refits(study: Study) -> list[float]:

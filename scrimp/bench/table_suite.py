@@ -1,4 +1,5 @@
-"""``scrimp bench tables``: methods on the final values of benchmark tables, each a finite pool searched without replacement.
+"""``scrimp bench tables``: methods on the final values of benchmark tables, each a finite pool
+searched without replacement.
 
 cells = table_cells(Path("fcnet.npz"), ["gp", "random"], ["all"], seeds=10, trials=100)
 run_table(cells[0])["regret"][-1]
@@ -24,8 +25,11 @@ def chosen_tasks(known: tuple[str, ...], tasks: list[str]) -> list[str]:
     return list(known) if tasks == ["all"] else tasks
 
 
-def table_cells(path: Path, methods: list[str], tasks: list[str], seeds: int, trials: int) -> list[Cell]:
-    """Every run of a comparison, seeds outermost; `TableError` for a task the table does not have."""
+def table_cells(
+    path: Path, methods: list[str], tasks: list[str], seeds: int, trials: int
+) -> list[Cell]:
+    """Every run of a comparison, seeds outermost; `TableError` for a task the table does not
+    have."""
     table = read_table(path)
     names = chosen_tasks(table.tasks, tasks)
     for name in names:
@@ -39,7 +43,8 @@ def table_cells(path: Path, methods: list[str], tasks: list[str], seeds: int, tr
 
 
 def run_table(cell: Cell) -> dict[str, Any]:
-    """One method on one task: lowest final value so far minus the lowest of the table, after each trial."""
+    """One method on one task: lowest final value so far minus the lowest of the table, after each
+    trial."""
     task = _task(cell.source, cell.task)
     regret: list[float | None] = []
 
@@ -53,8 +58,15 @@ def run_table(cell: Cell) -> dict[str, Any]:
         return value
 
     trials = min(cell.size, len(task.pool.configs))
-    seconds, asks = play(Question(task.pool, measure), cell.method, cell.seed, trials, place=kept_at(cell, task.pool))
-    return {**cell.head(), "decision_seconds": seconds, "decisions": asks, **stretched(regret, cell.size)}
+    seconds, asks = play(
+        Question(task.pool, measure), cell.method, cell.seed, trials, place=kept_at(cell, task.pool)
+    )
+    return {
+        **cell.head(),
+        "decision_seconds": seconds,
+        "decisions": asks,
+        **stretched(regret, cell.size),
+    }
 
 
 @lru_cache(maxsize=8)

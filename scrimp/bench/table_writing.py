@@ -2,7 +2,8 @@
 
     write_table("mine.npz", TableDraft("mine", "error", space, ("task",), configs, value))
 
-``space`` is a description as in `described_space`; configurations are rows of raw values (`config_rows` makes them).
+``space`` is a description as in `described_space`; configurations are rows of raw values
+(`config_rows` makes them).
 """
 
 import json
@@ -28,9 +29,11 @@ Description = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class TableDraft:
-    """What a table says: values (T, C, L) of configurations (C, d) or (T, C, d) on T tasks at L levels of a budget.
+    """What a table says: values (T, C, L) of configurations (C, d) or (T, C, d) on T tasks at L
+    levels of a budget.
 
-    ``levels`` empty: final values only, L = 1. ``arrays``: elapsed, end, meta_features. ``notes`` go into the file as they are.
+    ``levels`` empty: final values only, L = 1. ``arrays``: elapsed, end, meta_features. ``notes``
+    go into the file as they are.
     """
 
     name: str
@@ -46,7 +49,8 @@ class TableDraft:
 
 
 def write_table(path: str | Path, draft: TableDraft) -> Table:
-    """Write the file and read it back; `TableError` says what is wrong with the draft, and then nothing is left at ``path``."""
+    """Write the file and read it back; `TableError` says what is wrong with the draft, and then
+    nothing is left at ``path``."""
     target = Path(path)
     if target.suffix != ".npz":
         raise TableError(f"a table cannot be written to {str(path)!r}; its name must end in .npz")
@@ -59,7 +63,12 @@ def write_table(path: str | Path, draft: TableDraft) -> Table:
         "budget": {"name": draft.unit, "levels": list(draft.levels)} if draft.levels else None,
         **draft.notes,
     }
-    arrays = {"tasks": np.array(draft.tasks), "configs": draft.configs, "value": draft.value, **draft.arrays}
+    arrays = {
+        "tasks": np.array(draft.tasks),
+        "configs": draft.configs,
+        "value": draft.value,
+        **draft.arrays,
+    }
     new = target.with_name(f"{target.stem}.{os.getpid()}.draft.npz")
     try:
         np.savez_compressed(new, meta=json.dumps(meta), **arrays)  # type: ignore[arg-type]
@@ -73,7 +82,8 @@ def write_table(path: str | Path, draft: TableDraft) -> Table:
 
 
 def config_rows(space: Description, configs: Sequence[Config]) -> Array:
-    """Configurations as rows (C, d): choices by index, NaN for a parameter that a configuration does not have."""
+    """Configurations as rows (C, d): choices by index, NaN for a parameter that a configuration
+    does not have."""
     parameters = described_space(list(space))
     rows = np.full((len(configs), len(space)), np.nan)
     for column, item in enumerate(space):
@@ -81,5 +91,7 @@ def config_rows(space: Description, configs: Sequence[Config]) -> Array:
         for row, config in enumerate(configs):
             if item["name"] in config:
                 value = parameters[item["name"]].validate(item["name"], config[item["name"]])
-                rows[row, column] = list(choices).index(value) if choices is not None else float(value)
+                rows[row, column] = (
+                    list(choices).index(value) if choices is not None else float(value)
+                )
     return rows

@@ -1,4 +1,5 @@
-"""Benchmark tables: what many configurations scored on many tasks at every budget, in one `.npz` file.
+"""Benchmark tables: what many configurations scored on many tasks at every budget, in one `.npz`
+file.
 
 | array | shape | meaning |
 |---|---|---|
@@ -12,7 +13,8 @@
 
     table = read_table("lcbench.npz")
     task = table.task("adult")
-    task.pool, task.final          # the configurations to choose from, and what each is worth at its end
+    # the configurations to choose from, and what each is worth at its end
+    task.pool, task.final
 """
 
 import json
@@ -38,7 +40,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class TaskTable:
-    """One task: configurations, values (C, L), cumulative seconds (C, L) or None, and where each run ends (C,), 1 to L.
+    """One task: configurations, values (C, L), cumulative seconds (C, L) or None, and where each
+    run ends (C,), 1 to L.
 
     Rows that repeat an earlier configuration are left out, since a pool holds each once.
     """
@@ -60,14 +63,16 @@ class TaskTable:
         """The lowest final value."""
         if not np.isfinite(self.final).any():
             raise TableError(
-                f"task {self.name!r} has no finite final value, so nothing can be found in it; leave it out"
+                f"task {self.name!r} has no finite final value, so nothing can be found in it;"
+                " leave it out"
             )
         return float(np.nanmin(self.final))
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A whole file, checked. ``levels`` (L,) are the budgets of the last axis of ``value``; ``unit`` is None when L = 1."""
+    """A whole file, checked. ``levels`` (L,) are the budgets of the last axis of ``value``;
+    ``unit`` is None when L = 1."""
 
     name: str
     metric: str
@@ -84,7 +89,9 @@ class Table:
     def task(self, name: str) -> TaskTable:
         """One task by name; `TableError` lists the names when there is none."""
         if name not in self.tasks:
-            raise TableError(f"table {self.name!r} has no task {name!r}; it has {', '.join(self.tasks)}")
+            raise TableError(
+                f"table {self.name!r} has no task {name!r}; it has {', '.join(self.tasks)}"
+            )
         row = self.tasks.index(name)
         configs = self._decoded(self.configs if self.configs.ndim == 2 else self.configs[row])
         first: dict[Any, int] = {}
@@ -101,28 +108,44 @@ class Table:
             pool=pool,
             value=np.where(np.isfinite(value), value, np.nan),
             elapsed=None if self.elapsed is None else self.elapsed[row][keep].astype(float),
-            end=np.full(len(keep), len(self.levels)) if self.end is None else self.end[row][keep].astype(int),
-            meta_features=None if self.meta_features is None else self.meta_features[row].astype(float),
+            end=(
+                np.full(len(keep), len(self.levels))
+                if self.end is None
+                else self.end[row][keep].astype(int)
+            ),
+            meta_features=(
+                None if self.meta_features is None else self.meta_features[row].astype(float)
+            ),
         )
 
     def _decoded(self, rows: Array) -> list[Config]:
-        columns = [_values(parameter, rows[:, k]) for k, parameter in enumerate(self.space.values())]
+        columns = [
+            _values(parameter, rows[:, k]) for k, parameter in enumerate(self.space.values())
+        ]
         exists = ~np.isnan(rows)
         names = tuple(self.space)
         return [
-            {name: value for name, value, there in zip(names, values, present, strict=True) if there}
+            {
+                name: value
+                for name, value, there in zip(names, values, present, strict=True)
+                if there
+            }
             for values, present in zip(zip(*columns, strict=True), exists, strict=True)
         ]
 
 
 def _values(parameter: Parameter, column: Array) -> list[Any]:
-    """A column of raw numbers as values: choices by index, whole numbers as int. What does not fit stays as it is."""
+    """A column of raw numbers as values: choices by index, whole numbers as int. What does not fit
+    stays as it is."""
     choices = parameter.grid if not isinstance(parameter, Float | Int) else None
     if isinstance(parameter, Float):
         return [float(number) for number in column]
     whole = np.nan_to_num(column).astype(int)
     if choices is None:
-        return [int(index) if index == number else float(number) for index, number in zip(whole, column, strict=True)]
+        return [
+            int(index) if index == number else float(number)
+            for index, number in zip(whole, column, strict=True)
+        ]
     inside = (whole == column) & (whole >= 0) & (whole < len(choices))
     return [
         choices[index] if fits else f"index {number:g}"
@@ -135,11 +158,16 @@ def read_table(path: str | Path) -> Table:
     try:
         loaded = np.load(path, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise TableError(f"{str(path)!r} is not a .npz file but a single array; save all arrays with numpy.savez")
+            raise TableError(
+                f"{str(path)!r} is not a .npz file but a single array; save all arrays with"
+                " numpy.savez"
+            )
         with loaded as file:
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:
-        raise TableError(f"there is no table at {str(path)!r}; give the path of a .npz file") from None
+        raise TableError(
+            f"there is no table at {str(path)!r}; give the path of a .npz file"
+        ) from None
     except TableError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -153,7 +181,9 @@ def read_table(path: str | Path) -> Table:
 def _checked(arrays: Mapping[str, Array]) -> Table:
     for name in ("meta", "tasks", "configs", "value"):
         if name not in arrays:
-            raise TableError(f"it has no array {name!r}; it holds {', '.join(list(arrays)[:8]) or 'nothing'}")
+            raise TableError(
+                f"it has no array {name!r}; it holds {', '.join(list(arrays)[:8]) or 'nothing'}"
+            )
     meta = _meta(arrays["meta"])
     space = described_space(meta["space"])
     tasks = tuple(str(name) for name in np.atleast_1d(arrays["tasks"]))
@@ -162,18 +192,22 @@ def _checked(arrays: Mapping[str, Array]) -> Table:
     configs, value = arrays["configs"], arrays["value"]
     if value.ndim != 3 or value.shape[0] != len(tasks):
         raise TableError(
-            f"value has shape {value.shape}; it must be (tasks, configurations, levels), with {len(tasks)} tasks"
+            f"value has shape {value.shape}; it must be (tasks, configurations, levels), with"
+            f" {len(tasks)} tasks"
         )
     count, levels = value.shape[1:]
     shapes = ((count, len(space)), (len(tasks), count, len(space)))
     if configs.shape not in shapes:
         raise TableError(
-            f"configs has shape {configs.shape}; it must be {shapes[0]} or {shapes[1]}, as value and space say"
+            f"configs has shape {configs.shape}; it must be {shapes[0]} or {shapes[1]}, as value"
+            " and space say"
         )
     unit, budgets = _budget(meta["budget"], levels)
     _check_optional(arrays, value.shape)
     extra = {name: arrays.get(name) for name in ("elapsed", "end", "meta_features")}
-    return Table(str(meta["name"]), str(meta["metric"]), space, unit, budgets, tasks, configs, value, **extra)
+    return Table(
+        str(meta["name"]), str(meta["metric"]), space, unit, budgets, tasks, configs, value, **extra
+    )
 
 
 def _meta(array: Array) -> dict[str, Any]:
@@ -186,7 +220,9 @@ def _meta(array: Array) -> dict[str, Any]:
         raise TableError(f"meta gives format {found!r}; only format 1 can be read")
     for name in ("name", "metric", "goal", "space", "budget"):
         if name not in meta:
-            raise TableError(f"meta has no {name!r}; it must give name, metric, goal, space and budget")
+            raise TableError(
+                f"meta has no {name!r}; it must give name, metric, goal, space and budget"
+            )
     if meta["goal"] != "min":
         raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")
     return meta
@@ -195,7 +231,9 @@ def _meta(array: Array) -> dict[str, Any]:
 def _budget(budget: Any, levels: int) -> tuple[str | None, Array]:
     if budget is None:
         if levels != 1:
-            raise TableError(f"budget is null and value has {levels} levels; name the budget and list its levels")
+            raise TableError(
+                f"budget is null and value has {levels} levels; name the budget and list its levels"
+            )
         return None, np.ones(1)
     try:
         unit, listed = str(budget["name"]), np.asarray(budget["levels"], dtype=float)
@@ -204,7 +242,9 @@ def _budget(budget: Any, levels: int) -> tuple[str | None, Array]:
             f'budget is {budget!r}; it must be null or {{"name": "epoch", "levels": [1, 2, ...]}}'
         ) from None
     if listed.shape != (levels,) or not (np.diff(listed, prepend=0.0) > 0).all():
-        raise TableError(f"budget has levels {budget['levels']!r}; they must be {levels} rising numbers above 0")
+        raise TableError(
+            f"budget has levels {budget['levels']!r}; they must be {levels} rising numbers above 0"
+        )
     return unit, listed
 
 
@@ -212,14 +252,21 @@ def _check_optional(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> None
     if "elapsed" in arrays:
         elapsed = arrays["elapsed"]
         if elapsed.shape != shape:
-            raise TableError(f"elapsed has shape {elapsed.shape}; it must be that of value, {shape}")
+            raise TableError(
+                f"elapsed has shape {elapsed.shape}; it must be that of value, {shape}"
+            )
         if (np.diff(elapsed, axis=2) < 0).any() or (elapsed < 0).any():
             raise TableError("elapsed falls along the levels; it must be cumulative seconds")
     if "end" in arrays:
         end = arrays["end"]
         if end.shape != shape[:2] or (end < 1).any() or (end > shape[2]).any():
-            raise TableError(f"end must be {shape[:2]} whole numbers from 1 to {shape[2]}, and is {end.shape}")
-    if "meta_features" in arrays and (arrays["meta_features"].ndim != 2 or len(arrays["meta_features"]) != shape[0]):
+            raise TableError(
+                f"end must be {shape[:2]} whole numbers from 1 to {shape[2]}, and is {end.shape}"
+            )
+    if "meta_features" in arrays and (
+        arrays["meta_features"].ndim != 2 or len(arrays["meta_features"]) != shape[0]
+    ):
         raise TableError(
-            f"meta_features has shape {arrays['meta_features'].shape}; it must have one row per task, {shape[0]}"
+            f"meta_features has shape {arrays['meta_features'].shape}; it must have one row per"
+            f" task, {shape[0]}"
         )

@@ -1,8 +1,9 @@
 """``scrimp bench transfer``: leave one task out, the others are past studies.
 
-Past studies are whole tables (``full``), or the 50 evaluations of an earlier ``gp`` run each (``traces``). To see that no past
-does harm, values may be ``shuffled`` over configurations or ``inverted``. Regret is min-max normalised over the task's finite
-values, so its mean over tasks is the average distance to the minimum (ADTM).
+Past studies are whole tables (``full``), or the 50 evaluations of an earlier ``gp`` run each
+(``traces``). To see that no past does harm, values may be ``shuffled`` over configurations or
+``inverted``. Regret is min-max normalised over the task's finite values, so its mean over tasks is
+the average distance to the minimum (ADTM).
 
     cells = transfer_cells(Path("wistuba_svm.npz"), ["gp", "rgpe"], ["all"], seeds=5, settings=TransferSettings())
     run_transfer(cells[0])["regret"]
@@ -64,7 +65,8 @@ class TransferSettings:
 def transfer_cells(
     path: Path, methods: list[str], tasks: list[str], seeds: int, settings: TransferSettings
 ) -> list[Cell]:
-    """Every run of a comparison, seeds outermost; `TableError` for a task that the file does not have."""
+    """Every run of a comparison, seeds outermost; `TableError` for a task that the file does not
+    have."""
     if settings.sources not in SOURCES:
         raise TableError(f"sources is {settings.sources!r}; choose one of {', '.join(SOURCES)}")
     known = read_tasks(path)
@@ -74,12 +76,24 @@ def transfer_cells(
         task = known.task(name)
         if compared and not task.features:
             raise TableError(
-                f"method {compared[0]!r} weighs past tasks by their features, and {path.name} has none for {name!r}; add "
-                "'meta_features' to the table, or use 'tst-r' and 'taf-r', which compare how tasks rank configurations"
+                f"method {compared[0]!r} weighs past tasks by their features, and {path.name} has"
+                f" none for {name!r}; add 'meta_features' to the table, or use 'tst-r' and 'taf-r',"
+                " which compare how tasks rank configurations"
             )
     folder = "" if settings.folder is None else str(settings.folder)
     return [
-        Cell("transfer", known.name, name, method, seed, settings.trials, 1, settings.sources, str(path), folder)
+        Cell(
+            "transfer",
+            known.name,
+            name,
+            method,
+            seed,
+            settings.trials,
+            1,
+            settings.sources,
+            str(path),
+            folder,
+        )
         for seed in range(seeds)
         for name in names
         for method in methods
@@ -90,7 +104,9 @@ def run_transfer(cell: Cell) -> dict[str, Any]:
     """One method on one task, with all other tasks as its past."""
     task = read_tasks(cell.source).task(cell.task)
     past = _past(cell.source, cell.sources, cell.seed, cell.folder).without(cell.task)
-    problem = Problem(task.space, features=task.features, seed=zlib.crc32(f"{cell.task}/{cell.seed}".encode()))
+    problem = Problem(
+        task.space, features=task.features, seed=zlib.crc32(f"{cell.task}/{cell.seed}".encode())
+    )
     method, _ = choose(problem, parse_method(cell.method), True)
     name, url = kept_at(cell, task.space)
     created = beginning(name, problem, method.to_json())
@@ -104,7 +120,12 @@ def run_transfer(cell: Cell) -> dict[str, Any]:
         return value
 
     seconds, asks = play_study(study, measure, min(cell.size, _most(task)))
-    return {**cell.head(), "decision_seconds": seconds, "decisions": asks, **measured(task, values, cell.size)}
+    return {
+        **cell.head(),
+        "decision_seconds": seconds,
+        "decisions": asks,
+        **measured(task, values, cell.size),
+    }
 
 
 def _most(task: TransferTask) -> int:
@@ -112,7 +133,8 @@ def _most(task: TransferTask) -> int:
 
 
 def measured(task: TransferTask, values: list[float], trials: int) -> dict[str, Any]:
-    """Regret, whether the optimal value was reached, and the rank inside the table, after each of `AT` evaluations."""
+    """Regret, whether the optimal value was reached, and the rank inside the table, after each of
+    `AT` evaluations."""
     at = [count for count in AT if count <= trials]
     best = np.fmin.accumulate(np.array(values or [math.nan]))
     seen = [float(best[min(count, len(best)) - 1]) for count in at]
@@ -156,7 +178,8 @@ def run_trace(cell: Cell) -> dict[str, Any]:
 
 @lru_cache(maxsize=2)
 def _past(path: str, sources: str, seed: int, folder: str) -> Past:
-    """All tasks of a file as past studies; whole tables are the same for every seed, but for the noise put into them."""
+    """All tasks of a file as past studies; whole tables are the same for every seed, but for the
+    noise put into them."""
     if sources == "full" and seed:
         return _past(path, sources, 0, folder)
     known = read_tasks(path)

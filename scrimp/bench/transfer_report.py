@@ -1,7 +1,9 @@
-"""The summary of transfer comparisons: one row per method and measure, one column per number of evaluations.
+"""The summary of transfer comparisons: one row per method and measure, one column per number of
+evaluations.
 
-ADTM is the mean regret over tasks and seeds; grid rank the mean place of the best found configuration inside its table; rank the
-mean place among the methods, ties averaged; unsolved the share of runs that have not reached their task's optimal value.
+ADTM is the mean regret over tasks and seeds; grid rank the mean place of the best found
+configuration inside its table; rank the mean place among the methods, ties averaged; unsolved the
+share of runs that have not reached their task's optimal value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +30,15 @@ def transfer_summary(records: Sequence[Record]) -> Summary:
         ("rank", average_ranks_at(records), 2),
         ("unsolved", {method: 1.0 - _mean(records, method, "solved") for method in methods}, 2),
     ):
-        rows += [[f"{label} {method}", *(f"{value:.{digits}f}" for value in numbers[method])] for method in methods]
+        rows += [
+            [f"{label} {method}", *(f"{value:.{digits}f}" for value in numbers[method])]
+            for method in methods
+        ]
     costs = {method: _milliseconds(records, method) for method in methods}
-    rows += [[f"ms per decision {method}", f"{cost:.1f}", *[""] * (len(at) - 1)] for method, cost in costs.items()]
+    rows += [
+        [f"ms per decision {method}", f"{cost:.1f}", *[""] * (len(at) - 1)]
+        for method, cost in costs.items()
+    ]
     return ["evaluations", *map(str, at)], rows
 
 
@@ -39,7 +47,8 @@ def _mean(records: Sequence[Record], method: str, key: str) -> Any:
 
 
 def average_ranks_at(records: Sequence[Record]) -> dict[str, Any]:
-    """Each method's rank among all, by regret, ties averaged: the mean over the runs that all methods have."""
+    """Each method's rank among all, by regret, ties averaged: the mean over the runs that all
+    methods have."""
     methods = list(dict.fromkeys(record["method"] for record in records))
     runs: dict[Any, dict[str, Sequence[float]]] = {}
     for record in records:
@@ -50,10 +59,14 @@ def average_ranks_at(records: Sequence[Record]) -> dict[str, Any]:
         nothing = np.full(len(records[0]["at"]) if records else 0, np.nan)
         return dict.fromkeys(methods, nothing)
     points = range(len(records[0]["at"]))
-    table = np.array([[ranks([run[method][point] for method in methods]) for point in points] for run in whole])
+    table = np.array(
+        [[ranks([run[method][point] for method in methods]) for point in points] for run in whole]
+    )
     return {method: table[:, :, place].mean(axis=0) for place, method in enumerate(methods)}
 
 
 def _milliseconds(records: Sequence[Record], method: str) -> float:
     own = [record for record in records if record["method"] == method]
-    return float(1e3 * sum(r["decision_seconds"] for r in own) / max(sum(r["decisions"] for r in own), 1))
+    return float(
+        1e3 * sum(r["decision_seconds"] for r in own) / max(sum(r["decisions"] for r in own), 1)
+    )

@@ -1,12 +1,15 @@
-"""YAHPO Gym surrogates: a network that answers for any configuration, stored as an ONNX graph in JSON with its weights.
+"""YAHPO Gym surrogates: a network that answers for any configuration, stored as an ONNX graph in
+JSON with its weights.
 
-The file is a `.npz` whose ``meta`` holds the graph (``nodes``: operation, inputs, outputs, attributes), the hyperparameters,
-which inputs are categories (``cat_names`` with their ``encoding``) and numbers (``cont_names``), and the outputs
-(``y_names``); arrays ``p:NAME`` are its weights. It is evaluated with NumPy alone.
+The file is a `.npz` whose ``meta`` holds the graph (``nodes``: operation, inputs, outputs,
+attributes), the hyperparameters, which inputs are categories (``cat_names`` with their
+``encoding``) and numbers (``cont_names``), and the outputs (``y_names``); arrays ``p:NAME`` are its
+weights. It is evaluated with NumPy alone.
 
     network = read_yahpo("lcbench_yahpo.npz")
     network.space                                            # without the task and the epoch
-    network.outputs("3945", configs, epochs=[10, 50])        # {"val_accuracy": (n, 2), "time": (n, 2), ...}
+    # {"val_accuracy": (n, 2), "time": (n, 2), ...}
+    network.outputs("3945", configs, epochs=[10, 50])
 
 Pfisterer, Schneider, Moosbauer, Binder and Bischl, "YAHPO Gym", 2022.
 """
@@ -31,11 +34,19 @@ __all__ = ["Network", "evaluate_graph", "is_yahpo", "read_yahpo", "searched_para
 Array = NDArray[Any]
 Node = tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]
 
-_KINDS = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}  # ONNX numbers of element types
+_KINDS = {
+    1: np.float32,
+    6: np.int32,
+    7: np.int64,
+    9: np.bool_,
+    11: np.float64,
+}  # ONNX numbers of element types
 
 
 def _divide(left: Array, right: Array) -> Array:
-    return np.asarray(left // right if np.issubdtype(np.asarray(left).dtype, np.integer) else left / right)
+    return np.asarray(
+        left // right if np.issubdtype(np.asarray(left).dtype, np.integer) else left / right
+    )
 
 
 def _slice(data: Array, starts: Array, ends: Array, axes: Array) -> Array:
@@ -74,19 +85,25 @@ _OPERATIONS: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array]] = 
 }
 
 
-def evaluate_graph(nodes: Sequence[Node], values: Mapping[str, Array], output: str = "output") -> Array:
-    """The array named ``output`` after running ``nodes`` in order on the arrays named in ``values``."""
+def evaluate_graph(
+    nodes: Sequence[Node], values: Mapping[str, Array], output: str = "output"
+) -> Array:
+    """The array named ``output`` after running ``nodes`` in order on the arrays named in
+    ``values``."""
     known = dict(values)
     for operation, inputs, outputs, attributes in nodes:
         if operation not in _OPERATIONS:
-            raise TableError(f"the graph uses operation {operation!r}; known are {', '.join(_OPERATIONS)}")
+            raise TableError(
+                f"the graph uses operation {operation!r}; known are {', '.join(_OPERATIONS)}"
+            )
         known[outputs[0]] = _OPERATIONS[operation]([known[name] for name in inputs], attributes)
     return known[output]
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A surrogate file, read. ``tasks`` are those meant for use; any task of ``encoding`` may be asked."""
+    """A surrogate file, read. ``tasks`` are those meant for use; any task of ``encoding`` may be
+    asked."""
 
     name: str
     space: Space
@@ -97,19 +114,29 @@ class Network:
     def check_task(self, task: str) -> None:
         """`TableError` for a task the network does not know."""
         if task not in self.meta["encoding"][self.meta["task_name"]]:
-            raise TableError(f"surrogate {self.name!r} has no task {task!r}; it has {', '.join(self.tasks)}")
+            raise TableError(
+                f"surrogate {self.name!r} has no task {task!r}; it has {', '.join(self.tasks)}"
+            )
 
-    def outputs(self, task: str, configs: Sequence[Config], epochs: Sequence[float]) -> dict[str, Array]:
-        """Each output (n, e) for n configurations after each of e budgets, float32 as in the graph."""
+    def outputs(
+        self, task: str, configs: Sequence[Config], epochs: Sequence[float]
+    ) -> dict[str, Array]:
+        """Each output (n, e) for n configurations after each of e budgets, float32 as in the
+        graph."""
         fidelity, encoding = self.meta["fidelity"][0], self.meta["encoding"]
         shape = (len(configs), len(epochs))
         numbers = np.empty((*shape, len(self.meta["cont_names"])), dtype=np.float32)
         for k, name in enumerate(self.meta["cont_names"]):
-            column = [epochs] if name == fidelity else [[config.get(name, 0.0)] for config in configs]
+            column = (
+                [epochs] if name == fidelity else [[config.get(name, 0.0)] for config in configs]
+            )
             numbers[..., k] = np.asarray(column, dtype=float)
         categories = np.empty((*shape, len(self.meta["cat_names"])), dtype=np.int32)
         for k, name in enumerate(self.meta["cat_names"]):
-            texts = [task if name == self.meta["task_name"] else str(config.get(name, "#na#")) for config in configs]
+            texts = [
+                task if name == self.meta["task_name"] else str(config.get(name, "#na#"))
+                for config in configs
+            ]
             categories[..., k] = np.array([[encoding[name].get(text, 0)] for text in texts])
         rows = len(configs) * len(epochs)
         inputs = {"x_cat": categories.reshape(rows, -1), "x_cont": numbers.reshape(rows, -1)}
@@ -132,10 +159,21 @@ def read_yahpo(path: str | Path) -> Network:
     with np.load(path, allow_pickle=False) as file:
         meta = json.loads(str(file["meta"]))
         weights = {name[2:]: file[name] for name in file.files if name.startswith("p:")}
-    names = ("scenario", "hyperparameters", "cat_names", "cont_names", "y_names", "encoding", "fidelity", "task_name")
+    names = (
+        "scenario",
+        "hyperparameters",
+        "cat_names",
+        "cont_names",
+        "y_names",
+        "encoding",
+        "fidelity",
+        "task_name",
+    )
     for name in names:
         if name not in meta:
-            raise TableError(f"surrogate {str(path)!r}: meta has no {name!r}; it must give {', '.join(names)}")
+            raise TableError(
+                f"surrogate {str(path)!r}: meta has no {name!r}; it must give {', '.join(names)}"
+            )
     space = described_space(searched_parameters(meta))
     tasks = tuple(str(task) for task in meta.get("visible_tasks", ()))
     return Network(Path(path).stem, space, tasks, meta, weights)
@@ -143,7 +181,11 @@ def read_yahpo(path: str | Path) -> Network:
 
 def searched_parameters(meta: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The description of the space: all hyperparameters but the task and the budget."""
-    searched = [item for item in meta["hyperparameters"] if item["name"] not in (meta["task_name"], *meta["fidelity"])]
+    searched = [
+        item
+        for item in meta["hyperparameters"]
+        if item["name"] not in (meta["task_name"], *meta["fidelity"])
+    ]
     when = {item["child"]: item for item in meta.get("conditions", ())}
     return [_described(item, when.get(item["name"])) for item in searched]
 

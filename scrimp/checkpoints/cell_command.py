@@ -1,9 +1,12 @@
-"""Run one cell's command, again where it failed, and report the score it left: what ``scrimp select run`` starts per cell.
+"""Run one cell's command, again where it failed, and report the score it left: what ``scrimp select
+run`` starts per cell.
 
-python -m scrimp.checkpoints.cell_command --checkpoint 1000 --task mmlu --retries 2 --results out/1000/mmlu -- lm_eval ...
+python -m scrimp.checkpoints.cell_command --checkpoint 1000 --task mmlu --retries 2 --results
+out/1000/mmlu -- lm_eval ...
 
-Without ``--results`` the score is the last line of the command's output: a number, or JSON with ``score`` and perhaps
-``stderr``. A command that reports by itself (`scrimp.script`) is left to do so.
+Without ``--results`` the score is the last line of the command's output: a number, or JSON with
+``score`` and perhaps ``stderr``. A command that reports by itself (`scrimp.script`) is left to do
+so.
 """
 
 import argparse
@@ -36,7 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             found = _measured(options, words)
         except (ScrimpError, OSError) as error:
-            print(f"attempt {attempt + 1} of {options.retries + 1}: {error}", file=sys.stderr, flush=True)
+            print(
+                f"attempt {attempt + 1} of {options.retries + 1}: {error}",
+                file=sys.stderr,
+                flush=True,
+            )
             continue
         if found is not None:
             print(f"{MARKER}{json.dumps({'score': found[0], 'stderr': found[1]})}", flush=True)
@@ -45,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(options: argparse.Namespace, words: list[str]) -> Score | None:
-    """One attempt: the score, None when the command has reported it; `TableError` when there is none."""
+    """One attempt: the score, None when the command has reported it; `TableError` when there is
+    none."""
     last, reported = "", False
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None
@@ -79,10 +87,13 @@ def _printed(line: str) -> Score:
         if not line.startswith("{"):
             return float(line), None
         record = json.loads(line)
-        return float(record["score"]), None if record.get("stderr") is None else float(record["stderr"])
+        return float(record["score"]), (
+            None if record.get("stderr") is None else float(record["stderr"])
+        )
     except (ValueError, KeyError, TypeError):
         raise TableError(
-            f"the command's last line is {line[:200]!r}, which is no score; print a number, or name a file with results = …"
+            f"the command's last line is {line[:200]!r}, which is no score; print a number, or name"
+            " a file with results = …"
         ) from None
 
 

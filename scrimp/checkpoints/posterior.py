@@ -1,12 +1,15 @@
-"""What a selection's model believes of every cell and of every checkpoint's mean, as arrays and as a data frame.
+"""What a selection's model believes of every cell and of every checkpoint's mean, as arrays and as
+a data frame.
 
     belief = selection.posterior()
-    belief.mean, belief.std                            # (K, J): the score of each checkpoint on each task
+    # (K, J): the score of each checkpoint on each task
+    belief.mean, belief.std
     belief.average_mean, belief.average_std            # (K,): the weighted mean over tasks
     belief.dataframe()                                 # one row per checkpoint and task
 
-It is about the scores of a complete table: where a cell was measured, its mean is the score and its standard deviation zero;
-elsewhere the deviation is that of the score, noise included. The average is exact: what the cells have in common counts once.
+It is about the scores of a complete table: where a cell was measured, its mean is the score and its
+standard deviation zero; elsewhere the deviation is that of the score, noise included. The average
+is exact: what the cells have in common counts once.
 """
 
 from dataclasses import dataclass
@@ -26,8 +29,8 @@ __all__ = ["Posterior", "posterior_of"]
 class Posterior:
     """Means and standard deviations of all scores, in the units in which they are told.
 
-    The answer is the arg max of ``average_mean`` among the checkpoints measured at least once; the second opinion that of
-    ``smooth_average``, the same mean without the luck of single checkpoints.
+    The answer is the arg max of ``average_mean`` among the checkpoints measured at least once; the
+    second opinion that of ``smooth_average``, the same mean without the luck of single checkpoints.
     """
 
     checkpoints: tuple[Checkpoint, ...]
@@ -42,8 +45,9 @@ class Posterior:
     def __repr__(self) -> str:
         best = int(np.argmax(np.where(self.measured.any(axis=1), self.average_mean, -np.inf)))
         return (
-            f"Posterior({len(self.checkpoints)} checkpoints x {len(self.tasks)} tasks, best average "
-            f"{self.average_mean[best]:.5g} ± {self.average_std[best]:.2g} at checkpoint {self.checkpoints[best]!r})"
+            f"Posterior({len(self.checkpoints)} checkpoints x {len(self.tasks)} tasks, best average"
+            f" {self.average_mean[best]:.5g} ± {self.average_std[best]:.2g} at checkpoint"
+            f" {self.checkpoints[best]!r})"
         )
 
     def records(self) -> list[dict[str, Any]]:
@@ -61,7 +65,8 @@ class Posterior:
         ]
 
     def averages(self) -> list[dict[str, Any]]:
-        """One record per checkpoint: checkpoint, average_mean, average_std, smooth_average, measured (cells)."""
+        """One record per checkpoint: checkpoint, average_mean, average_std, smooth_average,
+        measured (cells)."""
         numbers = (self.average_mean, self.average_std, self.smooth_average)
         names = ("average_mean", "average_std", "smooth_average")
         return [
@@ -78,7 +83,9 @@ class Posterior:
         try:
             import pandas
         except ImportError:
-            raise StudyError("dataframe needs pandas, which is not installed; pip install pandas") from None
+            raise StudyError(
+                "dataframe needs pandas, which is not installed; pip install pandas"
+            ) from None
         return pandas.DataFrame(self.averages() if averages else self.records())
 
 

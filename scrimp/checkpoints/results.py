@@ -1,10 +1,11 @@
 """The score of one cell, read from what an evaluation wrote.
 
-    read_result(Path("out/1000/mmlu"), 1000, "mmlu")          # (0.61, 0.011): score, standard error or None
+    # (0.61, 0.011): score, standard error or None
+    read_result(Path("out/1000/mmlu"), 1000, "mmlu")
 
-A folder stands for the newest ``results_*.json`` in it that knows the task. Files may be results of lm-evaluation-harness,
-JSON ({"score": 0.61, "stderr": 0.011}, {"mmlu": 0.61}, or a list of records with checkpoint, task and score), or CSV with
-such columns.
+A folder stands for the newest ``results_*.json`` in it that knows the task. Files may be results of
+lm-evaluation-harness, JSON ({"score": 0.61, "stderr": 0.011}, {"mmlu": 0.61}, or a list of records
+with checkpoint, task and score), or CSV with such columns.
 """
 
 import csv
@@ -24,21 +25,26 @@ _LOWER_IS_BETTER = ("perplexity", "bits_per_byte")
 
 
 def read_result(path: Path, checkpoint: Any, task: str, metric: str | None = None) -> Score:
-    """The score of ``task`` on ``checkpoint`` in a file or folder of results; ``metric`` chooses among the harness's."""
+    """The score of ``task`` on ``checkpoint`` in a file or folder of results; ``metric`` chooses
+    among the harness's."""
     files = _newest_first(path) if path.is_dir() else [path]
     for file in files:
         found = _in_file(file, checkpoint, task, metric)
         if found is not None:
             return found
     what = f"none of its {len(files)} files of results has a" if path.is_dir() else "it has no"
-    raise TableError(f"{path}: {what} score of {task} on {checkpoint!r}; results = … names what the command writes")
+    raise TableError(
+        f"{path}: {what} score of {task} on {checkpoint!r}; results = … names what the command"
+        " writes"
+    )
 
 
 def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict[str, Score]:
     """Scores by task from the JSON that lm-evaluation-harness writes.
 
-    ``metric`` is a name such as ``acc_norm``, or with its filter ``exact_match,strict-match``; the first one listed otherwise.
-    Metrics of which lower is better are negated: those the file says it of, and perplexities and bits per byte in older files.
+    ``metric`` is a name such as ``acc_norm``, or with its filter ``exact_match,strict-match``; the
+    first one listed otherwise. Metrics of which lower is better are negated: those the file says it
+    of, and perplexities and bits per byte in older files.
 
     >>> harness_scores({"results": {"arc": {"alias": "arc", "acc,none": 0.5, "acc_stderr,none": 0.01}}})
     {'arc': (0.5, 0.01)}
@@ -46,12 +52,20 @@ def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict
     scores: dict[str, Score] = {}
     for task, values in record["results"].items():
         named = {key: value for key, value in values.items() if _is_number(value)}
-        names = [key for key in named if not key.partition(",")[0].endswith("_stderr") and key != "sample_len"]
+        names = [
+            key
+            for key in named
+            if not key.partition(",")[0].endswith("_stderr") and key != "sample_len"
+        ]
         wanted = [key for key in names if metric is None or metric in (key, key.partition(",")[0])]
         if not wanted:
             continue
         name, comma, rest = wanted[0].partition(",")
-        better = record.get("higher_is_better", {}).get(task, {}).get(name, not name.endswith(_LOWER_IS_BETTER))
+        better = (
+            record.get("higher_is_better", {})
+            .get(task, {})
+            .get(name, not name.endswith(_LOWER_IS_BETTER))
+        )
         sign = -1.0 if better is False else 1.0
         stderr = named.get(f"{name}_stderr{comma}{rest}")
         scores[task] = sign * float(named[wanted[0]]), None if stderr is None else float(stderr)
@@ -59,7 +73,11 @@ def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    files = sorted(folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
+    files = sorted(
+        folder.rglob("results*.json"),
+        key=lambda file: (file.stat().st_mtime, file.name),
+        reverse=True,
+    )
     return files or sorted([*folder.glob("*.json"), *folder.glob("*.csv")])
 
 
@@ -78,7 +96,11 @@ def _in_file(file: Path, checkpoint: Any, task: str, metric: str | None) -> Scor
             return _score(score, record.get("stderr"))
         case {**entries} if task in entries:
             value = entries[task]
-            return _score(value.get("score"), value.get("stderr")) if isinstance(value, dict) else _score(value, None)
+            return (
+                _score(value.get("score"), value.get("stderr"))
+                if isinstance(value, dict)
+                else _score(value, None)
+            )
         case [*records]:
             return _of_records(records, checkpoint, task)
     return _score(record, None) if _is_number(record) else None
@@ -88,7 +110,10 @@ def _of_records(records: Sequence[Mapping[str, Any]], checkpoint: Any, task: str
     """The last record of the cell; one that names no task or no checkpoint is about any."""
     for record in reversed(records):
         names = ((record.get("task"), task), (record.get("checkpoint"), str(checkpoint)))
-        if all(given in (None, "") or str(given).strip() == wanted for given, wanted in names) and "score" in record:
+        if (
+            all(given in (None, "") or str(given).strip() == wanted for given, wanted in names)
+            and "score" in record
+        ):
             return _score(record["score"], record.get("stderr"))
     return None
 

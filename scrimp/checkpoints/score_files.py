@@ -1,10 +1,13 @@
-"""Score tables in files: CSV with a header ``checkpoint,task,score[,stderr]``, in any order of rows and columns.
+"""Score tables in files: CSV with a header ``checkpoint,task,score[,stderr]``, in any order of rows
+and columns.
 
-JSON holds a list of objects with these keys, or scores by checkpoint and task: {"1000": {"mmlu": 0.61}}. A folder is searched
-for results of lm-evaluation-harness: ``results_*.json`` below ``FOLDER/<checkpoint>/``.
+JSON holds a list of objects with these keys, or scores by checkpoint and task: {"1000": {"mmlu":
+0.61}}. A folder is searched for results of lm-evaluation-harness: ``results_*.json`` below
+``FOLDER/<checkpoint>/``.
 
-Checkpoints that are all numbers are training steps and are sorted; others keep the order in which they first appear. An
-empty score is a cell that has not been measured; ``nan`` is one that was tried and failed.
+Checkpoints that are all numbers are training steps and are sorted; others keep the order in which
+they first appear. An empty score is a cell that has not been measured; ``nan`` is one that was
+tried and failed.
 
     table = read_scores("scores.csv")
 """
@@ -27,7 +30,8 @@ _COLUMNS = ("checkpoint", "task", "score")
 
 
 def read_scores(path: str | Path) -> ScoreTable:
-    """The score table of a CSV or JSON file or a folder of results; errors name the file and the line."""
+    """The score table of a CSV or JSON file or a folder of results; errors name the file and the
+    line."""
     if Path(path).is_dir():
         return read_results_folder(Path(path))
     try:
@@ -40,7 +44,8 @@ def read_scores(path: str | Path) -> ScoreTable:
             missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
             if missing:
                 raise TableError(
-                    f"{path} has no column {missing[0]!r}; its first line must name {', '.join(_COLUMNS)}[, stderr]"
+                    f"{path} has no column {missing[0]!r}; its first line must name"
+                    f" {', '.join(_COLUMNS)}[, stderr]"
                 )
             return table_from_records(list(reader), str(path))
     except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
@@ -48,7 +53,8 @@ def read_scores(path: str | Path) -> ScoreTable:
 
 
 def write_scores(table: ScoreTable, path: str | Path) -> None:
-    """The table as CSV that `read_scores` reads: every cell a row, empty where not measured, ``nan`` where it failed."""
+    """The table as CSV that `read_scores` reads: every cell a row, empty where not measured,
+    ``nan`` where it failed."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*_COLUMNS, "stderr"])
@@ -57,7 +63,9 @@ def write_scores(table: ScoreTable, path: str | Path) -> None:
                 score = repr(float(table.scores[row, column])) if table.seen[row, column] else ""
                 error = float(table.errors[row, column])
                 known = "" if math.isnan(error) else repr(error)
-                writer.writerow([checkpoint, task, "nan" if table.failed[row, column] else score, known])
+                writer.writerow(
+                    [checkpoint, task, "nan" if table.failed[row, column] else score, known]
+                )
 
 
 def table_from_records(
@@ -65,10 +73,15 @@ def table_from_records(
 ) -> ScoreTable:
     """A table from rows by column name; ``place`` is what a row is called in errors."""
     first = 2 if place == "line" else 1
-    rows = [_parse(record, f"{source}, {place} {number}") for number, record in enumerate(records, start=first)]
+    rows = [
+        _parse(record, f"{source}, {place} {number}")
+        for number, record in enumerate(records, start=first)
+    ]
     if not rows:
         raise TableError(f"{source} has no rows; each must name a checkpoint, a task and a score")
-    table = ScoreTable.empty(_checkpoints([row[0] for row in rows]), list(dict.fromkeys(row[1] for row in rows)))
+    table = ScoreTable.empty(
+        _checkpoints([row[0] for row in rows]), list(dict.fromkeys(row[1] for row in rows))
+    )
     numeric = not isinstance(table.checkpoints[0], str)
     entries: list[Entry] = []
     failures: list[tuple[Checkpoint, str]] = []
@@ -89,38 +102,57 @@ def _from_json(record: Any, path: str | Path) -> list[Mapping[str, Any]]:
     """Rows of a JSON file."""
     if isinstance(record, list) and all(isinstance(row, dict) for row in record):
         return record
-    if isinstance(record, dict) and record and all(isinstance(scores, dict) for scores in record.values()):
+    if (
+        isinstance(record, dict)
+        and record
+        and all(isinstance(scores, dict) for scores in record.values())
+    ):
         return [
-            {"checkpoint": checkpoint, "task": task, **(score if isinstance(score, dict) else {"score": score})}
+            {
+                "checkpoint": checkpoint,
+                "task": task,
+                **(score if isinstance(score, dict) else {"score": score}),
+            }
             for checkpoint, scores in record.items()
             for task, score in scores.items()
         ]
-    raise TableError(f"{path} is no table of scores; write a list of objects with {', '.join(_COLUMNS)}[, stderr]")
+    raise TableError(
+        f"{path} is no table of scores; write a list of objects with {', '.join(_COLUMNS)}[,"
+        " stderr]"
+    )
 
 
 def read_results_folder(folder: Path, metric: str | None = None) -> ScoreTable:
-    """All results of lm-evaluation-harness below ``FOLDER/<checkpoint>/``; of a cell with several the newest counts.
+    """All results of lm-evaluation-harness below ``FOLDER/<checkpoint>/``; of a cell with several
+    the newest counts.
 
     ``metric`` chooses among the harness's, as in `results.harness_scores`.
     """
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    files = sorted(folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    files = sorted(
+        folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name)
+    )
     for file in files:
         checkpoint = file.relative_to(folder).parts[0]
         try:
             record = json.loads(file.read_text("utf-8-sig"))
             scores = harness_scores(record, metric)
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise TableError(f"{file} cannot be read as results of lm-evaluation-harness: {error!r}") from None
+            raise TableError(
+                f"{file} cannot be read as results of lm-evaluation-harness: {error!r}"
+            ) from None
         for task, (score, stderr) in scores.items():
             cell = {"checkpoint": checkpoint, "task": task, "score": score, "stderr": stderr}
             found[checkpoint, task] = cell
     if not found:
         raise TableError(
-            f"{folder} has no results_*.json with scores below it; expected {folder}/CHECKPOINT/results_*.json"
+            f"{folder} has no results_*.json with scores below it; expected"
+            f" {folder}/CHECKPOINT/results_*.json"
         )
     return table_from_records(
-        [found[key] for key in sorted(found, key=lambda cell: by_numbers(cell[0]))], str(folder), "result"
+        [found[key] for key in sorted(found, key=lambda cell: by_numbers(cell[0]))],
+        str(folder),
+        "result",
     )
 
 
@@ -139,7 +171,9 @@ def _parse(record: Mapping[str, Any], where: str) -> tuple[str, str, float | Non
         try:
             parsed.append(float(text) if text else None)
         except ValueError:
-            raise TableError(f"{where}: the {name} {text!r} is no number; leave it empty if it is not known") from None
+            raise TableError(
+                f"{where}: the {name} {text!r} is no number; leave it empty if it is not known"
+            ) from None
     return checkpoint, task, parsed[0], parsed[1]
 
 
@@ -148,7 +182,8 @@ def _text(value: Any) -> str:
 
 
 def _checkpoints(names: list[str]) -> list[Checkpoint]:
-    """Distinct checkpoints: sorted numbers if all of them are, names in order of appearance otherwise."""
+    """Distinct checkpoints: sorted numbers if all of them are, names in order of appearance
+    otherwise."""
     distinct = list(dict.fromkeys(names))
     try:
         return sorted({_number(name) for name in distinct})

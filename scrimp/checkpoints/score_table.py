@@ -1,13 +1,14 @@
-"""The scores measured so far, as a table of checkpoints and tasks, with what is known about its rows and columns.
+"""The scores measured so far, as a table of checkpoints and tasks, with what is known about its
+rows and columns.
 
     table = ScoreTable.empty([100, 200, 300], ["mmlu", "gsm8k"], costs={"mmlu": 9.0})
     table = table.with_score(200, "mmlu", 0.61, stderr=0.01)
     table.seen.sum()                                                    # 1
 
-A table is a value: `with_score`, `with_failure` and `with_checkpoints` give new ones. Scores stand in it as they were told, in
-any units. Higher is better, except in tasks with the direction "minimize": these have negative ``weights`` and ``scales``, so
-that they count with their negative in the mean and in the model. A cell is a pair (row, column) inside, (checkpoint, task)
-outside.
+A table is a value: `with_score`, `with_failure` and `with_checkpoints` give new ones. Scores stand
+in it as they were told, in any units. Higher is better, except in tasks with the direction
+"minimize": these have negative ``weights`` and ``scales``, so that they count with their negative
+in the mean and in the model. A cell is a pair (row, column) inside, (checkpoint, task) outside.
 """
 
 import math
@@ -44,10 +45,14 @@ class ScoreTable:
     scores: Array  # (K, J)
     errors: Array  # (K, J): standard errors, NaN where not given
     failed: Mask  # (K, J): cells that cannot be measured
-    weights: Array  # (J,), sizes summing to 1: a checkpoint's score is the weighted mean over tasks; negative: lower is better
+    # (J,), sizes summing to 1: a checkpoint's score is the weighted mean over tasks; negative:
+    # lower is better
+    weights: Array
     costs: Array  # (J,)
     scales: Array  # (J,): units of the tasks' scores, for the model only; of the sign of the weight
-    absent: Mask | None = None  # (K, J): cells that nobody can ask for, such as those a replayed table lacks
+    absent: Mask | None = (
+        None  # (K, J): cells that nobody can ask for, such as those a replayed table lacks
+    )
 
     @classmethod
     def empty(
@@ -60,8 +65,8 @@ class ScoreTable:
         costs: Mapping[str, float] | None = None,
         scales: Mapping[str, float] | None = None,
     ) -> "ScoreTable":
-        """A table without scores. Checkpoints that are numbers, or names that differ in one number, lie at these steps, others
-        at 0, 1, 2, …
+        """A table without scores. Checkpoints that are numbers, or names that differ in one number,
+        lie at these steps, others at 0, 1, 2, …
 
         ``ordered=False`` is for rows such as different models, whose order means nothing.
         """
@@ -82,17 +87,25 @@ class ScoreTable:
         )
 
     def with_numbers(
-        self, *, weights: Mapping[str, float] | None = None, costs: Mapping[str, float] | None = None
+        self,
+        *,
+        weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
     ) -> "ScoreTable":
         """The table with these weights and costs of tasks, one where nothing is given."""
         given = _by_task("weight", weights, self.tasks)
         signs = np.sign(self.weights)
-        return replace(self, weights=signs * given / given.sum(), costs=_by_task("cost", costs, self.tasks))
+        return replace(
+            self, weights=signs * given / given.sum(), costs=_by_task("cost", costs, self.tasks)
+        )
 
     def with_directions(self, directions: Mapping[str, str]) -> "ScoreTable":
-        """The table in which lower is better in tasks such as {"perplexity": "minimize"}, and higher in all others."""
+        """The table in which lower is better in tasks such as {"perplexity": "minimize"}, and
+        higher in all others."""
         signs = _signs(directions, self.tasks)
-        return replace(self, weights=signs * np.abs(self.weights), scales=signs * np.abs(self.scales))
+        return replace(
+            self, weights=signs * np.abs(self.weights), scales=signs * np.abs(self.scales)
+        )
 
     @cached_property
     def seen(self) -> Mask:
@@ -102,7 +115,11 @@ class ScoreTable:
     @cached_property
     def closed(self) -> Mask:
         """(K, J): cells that cannot be measured, or not any more."""
-        return self.seen | self.failed if self.absent is None else self.seen | self.failed | self.absent
+        return (
+            self.seen | self.failed
+            if self.absent is None
+            else self.seen | self.failed | self.absent
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,7 +135,10 @@ class ScoreTable:
         """The numbers of a cell; errors name what is known."""
         row, column = self._rows.get(checkpoint), self._columns.get(task)
         if row is None:
-            raise TableError(f"checkpoint {checkpoint!r} is not in the table; known are {_some(self.checkpoints)}")
+            raise TableError(
+                f"checkpoint {checkpoint!r} is not in the table; known are"
+                f" {_some(self.checkpoints)}"
+            )
         if column is None:
             raise TableError(f"task {task!r} is not in the table; known are {_some(self.tasks)}")
         return row, column
@@ -128,9 +148,16 @@ class ScoreTable:
         return self.checkpoints[cell[0]], self.tasks[cell[1]]
 
     def with_score(
-        self, checkpoint: Checkpoint, task: str, score: float, stderr: float | None = None, *, replacing: bool = False
+        self,
+        checkpoint: Checkpoint,
+        task: str,
+        score: float,
+        stderr: float | None = None,
+        *,
+        replacing: bool = False,
     ) -> "ScoreTable":
-        """The table with one more score. Telling a cell twice needs the same score or ``replacing``."""
+        """The table with one more score. Telling a cell twice needs the same score or
+        ``replacing``."""
         return self.with_scores([(checkpoint, task, score, stderr)], replacing=replacing)
 
     def with_scores(self, entries: Iterable[Entry], *, replacing: bool = False) -> "ScoreTable":
@@ -141,10 +168,15 @@ class ScoreTable:
             check_score(score, stderr, checkpoint, task)
             if not replacing and not np.isnan(scores[cell]) and scores[cell] != score:
                 raise TableError(
-                    f"{task} of checkpoint {checkpoint!r} has the score {scores[cell]:g} already and is now given as {score:g};"
-                    " a cell has one score: correct the input, or say that the new one replaces the old"
+                    f"{task} of checkpoint {checkpoint!r} has the score {scores[cell]:g} already"
+                    f" and is now given as {score:g}; a cell has one score: correct the input, or"
+                    " say that the new one replaces the old"
                 )
-            scores[cell], errors[cell], failed[cell] = score, np.nan if stderr is None else stderr, False
+            scores[cell], errors[cell], failed[cell] = (
+                score,
+                np.nan if stderr is None else stderr,
+                False,
+            )
         return replace(self, scores=scores, errors=errors, failed=failed)
 
     def with_failure(self, checkpoint: Checkpoint, task: str) -> "ScoreTable":
@@ -160,7 +192,8 @@ class ScoreTable:
         return replace(self, failed=failed)
 
     def with_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> "ScoreTable":
-        """The table with further checkpoints below the present ones; those it knows already are skipped."""
+        """The table with further checkpoints below the present ones; those it knows already are
+        skipped."""
         new = [checkpoint for checkpoint in checkpoints if checkpoint not in self._rows]
         _refuse_repeats("checkpoint", new)
         everything = (*self.checkpoints, *new)
@@ -172,11 +205,16 @@ class ScoreTable:
             scores=np.concatenate([self.scores, blank]),
             errors=np.concatenate([self.errors, blank]),
             failed=np.concatenate([self.failed, np.zeros(blank.shape, dtype=bool)]),
-            absent=None if self.absent is None else np.concatenate([self.absent, np.zeros(blank.shape, dtype=bool)]),
+            absent=(
+                None
+                if self.absent is None
+                else np.concatenate([self.absent, np.zeros(blank.shape, dtype=bool)])
+            ),
         )
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "ScoreTable":
-        """The table of these rows and columns alone; the weights of the tasks that stay sum to 1 again."""
+        """The table of these rows and columns alone; the weights of the tasks that stay sum to 1
+        again."""
         weights = self.weights[columns]
         cells = np.ix_(rows, columns)
         return ScoreTable(
@@ -194,8 +232,9 @@ class ScoreTable:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What looks wrong but may be right: scores ten times as large as is usual in their task and in the table, such as 61.2
-        among 0.6. Growth from 0 to 0.6 along a run is no reason to warn.
+        """What looks wrong but may be right: scores ten times as large as is usual in their task
+        and in the table, such as 61.2 among 0.6. Growth from 0 to 0.6 along a run is no reason to
+        warn.
         """
         sizes = np.abs(np.where(self.seen, self.scores / self.scales, np.nan))
         usual = float(np.median(sizes[self.seen])) if self.seen.any() else 0.0
@@ -207,8 +246,9 @@ class ScoreTable:
                 continue
             middle = float(np.median(self.scores[rows, column]))
             messages += [
-                f"the score {self.scores[row, column]:g} of checkpoint {self.checkpoints[row]!r} on {task} lies far outside the"
-                f" other scores of the task (median {middle:g}): is it in the same units?"
+                f"the score {self.scores[row, column]:g} of checkpoint {self.checkpoints[row]!r} on"
+                f" {task} lies far outside the other scores of the task (median {middle:g}): is it"
+                " in the same units?"
                 for row in rows[sizes[rows, column] > _FAR * typical]
             ]
         return tuple(messages)
@@ -226,14 +266,19 @@ def check_score(score: float, stderr: float | None, checkpoint: Checkpoint, task
     """Scores are finite numbers of a sane size, standard errors finite and not negative."""
     where = f"of checkpoint {checkpoint!r} on {task}"
     if math.isnan(score):
-        raise TableError(f"the score {where} is not a number; a cell that could not be measured is told as failed")
+        raise TableError(
+            f"the score {where} is not a number; a cell that could not be measured is told as"
+            " failed"
+        )
     if abs(score) > LARGEST_SCORE:
         raise TableError(
-            f"the score {score:g} {where} is beyond ±{LARGEST_SCORE:g}: rescale it, or tell the cell as failed"
+            f"the score {score:g} {where} is beyond ±{LARGEST_SCORE:g}: rescale it, or tell the"
+            " cell as failed"
         )
     if stderr is not None and not 0.0 <= stderr < math.inf:
         raise TableError(
-            f"the standard error {stderr:g} {where} must be a finite number, zero or more; leave it out if unknown"
+            f"the standard error {stderr:g} {where} must be a finite number, zero or more; leave it"
+            " out if unknown"
         )
 
 
@@ -246,7 +291,8 @@ def _refuse_repeats(kind: str, labels: Sequence[Checkpoint]) -> None:
 
 
 def _steps(checkpoints: Sequence[Checkpoint]) -> Array:
-    """Numbers as they are; names that differ in one number alone (step-1000, step-2000) by it; others by their place."""
+    """Numbers as they are; names that differ in one number alone (step-1000, step-2000) by it;
+    others by their place."""
     if not checkpoints:
         raise TableError("there is no checkpoint; give at least one")
     numbers = _numbers(checkpoints)
@@ -255,7 +301,8 @@ def _steps(checkpoints: Sequence[Checkpoint]) -> Array:
     steps = np.asarray(numbers, dtype=np.float64)
     if not np.all(np.isfinite(steps)) or np.any(steps < 0.0):
         raise TableError(
-            f"checkpoint {steps[~(steps >= 0.0)][:1]} is no training step; steps are finite and not negative"
+            f"checkpoint {steps[~(steps >= 0.0)][:1]} is no training step; steps are finite and not"
+            " negative"
         )
     return steps
 
@@ -269,7 +316,9 @@ def _numbers(checkpoints: Sequence[Checkpoint]) -> list[float] | None:
     ]  # texts at even places, numbers at odd ones
     if len({len(each) for each in parts}) > 1:
         return None
-    changing = [place for place, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    changing = [
+        place for place, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1
+    ]
     if len(changing) != 1 or changing[0] % 2 == 0:
         return None
     return [float(each[changing[0]]) for each in parts]
@@ -280,9 +329,13 @@ def _by_task(kind: str, given: Mapping[str, float] | None, tasks: Sequence[str])
     values = np.ones(len(tasks))
     for task, value in (given or {}).items():
         if task not in tasks:
-            raise TableError(f"the {kind} of task {task!r} is given, but the tasks are {_some(tasks)}")
+            raise TableError(
+                f"the {kind} of task {task!r} is given, but the tasks are {_some(tasks)}"
+            )
         if not 0.0 < value < math.inf:
-            raise TableError(f"the {kind} {value:g} of task {task!r} must be a finite number above zero")
+            raise TableError(
+                f"the {kind} {value:g} of task {task!r} must be a finite number above zero"
+            )
         values[list(tasks).index(task)] = value
     return values
 
@@ -292,9 +345,14 @@ def _signs(directions: Mapping[str, str], tasks: Sequence[str]) -> Array:
     signs = np.ones(len(tasks))
     for task, direction in directions.items():
         if task not in tasks:
-            raise TableError(f"the direction of task {task!r} is given, but the tasks are {_some(tasks)}")
+            raise TableError(
+                f"the direction of task {task!r} is given, but the tasks are {_some(tasks)}"
+            )
         if direction not in DIRECTIONS:
-            raise TableError(f"the direction {direction!r} of task {task!r} is unknown; write maximize or minimize")
+            raise TableError(
+                f"the direction {direction!r} of task {task!r} is unknown; write maximize or"
+                " minimize"
+            )
         signs[list(tasks).index(task)] = -1.0 if direction == "minimize" else 1.0
     return signs
 

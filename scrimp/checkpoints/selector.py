@@ -1,12 +1,15 @@
 """Which cells to measure next and which checkpoint to take: pure functions of the scores so far.
 
     selector = Selector(SelectorSettings(method="kg", seed=0))
-    decision = selector.decide(table, pending=[], rng=rng)              # cells, and notes for the log
-    decision = selector.decide(later, [], rng, memory=decision.notes)   # starts from the recorded fit
+    # cells, and notes for the log
+    decision = selector.decide(table, pending=[], rng=rng)
+    # starts from the recorded fit
+    decision = selector.decide(later, [], rng, memory=decision.notes)
     selector.recommend(later).checkpoint
 
-The hyperparameters are refitted when the number of cells has grown by a quarter since the recorded fit. ``memory`` (the notes
-of an earlier decision) is what makes a decision reproducible from a log; without it the model is fitted afresh.
+The hyperparameters are refitted when the number of cells has grown by a quarter since the recorded
+fit. ``memory`` (the notes of an earlier decision) is what makes a decision reproducible from a log;
+without it the model is fitted afresh.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +31,8 @@ __all__ = ["CellDecision", "Selector", "SelectorSettings"]
 
 @dataclass(frozen=True)
 class SelectorSettings:
-    """``options``: settings of the method, such as {"coordinate": "log"}; ``planned``: cells in all, needed by stride;
-    ``stderr``: given standard errors become one part of the noise.
+    """``options``: settings of the method, such as {"coordinate": "log"}; ``planned``: cells in
+    all, needed by stride; ``stderr``: given standard errors become one part of the noise.
     """
 
     method: str = "kg"
@@ -43,7 +46,8 @@ class SelectorSettings:
 
 @dataclass(frozen=True)
 class CellDecision:
-    """Cells (row, column) to measure, most useful first; none when there is nothing left to ask. ``notes`` are plain JSON."""
+    """Cells (row, column) to measure, most useful first; none when there is nothing left to ask.
+    ``notes`` are plain JSON."""
 
     cells: tuple[Cell, ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -98,7 +102,9 @@ class Selector:
             return False
         return self.method.choice is not None or self._planned(table, known, candidates) is not None
 
-    def recommend(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> Recommendation:
+    def recommend(
+        self, table: ScoreTable, memory: Mapping[str, Any] | None = None
+    ) -> Recommendation:
         """The answer the scores so far support; also on a table somebody else made."""
         means = self.believe(table, memory)
         if means is None:
@@ -106,10 +112,14 @@ class Selector:
         rng = np.random.default_rng([self.settings.seed, int(table.seen.sum())])
         judge = None
         if self.method.judge and table.steps is not None:
-            judge = Selector(replace(self.settings, method=self.method.judge, options={})).believe(table)
+            judge = Selector(replace(self.settings, method=self.method.judge, options={})).believe(
+                table
+            )
         return recommend_modelled(means, self.settings.tolerance, rng, judge)
 
-    def believe(self, table: ScoreTable, memory: Mapping[str, Any] | None = None) -> RowMeans | None:
+    def believe(
+        self, table: ScoreTable, memory: Mapping[str, Any] | None = None
+    ) -> RowMeans | None:
         """What the model makes of all scores; None without a model or without a score."""
         model = self.method.grid_model(table)
         if model is None or not table.seen.any():
@@ -119,7 +129,8 @@ class Selector:
     def fit(
         self, table: ScoreTable, model: GridModel, memory: Mapping[str, Any] | None, growth: float
     ) -> FittedTaskGrid:
-        """The grid's posterior: refitted if there are at least ``growth`` times the cells of the recorded fit, and more.
+        """The grid's posterior: refitted if there are at least ``growth`` times the cells of the
+        recorded fit, and more.
 
         A fit that an earlier version recorded, of a model with other parameters, is made again.
         """
@@ -142,7 +153,12 @@ class Selector:
         return means
 
     def _chosen(
-        self, means: RowMeans | None, known: Mask, candidates: Mask, rng: np.random.Generator, notes: dict[str, Any]
+        self,
+        means: RowMeans | None,
+        known: Mask,
+        candidates: Mask,
+        rng: np.random.Generator,
+        notes: dict[str, Any],
     ) -> Cell:
         """The method's choice, with its reason written to ``notes``."""
         assert self.method.choice is not None
@@ -152,7 +168,9 @@ class Selector:
             if new.any():
                 candidates, reason = new, "open a task"
         cell, value = self.method.choice(means, candidates, rng)
-        notes["reasons"].append({"rule": reason, "log_value": value if np.isfinite(value) else None})
+        notes["reasons"].append(
+            {"rule": reason, "log_value": value if np.isfinite(value) else None}
+        )
         return cell
 
     def _planned(self, table: ScoreTable, known: Mask, candidates: Mask) -> Cell | None:
@@ -186,7 +204,8 @@ def _mask(table: ScoreTable, cells: Sequence[Cell]) -> Mask:
 
 
 def _stride(table: ScoreTable, planned: int | None, rng: np.random.Generator) -> list[Cell]:
-    """All cells of floor(planned / J) whole checkpoints, at least one, evenly spaced from a random place; all without a plan."""
+    """All cells of floor(planned / J) whole checkpoints, at least one, evenly spaced from a random
+    place; all without a plan."""
     size, tasks = table.shape
     count = size if planned is None else min(max(planned // tasks, 1), size)
     order = np.arange(size) if table.steps is None else np.argsort(table.steps, kind="stable")

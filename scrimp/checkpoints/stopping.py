@@ -1,10 +1,13 @@
-"""When a selection has seen enough: its budget is spent, or what is left to gain is not worth the cost of finding it.
+"""When a selection has seen enough: its budget is spent, or what is left to gain is not worth the
+cost of finding it.
 
     rule = StopRule(share=0.1, loss=0.001)
-    stop_reason(rule, table, check=Check(cells=120, loss=0.0004), earlier=[Check(105, 0.0005)])     # a sentence, or None
+    # a sentence, or None
+    stop_reason(rule, table, check=Check(cells=120, loss=0.0004), earlier=[Check(105, 0.0005)])
 
-The loss is the expected loss of the recommendation. Small ones are stated too small on real tables (chosen cells flatter the
-model that chose them), so twice the loss must lie below the threshold, at two checks with a tenth more cells between them.
+The loss is the expected loss of the recommendation. Small ones are stated too small on real tables
+(chosen cells flatter the model that chose them), so twice the loss must lie below the threshold, at
+two checks with a tenth more cells between them.
 """
 
 from collections.abc import Sequence
@@ -21,7 +24,8 @@ CHECKS_APART = 1.1
 
 @dataclass(frozen=True)
 class StopRule:
-    """``share`` of all cells, ``budget`` in units of cost, ``loss`` in units of the score, ``loss_per_cost`` of what remains.
+    """``share`` of all cells, ``budget`` in units of cost, ``loss`` in units of the score,
+    ``loss_per_cost`` of what remains.
 
     The first that holds ends the selection; without any it ends when every cell has been measured.
     """
@@ -35,9 +39,13 @@ class StopRule:
         for name in ("share", "budget", "loss", "loss_per_cost"):
             value = getattr(self, name)
             if value is not None and not value > 0.0:
-                raise MethodError(f"{name}={value} never ends a selection sensibly; it must be above zero")
+                raise MethodError(
+                    f"{name}={value} never ends a selection sensibly; it must be above zero"
+                )
         if self.share is not None and self.share > 1.0:
-            raise MethodError(f"share={self.share} is more than all cells; give a share between 0 and 1")
+            raise MethodError(
+                f"share={self.share} is more than all cells; give a share between 0 and 1"
+            )
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,11 @@ class Check:
     loss: float
 
 
-def stop_reason(rule: StopRule, table: ScoreTable, check: Check | None, earlier: Sequence[Check] = ()) -> str | None:
-    """Why to stop now, or None. ``check`` is the present one, None where the method states no loss."""
+def stop_reason(
+    rule: StopRule, table: ScoreTable, check: Check | None, earlier: Sequence[Check] = ()
+) -> str | None:
+    """Why to stop now, or None. ``check`` is the present one, None where the method states no
+    loss."""
     tried = int((table.seen | table.failed).sum())
     if tried == table.scores.size:
         return "every cell has been measured"

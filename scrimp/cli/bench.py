@@ -20,19 +20,32 @@ __all__ = ["bench_app", "method_list"]
 bench_app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Compare methods on functions and tables. Example: scrimp bench functions --methods gp,random --seeds 3",
+    help=(
+        "Compare methods on functions and tables. Example: scrimp bench functions --methods"
+        " gp,random --seeds 3"
+    ),
 )
 
 bench_app.command("make")(make_command)
 bench_app.command("convert")(convert_command)
 
-MethodsOption = Annotated[str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")]
+MethodsOption = Annotated[
+    str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")
+]
 SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
-OutOption = Annotated[Path | None, typer.Option(help="Append one JSON object per run; runs it holds are not repeated.")]
-ProcessesOption = Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as JSON lines instead of a summary.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(help="Append one JSON object per run; runs it holds are not repeated."),
+]
+ProcessesOption = Annotated[
+    int, typer.Option(min=1, help="Runs at the same time, one thread each.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print the results as JSON lines instead of a summary.")
+]
 KeepOption = Annotated[
-    str | None, typer.Option(help="URL of a storage that keeps every run as a study, for pictures and pages.")
+    str | None,
+    typer.Option(help="URL of a storage that keeps every run as a study, for pictures and pages."),
 ]
 TrialsOption = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
 
@@ -76,7 +89,8 @@ def tables_command(  # noqa: PLR0913 - the options of a command
     keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare methods on the final values of a table, each task a pool searched without replacement.
+    """Compare methods on the final values of a table, each task a pool searched without
+    replacement.
 
     Example: scrimp bench tables fcnet.npz --methods gp,random --tasks all --seeds 10 --trials 100
     """
@@ -89,16 +103,30 @@ def tables_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("curves")
 def curves_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[Path, typer.Argument(help="A benchmark table with budgets, or a surrogate (.npz).")],
+    table: Annotated[
+        Path, typer.Argument(help="A benchmark table with budgets, or a surrogate (.npz).")
+    ],
     methods: MethodsOption = "asha,bohb,random",
     plugin: PluginOption = None,
     tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     seeds: SeedsOption = 5,
-    fulls: Annotated[int, typer.Option(min=1, help="Full trainings that all workers together may pay for.")] = 20,
-    workers: Annotated[int, typer.Option(min=1, help="Trials that run at once on the virtual clock.")] = 4,
-    unit_cost: Annotated[bool, typer.Option("--unit-cost", help="YAHPO surrogates: a level costs one unit.")] = False,
+    fulls: Annotated[
+        int, typer.Option(min=1, help="Full trainings that all workers together may pay for.")
+    ] = 20,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Trials that run at once on the virtual clock.")
+    ] = 4,
+    unit_cost: Annotated[
+        bool, typer.Option("--unit-cost", help="YAHPO surrogates: a level costs one unit.")
+    ] = False,
     surrogate: Annotated[
-        str, typer.Option(help="'gp' or 'forest': any configuration may be asked, of a surrogate fitted to each task.")
+        str,
+        typer.Option(
+            help=(
+                "'gp' or 'forest': any configuration may be asked, of a surrogate fitted to each"
+                " task."
+            )
+        ),
     ] = "",
     out: OutOption = None,
     processes: ProcessesOption = 2,
@@ -107,7 +135,8 @@ def curves_command(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Compare methods on training runs, replayed by several workers on a virtual clock.
 
-    Example: scrimp bench curves lcbench.npz --methods asha,hyperband --seeds 5 --fulls 20 --workers 4 --out results.jsonl
+    Example: scrimp bench curves lcbench.npz --methods asha,hyperband --seeds 5 --fulls 20 --workers
+    4 --out results.jsonl
     """
     import tempfile
 
@@ -119,7 +148,11 @@ def curves_command(  # noqa: PLR0913 - the options of a command
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if out is None else out.absolute().parent
         cells = curve_cells(
-            table, method_list(methods), _names(tasks), seeds, CurveSettings(fulls, workers, unit_cost, folder)
+            table,
+            method_list(methods),
+            _names(tasks),
+            seeds,
+            CurveSettings(fulls, workers, unit_cost, folder),
         )
         for note in fit_notes(cells):
             echo(note, err=True)
@@ -128,13 +161,18 @@ def curves_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("transfer")
 def transfer_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[Path, typer.Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file.")],
+    table: Annotated[
+        Path,
+        typer.Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file."),
+    ],
     methods: MethodsOption = "auto,gp,rgpe,tst-r",
     plugin: PluginOption = None,
     tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     seeds: SeedsOption = 5,
     trials: TrialsOption = 50,
-    sources: Annotated[str, typer.Option(help="What past studies are: full, traces, shuffled or inverted.")] = "full",
+    sources: Annotated[
+        str, typer.Option(help="What past studies are: full, traces, shuffled or inverted.")
+    ] = "full",
     surrogate: Annotated[
         str, typer.Option(help="'forest': any configuration may be asked, of a forest per task.")
     ] = "",
@@ -145,7 +183,8 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Compare methods on each task of a table, with all its other tasks as past studies.
 
-    Example: scrimp bench transfer svm.npz --methods auto,gp:initial=3,rgpe --seeds 5 --sources full --out results.jsonl
+    Example: scrimp bench transfer svm.npz --methods auto,gp:initial=3,rgpe --seeds 5 --sources full
+    --out results.jsonl
     """
     import tempfile
 
@@ -158,7 +197,11 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if out is None else out.absolute().parent
         cells = transfer_cells(
-            table, method_list(methods), _names(tasks), seeds, TransferSettings(trials, sources, folder)
+            table,
+            method_list(methods),
+            _names(tasks),
+            seeds,
+            TransferSettings(trials, sources, folder),
         )
         if sources == "traces":
             run_cells(trace_cells(table, seeds), trace_file(table, folder), processes)
@@ -168,12 +211,17 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
 @bench_app.command("checkpoints")
 def checkpoints_command(  # noqa: PLR0913 - the options of a command
     scores: Annotated[
-        list[Path], typer.Argument(help="Tables of scores: checkpoint,task,score. A missing cell cannot be chosen.")
+        list[Path],
+        typer.Argument(
+            help="Tables of scores: checkpoint,task,score. A missing cell cannot be chosen."
+        ),
     ],
-    methods: Annotated[str, typer.Option(help="Names, separated by commas; with settings as ei-icm:rank=full.")] = (
-        "kg,ei,stride,last"
-    ),
-    shares: Annotated[str, typer.Option(help="Shares of all cells, separated by commas.")] = "0.02,0.05,0.1,0.2",
+    methods: Annotated[
+        str, typer.Option(help="Names, separated by commas; with settings as ei-icm:rank=full.")
+    ] = "kg,ei,stride,last",
+    shares: Annotated[
+        str, typer.Option(help="Shares of all cells, separated by commas.")
+    ] = "0.02,0.05,0.1,0.2",
     seeds: SeedsOption = 10,
     out: OutOption = None,
     processes: ProcessesOption = 2,
@@ -181,17 +229,22 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Compare ways to select a checkpoint on tables of scores: how much worse is the one they take?
 
-    Example: scrimp bench checkpoints scores.csv --methods kg,ei,stride --shares 0.02,0.05,0.1,0.2 --seeds 10 --out results.jsonl
+    Example: scrimp bench checkpoints scores.csv --methods kg,ei,stride --shares 0.02,0.05,0.1,0.2
+    --seeds 10 --out results.jsonl
     """
     from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary
 
-    cells = checkpoint_cells(scores, _with_settings(_names(methods)), [_real(part) for part in _names(shares)], seeds)
+    cells = checkpoint_cells(
+        scores, _with_settings(_names(methods)), [_real(part) for part in _names(shares)], seeds
+    )
     _run(cells, out, processes, as_json, checkpoint_summary)
 
 
 @bench_app.command("speed")
 def speed_command(
-    sizes: Annotated[str, typer.Option(help="Numbers of observations, separated by commas.")] = "50,100,200,500,1000",
+    sizes: Annotated[
+        str, typer.Option(help="Numbers of observations, separated by commas.")
+    ] = "50,100,200,500,1000",
     methods: MethodsOption = "gp",
     plugin: PluginOption = None,
     out: OutOption = None,
@@ -209,7 +262,8 @@ def speed_command(
 
 
 def method_list(text: str) -> list[str]:
-    """Methods from a list with commas, where a setting belongs to the method before it; each is checked.
+    """Methods from a list with commas, where a setting belongs to the method before it; each is
+    checked.
 
     >>> method_list("gp,tpe:gamma=0.1,candidates=24,random")
     ['gp', 'tpe:gamma=0.1,candidates=24', 'random']
@@ -250,7 +304,9 @@ def _real(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number; give shares such as 0.05,0.1") from None
+        raise typer.BadParameter(
+            f"{text!r} is not a number; give shares such as 0.05,0.1"
+        ) from None
 
 
 def _keeping(cells: "list[Cell]", keep: str | None) -> "list[Cell]":
@@ -295,5 +351,8 @@ def _print(header: list[str], rows: list[list[str]]) -> None:
         return
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
     for row in [header, *rows]:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        cells = [
+            row[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+        ]
         echo("  ".join(cells).rstrip())

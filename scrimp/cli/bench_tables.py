@@ -10,28 +10,45 @@ from scrimp.cli.say import echo
 __all__ = ["convert_command", "make_command"]
 
 _NEXT = {
-    "curves": "scrimp bench curves {files} --methods asha,mobster-joint,freeze-thaw --out {folder}/{name}.jsonl",
-    "transfer": "scrimp bench transfer {first} --methods auto,gp,rgpe,tst-r --out {folder}/{name}.jsonl",
-    "checkpoints": "scrimp bench checkpoints {files} --methods kg,ei,stride,last --out {folder}/{name}.jsonl",
+    "curves": (
+        "scrimp bench curves {files} --methods asha,mobster-joint,freeze-thaw --out"
+        " {folder}/{name}.jsonl"
+    ),
+    "transfer": (
+        "scrimp bench transfer {first} --methods auto,gp,rgpe,tst-r --out {folder}/{name}.jsonl"
+    ),
+    "checkpoints": (
+        "scrimp bench checkpoints {files} --methods kg,ei,stride,last --out {folder}/{name}.jsonl"
+    ),
 }
 
 
 def make_command(  # noqa: PLR0913 - the options of a command
     name: Annotated[str, typer.Argument(help="curves, transfer or checkpoints.")],
-    out: Annotated[Path, typer.Option(help="The folder that gets the tables; what it holds is not made again.")],
+    out: Annotated[
+        Path, typer.Option(help="The folder that gets the tables; what it holds is not made again.")
+    ],
     workers: Annotated[int, typer.Option(min=1, help="Processes that train, one thread each.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same tables.")] = 0,
     configs: Annotated[
         int | None, typer.Option(min=2, help="How many configurations (256 for curves, 96 each).")
     ] = None,
-    families: Annotated[str, typer.Option(help="transfer: model families, separated by commas, or all.")] = "all",
-    times: Annotated[bool, typer.Option("--times", help="curves: a level costs the seconds it took here.")] = False,
-    small: Annotated[bool, typer.Option("--small", help="A few rows and epochs: seconds, for a first look.")] = False,
+    families: Annotated[
+        str, typer.Option(help="transfer: model families, separated by commas, or all.")
+    ] = "all",
+    times: Annotated[
+        bool, typer.Option("--times", help="curves: a level costs the seconds it took here.")
+    ] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="A few rows and epochs: seconds, for a first look.")
+    ] = False,
 ) -> None:
-    """Train small models here, on data that scikit-learn carries, and write what they did as tables.
+    """Train small models here, on data that scikit-learn carries, and write what they did as
+    tables.
 
-    curves: a network in many configurations, epoch by epoch; transfer: a table per model family over many tasks;
-    checkpoints: scores of the checkpoints of three training runs. Needs scikit-learn, which the extra "bench" of scrimp brings.
+    curves: a network in many configurations, epoch by epoch; transfer: a table per model family
+    over many tasks; checkpoints: scores of the checkpoints of three training runs. Needs
+    scikit-learn, which the extra "bench" of scrimp brings.
 
     Example: scrimp bench make curves --out tables
     """
@@ -49,10 +66,16 @@ def make_command(  # noqa: PLR0913 - the options of a command
 
 def convert_command(
     kind: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="lcbench, nasbench201, fcnet, taskset, hpob, yahpo or lm-eval.")
+        str,
+        typer.Argument(
+            metavar="FORMAT", help="lcbench, nasbench201, fcnet, taskset, hpob, yahpo or lm-eval."
+        ),
     ],
     source: Annotated[Path, typer.Argument(help="The file or folder as it was published.")],
-    target: Annotated[Path, typer.Argument(help="The table to write (.npz); for lm-eval a table of scores (.csv).")],
+    target: Annotated[
+        Path,
+        typer.Argument(help="The table to write (.npz); for lm-eval a table of scores (.csv)."),
+    ],
 ) -> None:
     """Turn published results into a table that scrimp bench reads.
 

@@ -23,20 +23,29 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"File with the secret of those who may change things.  [env var: {WRITE}]"),
+        typer.Option(
+            metavar="FILE",
+            help=f"File with the secret of those who may change things.  [env var: {WRITE}]",
+        ),
     ] = None,
     read_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"File with the secret of those who may only look.  [env var: {READ}]"),
+        typer.Option(
+            metavar="FILE",
+            help=f"File with the secret of those who may only look.  [env var: {READ}]",
+        ),
     ] = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Let everybody on this machine in, other users included.")
+        bool,
+        typer.Option("--no-token", help="Let everybody on this machine in, other users included."),
     ] = False,
     token: TokenOption = None,
 ) -> None:
-    """Serve the pages that show the studies of a storage, live. They make no request to any other machine.
+    """Serve the pages that show the studies of a storage, live. They make no request to any other
+    machine.
 
-    It prints a link with a secret that was made up; a secret of your own comes from a file or a variable.
+    It prints a link with a secret that was made up; a secret of your own comes from a file or a
+    variable.
 
     Example: scrimp dashboard --storage sqlite:///scrimp.db --port 8080
     """
@@ -46,15 +55,26 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
         from scrimp.dashboard.server import serve
     except ImportError as error:
         raise StudyError(
-            f"the dashboard needs {error.name}, which is not installed; pip install 'scrimp[dashboard]'"
+            f"the dashboard needs {error.name}, which is not installed; pip install"
+            " 'scrimp[dashboard]'"
         ) from None
     here = is_loopback(host)
     if no_token and not here:
-        raise StudyError(f"--no-token with --host {host} would let everybody in who reaches it; leave it out")
-    write, read = (None, None) if no_token else (given_secret(WRITE, token_file), given_secret(READ, read_token_file))
-    secret = Secrets(None, None) if no_token else Secrets(write or made_up(), read or made_up(), here)
+        raise StudyError(
+            f"--no-token with --host {host} would let everybody in who reaches it; leave it out"
+        )
+    write, read = (
+        (None, None)
+        if no_token
+        else (given_secret(WRITE, token_file), given_secret(READ, read_token_file))
+    )
+    secret = (
+        Secrets(None, None) if no_token else Secrets(write or made_up(), read or made_up(), here)
+    )
     if secret.write is not None and secret.write == secret.read:
-        raise StudyError(f"{WRITE} and {READ} are the same, so whoever may look could change things; choose two")
+        raise StudyError(
+            f"{WRITE} and {READ} are the same, so whoever may look could change things; choose two"
+        )
     place = storage_at(storage)
     place.names()  # a storage that cannot be reached is said at once
     listening = _bound(host, port)
@@ -66,7 +86,8 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
 
 
 def _query(given: str | None, used: str | None) -> str:
-    """The secret as part of a link when it was made up; one that was given is known to those who need it."""
+    """The secret as part of a link when it was made up; one that was given is known to those who
+    need it."""
     return "" if used is None else f"?token={used}" if given is None else "?token=..."
 
 
@@ -88,7 +109,11 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.listen()
     except OSError as error:
         remedy = (
-            "give an address of this machine" if isinstance(error, socket.gaierror) else "choose another with --port 0"
+            "give an address of this machine"
+            if isinstance(error, socket.gaierror)
+            else "choose another with --port 0"
         )
-        raise StudyError(f"cannot listen on {host} port {port}: {error.strerror}; {remedy}") from None
+        raise StudyError(
+            f"cannot listen on {host} port {port}: {error.strerror}; {remedy}"
+        ) from None
     return listening

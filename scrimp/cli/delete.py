@@ -17,7 +17,8 @@ def delete_command(
     storage: StorageOption = DEFAULT_URL,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a study with all its trials and checkpoints. There is no way back; `scrimp export` first keeps a copy.
+    """Delete a study with all its trials and checkpoints. There is no way back; `scrimp export`
+    first keeps a copy.
 
     Example: scrimp delete digits --yes
     """

@@ -18,7 +18,17 @@ from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
 __all__ = ["Finding", "doctor_command", "findings"]
 
-NEEDED = ("scrimp", "numpy", "scipy", "threadpoolctl", "msgspec", "plotly", "typer", "rich", "cloudpickle")
+NEEDED = (
+    "scrimp",
+    "numpy",
+    "scipy",
+    "threadpoolctl",
+    "msgspec",
+    "plotly",
+    "typer",
+    "rich",
+    "cloudpickle",
+)
 OPTIONAL = {
     "psycopg": "PostgreSQL; pip install 'scrimp[postgres]'",
     "fastapi": "the dashboard; pip install 'scrimp[dashboard]'",
@@ -42,7 +52,8 @@ class Finding:
 
 
 def doctor_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
-    """Check versions, linear algebra, optional packages and the storage; exit code 1 when something is wrong.
+    """Check versions, linear algebra, optional packages and the storage; exit code 1 when something
+    is wrong.
 
     Example: scrimp doctor --storage sqlite:///scrimp.db
     """
@@ -77,17 +88,25 @@ def findings(storage: str) -> Iterator[Finding]:
 
 
 def _linear_algebra() -> Iterator[Finding]:
-    """Which BLAS computes, how many threads it uses outside decisions and inside, and what the environment says of them."""
+    """Which BLAS computes, how many threads it uses outside decisions and inside, and what the
+    environment says of them."""
     from scrimp.tuning.threads import loaded_libraries, one_thread
 
     libraries = sorted(_libraries_of_models(), key=lambda library: str(library["filepath"]))
     if not libraries:
-        yield Finding("blas", "ok", "none whose threads can be set; decisions compute with as many as it takes")
+        yield Finding(
+            "blas",
+            "ok",
+            "none whose threads can be set; decisions compute with as many as it takes",
+        )
         return
     for library in libraries:
         named = f"{library['internal_api']} {library['version'] or ''}".strip()
         yield Finding(
-            "blas", "ok", f"{named}, {_threads(library['num_threads'])}, in {os.path.basename(library['filepath'])}"
+            "blas",
+            "ok",
+            f"{named}, {_threads(library['num_threads'])}, in"
+            f" {os.path.basename(library['filepath'])}",
         )
     with one_thread():
         inside = max(library["num_threads"] or 1 for library in loaded_libraries())
@@ -97,8 +116,8 @@ def _linear_algebra() -> Iterator[Finding]:
     yield Finding(
         "threads",
         "ok",
-        f"decisions compute with {_threads(inside)}, everything else with {_threads(outside)} on {os.cpu_count()} processors; "
-        + (", ".join(said) or "the environment sets none"),
+        f"decisions compute with {_threads(inside)}, everything else with {_threads(outside)} on"
+        f" {os.cpu_count()} processors; " + (", ".join(said) or "the environment sets none"),
     )
 
 
@@ -121,7 +140,9 @@ def _plugins() -> Iterator[Finding]:
     """Whether plugins of installed packages, and those that the variable names, can be imported."""
     for name, error in installed_plugins():
         yield Finding(
-            f"plugin {name}", "ok" if error is None else "wrong", "installed" if error is None else str(error)
+            f"plugin {name}",
+            "ok" if error is None else "wrong",
+            "installed" if error is None else str(error),
         )
     for name in named_plugins():
         try:

@@ -18,13 +18,15 @@ __all__ = ["explain_command"]
 def explain_command(
     study: StudyArgument,
     trial: Annotated[
-        int | None, typer.Argument(metavar="[TRIAL]", help="Number of the trial; the best one without it.")
+        int | None,
+        typer.Argument(metavar="[TRIAL]", help="Number of the trial; the best one without it."),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say in plain words why a trial was chosen and got its budget: what the model believed, what competed, what it rested on.
+    """Say in plain words why a trial was chosen and got its budget: what the model believed, what
+    competed, what it rested on.
 
     Example: scrimp explain digits 7
     """

@@ -1,8 +1,8 @@
 """``scrimp export``: all trials of a study in a file of somebody else's format.
 
-CSV and Parquet have one row per trial: id, status, its best and last value (``value`` is the last), budget,
-the parameters as ``params_<name>``, the metrics of the last
-report as ``metrics_<name>``, times and message; in CSV, texts that a spreadsheet would take for formulas are defused. JSON has
+CSV and Parquet have one row per trial: id, status, its best and last value (``value`` is the last),
+budget, the parameters as ``params_<name>``, the metrics of the last report as ``metrics_<name>``,
+times and message; in CSV, texts that a spreadsheet would take for formulas are defused. JSON has
 everything: the question that was asked and every trial with its curve.
 """
 
@@ -32,14 +32,19 @@ FORMATS = ("csv", "json", "parquet")
 def export_command(
     study: StudyArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write; CSV goes to the standard output without one.")
+        Path | None,
+        typer.Option("--out", help="File to write; CSV goes to the standard output without one."),
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="csv, json or parquet; by the file's ending otherwise.")
+        str | None,
+        typer.Option("--format", help="csv, json or parquet; by the file's ending otherwise."),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
     formulas: Annotated[
-        bool, typer.Option("--formulas", help="CSV: leave texts as they are that a spreadsheet would compute.")
+        bool,
+        typer.Option(
+            "--formulas", help="CSV: leave texts as they are that a spreadsheet would compute."
+        ),
     ] = False,
 ) -> None:
     """Write all trials of a study to a file: csv, json or parquet.
@@ -52,7 +57,9 @@ def export_command(
     loaded = load_any(study, storage=storage)
     if kind == "parquet":
         if out is None:
-            raise StudyError("Parquet cannot go to the standard output; name a file with --out digits.parquet")
+            raise StudyError(
+                "Parquet cannot go to the standard output; name a file with --out digits.parquet"
+            )
         _write_parquet(rows(loaded.history), out)
     elif out is None and sys.stdout.isatty():  # somebody looks at it: no control characters
         text = io.StringIO()
@@ -69,14 +76,29 @@ def export_command(
 
 def rows(history: History) -> list[dict[str, Any]]:
     """One flat row per trial, all with the same columns; None where a trial lacks one."""
-    metrics = dict.fromkeys(name for trial in history.trials if trial.last is not None for name in trial.last.metrics)
+    metrics = dict.fromkeys(
+        name for trial in history.trials if trial.last is not None for name in trial.last.metrics
+    )
     found = []
     for trial in history.trials:
-        row: dict[str, Any] = {"id": trial.id, "status": trial.status, "value": trial.value, "best": trial.best}
+        row: dict[str, Any] = {
+            "id": trial.id,
+            "status": trial.status,
+            "value": trial.value,
+            "best": trial.best,
+        }
         row |= {"last": trial.value, "budget": trial.budget}
         row |= {f"params_{name}": trial.config.get(name) for name in history.problem.space}
-        row |= {f"metrics_{name}": None if trial.last is None else trial.last.metrics.get(name) for name in metrics}
-        row |= {"started": trial.started, "ended": trial.ended, "worker": trial.worker, "message": trial.message}
+        row |= {
+            f"metrics_{name}": None if trial.last is None else trial.last.metrics.get(name)
+            for name in metrics
+        }
+        row |= {
+            "started": trial.started,
+            "ended": trial.ended,
+            "worker": trial.worker,
+            "message": trial.message,
+        }
         found.append(row)
     return found
 
@@ -85,7 +107,10 @@ def json_record(study: Study) -> dict[str, Any]:
     """What ``scrimp show --json`` prints, with the question and all metrics."""
     record = show_record(study)
     trials = zip(record["trials"], study.history.trials, strict=True)
-    full = [{**shown, "reports": [[point.step, point.metrics] for point in trial.curve]} for shown, trial in trials]
+    full = [
+        {**shown, "reports": [[point.step, point.metrics] for point in trial.curve]}
+        for shown, trial in trials
+    ]
     return {**record, "problem": study.history.problem.to_json(), "trials": full}
 
 
@@ -96,17 +121,23 @@ def _write_text(kind: str, study: Study, file: TextIO, formulas: bool) -> None:
         return
     table = rows(study.history)
     writer = csv.DictWriter(
-        file, fieldnames=list(table[0]) if table else ["id", "status", "value", "best", "last", "budget"]
+        file,
+        fieldnames=list(table[0]) if table else ["id", "status", "value", "best", "last", "budget"],
     )
     writer.writeheader()
-    shown = printable if file.isatty() else str  # a terminal would obey what a failure message holds
+    shown = (
+        printable if file.isatty() else str
+    )  # a terminal would obey what a failure message holds
     for row in table:
         cells = {name: shown(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
-        writer.writerow(cells if formulas else {name: defused(cell) for name, cell in cells.items()})
+        writer.writerow(
+            cells if formulas else {name: defused(cell) for name, cell in cells.items()}
+        )
 
 
 def defused(cell: Any) -> Any:
-    """A cell that no spreadsheet computes: a text that begins as a formula does gets an apostrophe, which means text there.
+    """A cell that no spreadsheet computes: a text that begins as a formula does gets an apostrophe,
+    which means text there.
 
     >>> defused("=HYPERLINK(...)"), defused("plain"), defused(-1.5)
     ("'=HYPERLINK(...)", 'plain', -1.5)
@@ -119,7 +150,9 @@ def _write_parquet(table: list[dict[str, Any]], out: Path) -> None:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise StudyError("Parquet needs pyarrow, which is not installed; pip install pyarrow, or write csv") from None
+        raise StudyError(
+            "Parquet needs pyarrow, which is not installed; pip install pyarrow, or write csv"
+        ) from None
     columns = {name: [row[name] for row in table] for name in table[0]} if table else {}
     arrays = {name: _column(pyarrow, values) for name, values in columns.items()}
     pyarrow.parquet.write_table(pyarrow.table(arrays), out)

@@ -16,11 +16,20 @@ __all__ = ["import_command"]
 
 
 def import_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or JSON file, or an Optuna database (SQLite).")],
-    study: Annotated[str | None, typer.Option("--study", help="Name of the new study; by the file otherwise.")] = None,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A CSV or JSON file, or an Optuna database (SQLite)."),
+    ],
+    study: Annotated[
+        str | None, typer.Option("--study", help="Name of the new study; by the file otherwise.")
+    ] = None,
     metric: Annotated[str, typer.Option(help="CSV and JSON: the column of the value.")] = "value",
-    direction: Annotated[str, typer.Option(help="CSV and JSON: minimize or maximize.")] = "minimize",
-    params: Annotated[str, typer.Option(help="CSV and JSON: columns of parameters, separated by commas.")] = "",
+    direction: Annotated[
+        str, typer.Option(help="CSV and JSON: minimize or maximize.")
+    ] = "minimize",
+    params: Annotated[
+        str, typer.Option(help="CSV and JSON: columns of parameters, separated by commas.")
+    ] = "",
     storage: StorageOption = DEFAULT_URL,
 ) -> None:
     """Make studies of past results, so that new ones can learn from them.
@@ -31,7 +40,10 @@ def import_command(
     found = read_results(file, ImportSettings(metric, direction, chosen))
     if study is not None and len(found) > 1:
         names = ", ".join(one.name for one in found)
-        raise StudyError(f"{str(file)!r} holds {len(found)} studies ({names}); leave out --study to keep their names")
+        raise StudyError(
+            f"{str(file)!r} holds {len(found)} studies ({names}); leave out --study to keep their"
+            " names"
+        )
     place = storage_at(storage)
     for one in found:
         name = one.name if study is None else study

@@ -19,7 +19,9 @@ key_app = typer.Typer(
 
 @key_app.command("new")
 def new_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of the private key, to be made.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File of the private key, to be made.")
+    ],
 ) -> None:
     """Make a key pair: FILE, which only you may read, and FILE.pub for the workers.
 
@@ -32,7 +34,9 @@ def new_command(
 
 
 @key_app.command("show")
-def show_command(file: Annotated[Path, typer.Argument(metavar="FILE.pub", help="File of public keys.")]) -> None:
+def show_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.pub", help="File of public keys.")],
+) -> None:
     """Print the fingerprints of the public keys in a file; messages name keys by them.
 
     Example: scrimp key show ann.key.pub

@@ -1,7 +1,7 @@
 """Commands that are imported when they are called, so that ``scrimp --help`` starts at once.
 
-The list of commands and what each does in a line stands in `scrimp.cli.main`; the module of a command is loaded when somebody
-runs it, asks for its own help, or completes its options.
+The list of commands and what each does in a line stands in `scrimp.cli.main`; the module of a
+command is loaded when somebody runs it, asks for its own help, or completes its options.
 """
 
 import importlib
@@ -16,7 +16,8 @@ __all__ = ["lazy_group"]
 
 
 def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
-    """A group of ``commands``: name to ("module:function", what it does); the function may be a Typer of subcommands."""
+    """A group of ``commands``: name to ("module:function", what it does); the function may be a
+    Typer of subcommands."""
 
     class LazyGroup(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
@@ -32,7 +33,11 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
             """What an invocation needs: the command itself."""
             if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
                 near = get_close_matches(args[0], self.list_commands(ctx), 1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self.list_commands(ctx))}."
+                hint = (
+                    f"Did you mean {near[0]!r}?"
+                    if near
+                    else f"There are {', '.join(self.list_commands(ctx))}."
+                )
                 ctx.fail(f"No such command {args[0]!r}. {hint}")
             name, command, rest = super().resolve_command(ctx, args)
             if name is not None and name in commands:

@@ -1,4 +1,5 @@
-"""The command ``scrimp``: errors of one or two lines, exit code 0 (done), 1 (failed), 2 (bad input)."""
+"""The command ``scrimp``: errors of one or two lines, exit code 0 (done), 1 (failed), 2 (bad
+input)."""
 
 import logging
 import os
@@ -15,20 +16,50 @@ __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = {
     "run": ("scrimp.cli.run:run_command", "Tune what a file describes; running it again goes on."),
-    "worker": ("scrimp.cli.worker:worker_command", "Work on a study, together with anybody else who does."),
-    "select": ("scrimp.cli.select:select_app", "The best checkpoint over many benchmarks, from a few evaluations."),
+    "worker": (
+        "scrimp.cli.worker:worker_command",
+        "Work on a study, together with anybody else who does.",
+    ),
+    "select": (
+        "scrimp.cli.select:select_app",
+        "The best checkpoint over many benchmarks, from a few evaluations.",
+    ),
     "studies": ("scrimp.cli.show:studies_command", "List the studies of a storage."),
-    "show": ("scrimp.cli.show:show_command", "Show a study: its best configuration and its trials."),
+    "show": (
+        "scrimp.cli.show:show_command",
+        "Show a study: its best configuration and its trials.",
+    ),
     "best": ("scrimp.cli.show:best_command", "Print the best configuration of a study."),
-    "explain": ("scrimp.cli.explain:explain_command", "Say in plain words why a trial was chosen and got its budget."),
-    "plot": ("scrimp.cli.plot:plot_command", "Write a figure of a study to a file: html, png, svg or json."),
-    "export": ("scrimp.cli.export:export_command", "Write all trials of a study to a file: csv, json or parquet."),
-    "import": ("scrimp.cli.imports:import_command", "Make studies of past results: csv, json, Optuna databases."),
+    "explain": (
+        "scrimp.cli.explain:explain_command",
+        "Say in plain words why a trial was chosen and got its budget.",
+    ),
+    "plot": (
+        "scrimp.cli.plot:plot_command",
+        "Write a figure of a study to a file: html, png, svg or json.",
+    ),
+    "export": (
+        "scrimp.cli.export:export_command",
+        "Write all trials of a study to a file: csv, json or parquet.",
+    ),
+    "import": (
+        "scrimp.cli.imports:import_command",
+        "Make studies of past results: csv, json, Optuna databases.",
+    ),
     "retry": ("scrimp.cli.retry:retry_command", "Let the failed trials of a study be tried again."),
-    "delete": ("scrimp.cli.delete:delete_command", "Delete a study with all its trials and checkpoints."),
-    "replay": ("scrimp.cli.replay:replay_command", "Recompute every decision and say whether each one is the same."),
+    "delete": (
+        "scrimp.cli.delete:delete_command",
+        "Delete a study with all its trials and checkpoints.",
+    ),
+    "replay": (
+        "scrimp.cli.replay:replay_command",
+        "Recompute every decision and say whether each one is the same.",
+    ),
     "verify": ("scrimp.cli.verify:verify_command", "Check that the logs of a storage are whole."),
-    "backup": ("scrimp.cli.verify:backup_command", "Copy studies to another storage; again later, what is new."),
+    "backup": (
+        "scrimp.cli.verify:backup_command",
+        "Copy studies to another storage; again later, what is new.",
+    ),
     "dashboard": (
         "scrimp.cli.dashboard:dashboard_command",
         "Serve the pages that show the studies of a storage, live.",
@@ -40,7 +71,8 @@ COMMANDS = {
         "Check versions, linear algebra, optional packages and the storage.",
     ),
 }
-"""Each command: where it is, and what it does in a line. Its module is imported when it is called."""
+"""Each command: where it is, and what it does in a line. Its module is imported when it is
+called."""
 
 app = typer.Typer(
     name="scrimp",
@@ -72,16 +104,20 @@ def _options(
 
 
 def _single_threaded() -> None:
-    """One thread for linear algebra, said before it is loaded: the dashboard draws in threads of its own, and those of the
-    algebra would wait for each other (ten times the CPU time, on two busy cores)."""
+    """One thread for linear algebra, said before it is loaded: the dashboard draws in threads of
+    its own, and those of the algebra would wait for each other (ten times the CPU time, on two busy
+    cores)."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
 
 def main() -> None:
-    """Run the command; errors of ours are told in a line, without a traceback unless ``--debug``."""
+    """Run the command; errors of ours are told in a line, without a traceback unless
+    ``--debug``."""
     debug = "--debug" in sys.argv
-    logging.getLogger("scrimp").addHandler(logging.NullHandler())  # failures are told by the progress display
+    logging.getLogger("scrimp").addHandler(
+        logging.NullHandler()
+    )  # failures are told by the progress display
     if "dashboard" in sys.argv:
         _single_threaded()
     try:
@@ -90,7 +126,9 @@ def main() -> None:
         if debug:
             raise
         echo(f"scrimp: {error}", err=True)
-        failed = isinstance(error, StorageError | BrokenObjective) and not isinstance(error, AddressError)
+        failed = isinstance(error, StorageError | BrokenObjective) and not isinstance(
+            error, AddressError
+        )
         sys.exit(1 if failed else 2)
     except OSError as error:  # a file that cannot be read or written
         if debug:

@@ -23,27 +23,38 @@ IMAGES = ("png", "svg", "pdf", "webp")
 
 def plot_command(  # noqa: PLR0913 - options of a command
     study: Annotated[
-        str, typer.Argument(metavar="STUDY", help="Name of the study; for regret a file of results of scrimp bench.")
+        str,
+        typer.Argument(
+            metavar="STUDY", help="Name of the study; for regret a file of results of scrimp bench."
+        ),
     ],
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name of the figure, such as history, curves, importance.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of the figure, such as history, curves, importance."
+        ),
     ],
-    out: Annotated[Path | None, typer.Option("--out", help="File to write: .html, .json, .png, .svg.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write: .html, .json, .png, .svg.")
+    ] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", help="Parameter to show; repeat for several.")
     ] = None,
-    over: Annotated[str | None, typer.Option("--over", help="Axis of history: trials, time or budget.")] = None,
+    over: Annotated[
+        str | None, typer.Option("--over", help="Axis of history: trials, time or budget.")
+    ] = None,
     others: Annotated[
-        list[str] | None, typer.Option("--with", help="A further study, for compare and edf; repeat for several.")
+        list[str] | None,
+        typer.Option("--with", help="A further study, for compare and edf; repeat for several."),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
 ) -> None:
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
-    Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf, compare, surrogate,
-    source_weights, regret; of selections: selection_grid, selection_curve, selection_confidence,
-    selection_correlations.
+    Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf,
+    compare, surrogate, source_weights, regret; of selections: selection_grid, selection_curve,
+    selection_confidence, selection_correlations.
 
     Example: scrimp plot digits importance --out importance.html
     """
@@ -51,12 +62,18 @@ def plot_command(  # noqa: PLR0913 - options of a command
 
     if name not in scrimp.plots.__all__:
         near = difflib.get_close_matches(name, scrimp.plots.__all__, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(scrimp.plots.__all__)}"
+        hint = (
+            f"; did you mean {near[0]!r}?"
+            if near
+            else f"; there are {', '.join(scrimp.plots.__all__)}"
+        )
         raise StudyError(f"there is no figure {name!r}{hint}")
     draw = getattr(scrimp.plots, name)
     given = study if name == "regret" else _loaded(study, name, storage)
     if others and name not in ("compare", "edf"):
-        raise StudyError(f"the figure {name!r} shows one study; leave out --with, or take compare or edf")
+        raise StudyError(
+            f"the figure {name!r} shows one study; leave out --with, or take compare or edf"
+        )
     further = [_loaded(other, name, storage) for other in others or ()]
     picture = draw(given, *further, **_settings(draw, name, parameter or [], over))
     path = out if out is not None else Path(f"{name}.html")
@@ -102,30 +119,43 @@ def write_figure(picture: Any, path: Path) -> None:
     elif kind in IMAGES:
         path.write_bytes(_image(picture, kind))
     else:
-        raise StudyError(f"{str(path)!r} does not say which format; end it with .html, .json, .{', .'.join(IMAGES)}")
+        raise StudyError(
+            f"{str(path)!r} does not say which format; end it with .html, .json,"
+            f" .{', .'.join(IMAGES)}"
+        )
 
 
 def page(picture: Any) -> str:
-    """A page of its own that needs no network, follows the reader's light or dark, and says in words what it shows."""
+    """A page of its own that needs no network, follows the reader's light or dark, and says in
+    words what it shows."""
     alternative = escape(picture.layout.meta["alternative"])
     title = escape(picture.layout.title.text)
     body = picture.to_html(full_html=False, include_plotlyjs=True)
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-        f'<title>{title}</title></head>\n<body>\n<figure>\n<div role="img" aria-label="{alternative}">{body}</div>\n'
-        f'<figcaption style="font: 14px sans-serif; opacity: 0.75">{alternative}</figcaption>\n</figure>\n</body></html>\n'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme"'
+        f' content="light dark"><title>{title}</title></head>\n<body>\n<figure>\n<div role="img"'
+        f' aria-label="{alternative}">{body}</div>\n<figcaption style="font: 14px sans-serif;'
+        f' opacity: 0.75">{alternative}</figcaption>\n</figure>\n</body></html>\n'
     )
 
 
 def _image(picture: Any, kind: str) -> bytes:
     if find_spec("kaleido") is None:
-        raise StudyError(f"{kind} needs kaleido, which is not installed: pip install kaleido, or write .html")
+        raise StudyError(
+            f"{kind} needs kaleido, which is not installed: pip install kaleido, or write .html"
+        )
     try:
-        image: bytes = picture.to_image(format=kind, width=1000, height=picture.layout.height or 600, scale=2)
+        image: bytes = picture.to_image(
+            format=kind, width=1000, height=picture.layout.height or 600, scale=2
+        )
     except (ImportError, ValueError, RuntimeError) as error:
-        raise StudyError(f"kaleido could not draw: {_first(error)}; install Chromium, or write .html") from None
+        raise StudyError(
+            f"kaleido could not draw: {_first(error)}; install Chromium, or write .html"
+        ) from None
     return image
 
 
 def _first(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return next(
+        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+    )

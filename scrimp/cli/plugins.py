@@ -1,4 +1,5 @@
-"""The option ``--plugin``, the same for every command that builds models or opens a storage of one's own."""
+"""The option ``--plugin``, the same for every command that builds models or opens a storage of
+one's own."""
 
 from typing import Annotated
 
@@ -20,6 +21,9 @@ PluginOption = Annotated[
         "--plugin",
         metavar="MODULE",
         callback=_imported,
-        help=f"Module that registers kernels, acquisitions, models, methods or storages; repeat. Also {VARIABLE}=a,b.",
+        help=(
+            "Module that registers kernels, acquisitions, models, methods or storages; repeat."
+            f" Also {VARIABLE}=a,b."
+        ),
     ),
 ]

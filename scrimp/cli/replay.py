@@ -20,7 +20,8 @@ def replay_command(
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute every decision of a study and say whether each one is the same; exit code 1 when one differs.
+    """Recompute every decision of a study and say whether each one is the same; exit code 1 when
+    one differs.
 
     Example: scrimp replay digits --json
     """
@@ -31,9 +32,14 @@ def replay_command(
     different = [outcome for outcome in outcomes if not outcome.same]
     if as_json:
         differences = [
-            {"decision": item.decision, "recorded": item.recorded, "difference": item.difference} for item in different
+            {"decision": item.decision, "recorded": item.recorded, "difference": item.difference}
+            for item in different
         ]
-        record = {"decisions": len(outcomes), "same": len(outcomes) - len(different), "differences": differences}
+        record = {
+            "decisions": len(outcomes),
+            "same": len(outcomes) - len(different),
+            "differences": differences,
+        }
         echo(json.dumps(record | {"versions": versions}))
     else:
         for note in versions:

@@ -1,4 +1,5 @@
-"""``scrimp run``: tune what a study file or the command line describes, and go on where an earlier run ended."""
+"""``scrimp run``: tune what a study file or the command line describes, and go on where an earlier
+run ended."""
 
 import json
 import shlex
@@ -39,23 +40,37 @@ __all__ = ["run_command"]
 
 def run_command(  # noqa: PLR0913 - the options of a command
     what: Annotated[
-        list[str], typer.Argument(metavar="FILE | -- COMMAND...", help="The study as TOML; or a command, with --space.")
+        list[str],
+        typer.Argument(
+            metavar="FILE | -- COMMAND...", help="The study as TOML; or a command, with --space."
+        ),
     ],
-    check: Annotated[bool, typer.Option("--check", help="Say what is wrong, and run nothing.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what is wrong, and run nothing.")
+    ] = False,
     method: Annotated[str | None, typer.Option(help="As in asha:brackets=4.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of a new study.")] = None,
     n_trials: Annotated[int | None, typer.Option(help="Configurations in all.")] = None,
     workers: Annotated[int | None, typer.Option(help="Trials at the same time.")] = None,
-    total_budget: Annotated[float | None, typer.Option(help="Units of the budget, over all trials.")] = None,
+    total_budget: Annotated[
+        float | None, typer.Option(help="Units of the budget, over all trials.")
+    ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds.")] = None,
     storage: Annotated[str | None, typer.Option(help="URL of the storage.")] = None,
-    space: Annotated[list[str] | None, typer.Option(help='What may be tried: "lr=float(1e-5,1e-1,log)".')] = None,
-    metric: Annotated[str | None, typer.Option(help="The reported number to improve; 'value' if not given.")] = None,
+    space: Annotated[
+        list[str] | None, typer.Option(help='What may be tried: "lr=float(1e-5,1e-1,log)".')
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="The reported number to improve; 'value' if not given.")
+    ] = None,
     direction: Annotated[str | None, typer.Option(help="minimize or maximize.")] = None,
     budget: Annotated[
-        str | None, typer.Option(help='Of a trial: unit, first grant, full training: "epoch(1,27)".')
+        str | None,
+        typer.Option(help='Of a trial: unit, first grant, full training: "epoch(1,27)".'),
     ] = None,
-    learn_from: Annotated[list[str] | None, typer.Option(help="Past studies in the same storage, or all.")] = None,
+    learn_from: Annotated[
+        list[str] | None, typer.Option(help="Past studies in the same storage, or all.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Of the study.")] = None,
     plugin: PluginOption = None,
     sign_with: Annotated[
@@ -63,15 +78,20 @@ def run_command(  # noqa: PLR0913 - the options of a command
         typer.Option(
             "--private-key",
             metavar="FILE",
-            help="Sign what the study evaluates, for workers with the public key.  [env var: SCRIMP_PRIVATE_KEY]",
+            help=(
+                "Sign what the study evaluates, for workers with the public key.  [env var:"
+                " SCRIMP_PRIVATE_KEY]"
+            ),
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tune what a file describes: space, objective or command, method, budget, workers. Running it again goes on.
+    """Tune what a file describes: space, objective or command, method, budget, workers. Running it
+    again goes on.
 
-    Options replace what the file says. Without a file, give a command after two dashes and say what may be tried.
-    Ctrl-C ends the trials and hands them back; SIGTERM lets them finish their step first.
+    Options replace what the file says. Without a file, give a command after two dashes and say what
+    may be tried. Ctrl-C ends the trials and hands them back; SIGTERM lets them finish their step
+    first.
 
     Example: scrimp run study.toml --n-trials 60 --workers 2
 
@@ -105,7 +125,10 @@ def run_command(  # noqa: PLR0913 - the options of a command
         _refuse_other_method(study, plan)
     known = len(study.trials)
     note = f"goes on with {known} trials" if known else "is new"
-    echo(f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}", err=True)
+    echo(
+        f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}",
+        err=True,
+    )
     _run(study, file, place.url, as_json, lambda: _carried_out(study, plan, place, key))
 
 
@@ -114,12 +137,14 @@ def _past(names: list[str] | None) -> list[str] | str | None:
 
 
 def _plan(words: list[str], options: dict[str, Any]) -> tuple[StudyPlan, str]:
-    """The plan, and what to call its source: a file that options change, or a command with options only."""
+    """The plan, and what to call its source: a file that options change, or a command with options
+    only."""
     if len(words) == 1 and ("space" not in options or words[0].endswith(".toml")):
         return read_study_file(Path(words[0]), options), words[0]
     if "space" not in options:
         raise StudyError(
-            f"{shlex.join(words)!r} is no study file; to tune a command say what may be tried, such as "
+            f"{shlex.join(words)!r} is no study file; to tune a command say what may be tried,"
+            " such as "
             f'--space "lr=float(1e-5,1e-1,log)", and put the command last, after --'
         )
     named = {"name": default_name(words), **options, "command": words}
@@ -160,13 +185,19 @@ def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[
         raise typer.Exit(1)
     if best is None and failed:
         retry, delete = (
-            command_to_copy(["scrimp", word, study.name, "--storage", url]) for word in ("retry", "delete")
+            command_to_copy(["scrimp", word, study.name, "--storage", url])
+            for word in ("retry", "delete")
         )
-        echo(f"nothing came out of it. Mend it, then try again:  {retry}\nor begin anew:  {delete}", err=True)
+        echo(
+            f"nothing came out of it. Mend it, then try again:  {retry}\nor begin anew:  {delete}",
+            err=True,
+        )
         raise typer.Exit(1)
     where = "" if file == "the command line" else f" in {file}"
     ended = (
-        "it was finished before, and nothing was left to run" if study.history.decisions == decisions else "finished"
+        "it was finished before, and nothing was left to run"
+        if study.history.decisions == decisions
+        else "finished"
     )
     echo(f"{ended}. For more, raise the totals{where} and run again:  {again}", err=True)
 
@@ -179,14 +210,20 @@ def _carried_out(study: Study, plan: StudyPlan, place: Storage, key: PrivateKey 
     settings = dict(plan.run)
     totals = {name: settings.pop(name, None) for name in ("n_trials", "budget")}
     durable = settings.get("durable")
-    study._set_totals(totals if durable is None else {**totals, "durable": durable})  # workers elsewhere follow it
+    study._set_totals(
+        totals if durable is None else {**totals, "durable": durable}
+    )  # workers elsewhere follow it
     signed = None
     if key is not None:  # so that workers with the public key may run it
         sign(study._ledger, place.identity(), key)
         signed = SignedOnly(place.identity(), [key.public])
     with ends_on_request() as ending:
         try:
-            work(study, Run(resolved(record), ending=ending, signed=signed, **settings), progress=True)
+            work(
+                study,
+                Run(resolved(record), ending=ending, signed=signed, **settings),
+                progress=True,
+            )
         except KeyboardInterrupt:
             return False
         return not ending()

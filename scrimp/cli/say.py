@@ -1,7 +1,8 @@
 """How the command speaks: without control characters of others, and without anybody's password.
 
-Names of studies, messages of failures and lines of logs come from whoever wrote them. Escape sequences in them could move the
-cursor, set the title or type keys, so they never reach the terminal.
+Names of studies, messages of failures and lines of logs come from whoever wrote them. Escape
+sequences in them could move the cursor, set the title or type keys, so they never reach the
+terminal.
 """
 
 import shlex
@@ -22,10 +23,12 @@ def echo(text: str, err: bool = False) -> None:
 
 
 def command_to_copy(words: Sequence[str]) -> str:
-    """A command that people may copy; passwords in URLs are left out, with a word on where they belong.
+    """A command that people may copy; passwords in URLs are left out, with a word on where they
+    belong.
 
     >>> command_to_copy(["scrimp", "run", "a b.toml", "--storage=postgresql://ann:secret@db/hpo"])
-    "scrimp run 'a b.toml' --storage=postgresql://ann@db/hpo   (with the password in PGPASSWORD or ~/.pgpass)"
+    "scrimp run 'a b.toml' --storage=postgresql://ann@db/hpo (with the password in PGPASSWORD or
+    ~/.pgpass)"
     """
     shown = [_without_secrets(word) for word in words]
     remark = "" if shown == list(words) else "   (with the password in PGPASSWORD or ~/.pgpass)"
@@ -38,5 +41,9 @@ def _without_secrets(word: str) -> str:
     if not separator or not scheme.isalnum():
         return word
     bare, _, options = url.partition("?")
-    kept = [part for part in options.split("&") if part and "password" not in part.partition("=")[0].lower()]
+    kept = [
+        part
+        for part in options.split("&")
+        if part and "password" not in part.partition("=")[0].lower()
+    ]
     return option + equals + without_secrets(bare) + ("?" if kept else "") + "&".join(kept)

@@ -1,4 +1,5 @@
-"""The dashboard's secrets: from a file or a variable, never from an argument, and never one that is easily guessed."""
+"""The dashboard's secrets: from a file or a variable, never from an argument, and never one that is
+easily guessed."""
 
 import os
 import secrets
@@ -29,14 +30,17 @@ def made_up() -> str:
 
 
 def given_secret(variable: str, file: Path | None) -> str | None:
-    """The secret in ``file``, else in the variable; None for neither. An empty, short or odd one is refused."""
+    """The secret in ``file``, else in the variable; None for neither. An empty, short or odd one is
+    refused."""
     if file is not None:
         try:
             with file.open("rb") as content:
                 words = content.read(LONGEST).decode("utf-8", "replace").strip()
             return _checked(words, f"the secret in {str(file)!r}")
         except OSError as error:
-            raise StudyError(f"cannot read the secret from {str(file)!r}: {error.strerror}; {REMEDY}") from None
+            raise StudyError(
+                f"cannot read the secret from {str(file)!r}: {error.strerror}; {REMEDY}"
+            ) from None
     text = os.environ.get(variable)
     return None if text is None else _checked(text, f"the secret in {variable}")
 
@@ -46,8 +50,12 @@ def _checked(text: str, what: str) -> str:
         raise StudyError(f"{what} is empty, so it would keep nobody out; {REMEDY}")
     if not text.isascii() or not text.isprintable() or not set(text).isdisjoint(" \"'&#%+;,<>\\"):
         raise StudyError(
-            f"{what} holds a character that a link or a header may change; use letters, digits and -._~ only; {REMEDY}"
+            f"{what} holds a character that a link or a header may change; use letters, digits and"
+            f" -._~ only; {REMEDY}"
         )
     if len(text) < SHORTEST:
-        raise StudyError(f"{what} has {len(text)} characters, which can be guessed; use at least {SHORTEST}; {REMEDY}")
+        raise StudyError(
+            f"{what} has {len(text)} characters, which can be guessed; use at least {SHORTEST};"
+            f" {REMEDY}"
+        )
     return text

@@ -1,4 +1,5 @@
-"""``scrimp select``: the best checkpoint over many benchmarks, with evaluations run elsewhere or here."""
+"""``scrimp select``: the best checkpoint over many benchmarks, with evaluations run elsewhere or
+here."""
 
 import json
 from pathlib import Path
@@ -17,7 +18,12 @@ from scrimp.cli.select_beliefs import (
     directions,
     posterior_command,
 )
-from scrimp.cli.selection_report import cell_counts, print_failures, print_recommendation, recommendation_record
+from scrimp.cli.selection_report import (
+    cell_counts,
+    print_failures,
+    print_recommendation,
+    recommendation_record,
+)
 from scrimp.cli.show import JsonOption
 
 if TYPE_CHECKING:
@@ -39,26 +45,36 @@ select_app.command("correlations")(correlations_command)
 @select_app.command("next")
 def next_command(  # noqa: PLR0913 - the options of a command
     scores: Annotated[
-        Path, typer.Argument(help="CSV with checkpoint,task,score[,stderr], JSON, or a folder of harness results.")
+        Path,
+        typer.Argument(
+            help="CSV with checkpoint,task,score[,stderr], JSON, or a folder of harness results."
+        ),
     ],
     count: Annotated[int, typer.Option(min=1, help="Cells to name.")] = 1,
-    cost: Annotated[list[str] | None, typer.Option(help="Cost of one cell of a task, as mmlu=9.0; repeat.")] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="Cost of one cell of a task, as mmlu=9.0; repeat.")
+    ] = None,
     weight: WeightOption = None,
     direction: DirectionOption = None,
-    share: Annotated[float | None, typer.Option(help="Name none once this share of all cells is measured.")] = None,
+    share: Annotated[
+        float | None, typer.Option(help="Name none once this share of all cells is measured.")
+    ] = None,
     method: MethodOption = "kg",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the start design.")] = 0,
     unordered: Annotated[
-        bool, typer.Option("--unordered", help="Checkpoints have no order, such as different models.")
+        bool,
+        typer.Option("--unordered", help="Checkpoints have no order, such as different models."),
     ] = False,
     use_stderr: Annotated[
-        bool, typer.Option("--use-stderr", help="Standard errors in the file are part of the noise.")
+        bool,
+        typer.Option("--use-stderr", help="Standard errors in the file are part of the noise."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read the scores so far, and print the next cells to run and the checkpoint to take now.
 
-    Rows with an empty score name checkpoints and tasks that were not measured yet; "nan" says that measuring failed.
+    Rows with an empty score name checkpoints and tasks that were not measured yet; "nan" says that
+    measuring failed.
 
     Example: scrimp select next scores.csv --count 4 --cost mmlu=9.0 --share 0.1
     """
@@ -82,12 +98,22 @@ def next_command(  # noqa: PLR0913 - the options of a command
     selector, decision = Selector(settings), CellDecision(())
     enough = stop_reason(StopRule(share=share), table, None)
     if enough is None:
-        left = count if planned is None else min(count, max(planned - int((table.seen | table.failed).sum()), 1))
+        left = (
+            count
+            if planned is None
+            else min(count, max(planned - int((table.seen | table.failed).sum()), 1))
+        )
         with one_thread():
-            decision = selector.decide(table, [], np.random.default_rng([seed, int(table.seen.sum())]), left)
-    named = [dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in decision.cells]
+            decision = selector.decide(
+                table, [], np.random.default_rng([seed, int(table.seen.sum())]), left
+            )
+    named = [
+        dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in decision.cells
+    ]
     with one_thread():
-        answer = selector.recommend(table, decision.notes)  # the model that decided, not a second fit
+        answer = selector.recommend(
+            table, decision.notes
+        )  # the model that decided, not a second fit
     if as_json:
         echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
         return
@@ -101,15 +127,19 @@ def next_command(  # noqa: PLR0913 - the options of a command
 @select_app.command("run")
 def run_command(
     file: Annotated[Path, typer.Argument(help="The selection as TOML.")],
-    check: Annotated[bool, typer.Option("--check", help="Say what is wrong with the file, and run nothing.")] = False,
-    storage: Annotated[str | None, typer.Option(help="URL of the storage, instead of the file's.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what is wrong with the file, and run nothing.")
+    ] = False,
+    storage: Annotated[
+        str | None, typer.Option(help="URL of the storage, instead of the file's.")
+    ] = None,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a command for chosen cells until the file's stop rule holds. Running it again goes on.
 
-    Ctrl-C ends the commands and hands their cells back; SIGTERM lets them finish first. Other machines may run the same file
-    on the same storage.
+    Ctrl-C ends the commands and hands their cells back; SIGTERM lets them finish first. Other
+    machines may run the same file on the same storage.
 
     Example: scrimp select run select.toml
     """
@@ -129,7 +159,14 @@ def run_command(
     complete = _carried_out(selection, plan)
     answer = selection.recommend()
     if as_json:
-        echo(json.dumps({"recommendation": recommendation_record(answer), "cells": cell_counts(selection.history)}))
+        echo(
+            json.dumps(
+                {
+                    "recommendation": recommendation_record(answer),
+                    "cells": cell_counts(selection.history),
+                }
+            )
+        )
     else:
         print_recommendation(answer, selection.scores)
         print_failures(selection.history)
@@ -151,13 +188,18 @@ def _carried_out(selection: "Selection", plan: Any) -> bool:
 
 
 def _tell_known(selection: "Selection", path: Path) -> None:
-    """Tell scores from a file that the selection does not have yet; other checkpoints and tasks in it do not matter."""
+    """Tell scores from a file that the selection does not have yet; other checkpoints and tasks in
+    it do not matter."""
     from scrimp.checkpoints.score_files import read_scores
 
     known, own = read_scores(path), selection.scores
     for row, checkpoint in enumerate(known.checkpoints):
         for column, task in enumerate(known.tasks):
-            if checkpoint not in own.checkpoints or task not in own.tasks or not known.seen[row, column]:
+            if (
+                checkpoint not in own.checkpoints
+                or task not in own.tasks
+                or not known.seen[row, column]
+            ):
                 continue
             error = float(known.errors[row, column])
             stderr = None if error != error else error

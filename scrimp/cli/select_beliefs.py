@@ -1,4 +1,5 @@
-"""``scrimp select posterior`` and ``scrimp select correlations``: what the model believes, of a file of scores or a selection."""
+"""``scrimp select posterior`` and ``scrimp select correlations``: what the model believes, of a
+file of scores or a selection."""
 
 import csv
 import json
@@ -26,14 +27,24 @@ __all__ = [
     "posterior_command",
 ]
 
-SourceArgument = Annotated[str, typer.Argument(metavar="SCORES", help="A file of scores, or the name of a selection.")]
-WeightOption = Annotated[list[str] | None, typer.Option(help="Weight of a task, as mmlu=2; repeat.")]
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SCORES", help="A file of scores, or the name of a selection.")
+]
+WeightOption = Annotated[
+    list[str] | None, typer.Option(help="Weight of a task, as mmlu=2; repeat.")
+]
 DirectionOption = Annotated[
-    list[str] | None, typer.Option(help="Direction of a task, as perplexity=minimize where lower is better; repeat.")
+    list[str] | None,
+    typer.Option(help="Direction of a task, as perplexity=minimize where lower is better; repeat."),
 ]
 MethodOption = Annotated[
     str,
-    typer.Option(help="kg, ei, top-two, random, stride, last, independent, ei-icm; settings as ei-icm:rank=full."),
+    typer.Option(
+        help=(
+            "kg, ei, top-two, random, stride, last, independent, ei-icm; settings as"
+            " ei-icm:rank=full."
+        )
+    ),
 ]
 
 WIDEST = 12  # tasks of which the whole matrix is printed
@@ -45,7 +56,9 @@ def posterior_command(  # noqa: PLR0913 - the options of a command
     weight: WeightOption = None,
     direction: DirectionOption = None,
     method: MethodOption = "kg",
-    out: Annotated[Path | None, typer.Option("--out", help="CSV to write: mean and deviation of every cell.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="CSV to write: mean and deviation of every cell.")
+    ] = None,
     storage: StorageOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,11 +79,18 @@ def posterior_command(  # noqa: PLR0913 - the options of a command
     if as_json:
         names = ("mean", "std", "average_mean", "average_std", "smooth_average")
         arrays = {name: getattr(belief, name).tolist() for name in names}
-        echo(json.dumps({"checkpoints": list(belief.checkpoints), "tasks": list(belief.tasks), **arrays}))
+        echo(
+            json.dumps(
+                {"checkpoints": list(belief.checkpoints), "tasks": list(belief.tasks), **arrays}
+            )
+        )
         return
     echo(f"{'checkpoint':>16}  {'average':>10}  {'std':>9}  {'smooth':>10}  cells")
     for row in belief.averages():
-        numbers = f"{row['average_mean']:>10.5g}  {row['average_std']:>9.2g}  {row['smooth_average']:>10.5g}"
+        numbers = (
+            f"{row['average_mean']:>10.5g}  {row['average_std']:>9.2g} "
+            f" {row['smooth_average']:>10.5g}"
+        )
         echo(f"{row['checkpoint']!s:>16}  {numbers}  {row['measured']:>5}")
     if out is not None:
         echo(f"wrote {out}: {belief.mean.size} cells")
@@ -81,11 +101,14 @@ def correlations_command(  # noqa: PLR0913 - the options of a command
     weight: WeightOption = None,
     direction: DirectionOption = None,
     method: MethodOption = "kg",
-    kernel: Annotated[bool, typer.Option("--kernel", help="Of the fitted covariance alone: K_t in ei-icm.")] = False,
+    kernel: Annotated[
+        bool, typer.Option("--kernel", help="Of the fitted covariance alone: K_t in ei-icm.")
+    ] = False,
     storage: StorageOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Print how the tasks move together along the run: correlations over checkpoints, as the model expects them.
+    """Print how the tasks move together along the run: correlations over checkpoints, as the model
+    expects them.
 
     Example: scrimp select correlations scores.csv --method ei-icm
     """
@@ -94,7 +117,9 @@ def correlations_command(  # noqa: PLR0913 - the options of a command
     if as_json:
         echo(json.dumps({"tasks": list(tasks), "correlations": matrix.tolist()}))
         return
-    for line in _matrix_lines(matrix, tasks) if len(tasks) <= WIDEST else _pair_lines(matrix, tasks):
+    for line in (
+        _matrix_lines(matrix, tasks) if len(tasks) <= WIDEST else _pair_lines(matrix, tasks)
+    ):
         echo(line)
 
 
@@ -111,11 +136,16 @@ def _believed(
     if not Path(source).exists():
         return needed_belief(load_selection(source, storage=storage).history)
     asked = read_method(method)
-    table = read_scores(source).with_numbers(weights=by_task("weight", weight)).with_directions(directions(direction))
+    table = (
+        read_scores(source)
+        .with_numbers(weights=by_task("weight", weight))
+        .with_directions(directions(direction))
+    )
     means = Selector(SelectorSettings(method=asked.name, options=asked.settings)).believe(table)
     if means is None:
         raise StudyError(
-            f"nothing can be said of {source}: it has no score, or {asked.name!r} has no model; kg has one"
+            f"nothing can be said of {source}: it has no score, or {asked.name!r} has no model; kg"
+            " has one"
         )
     return means
 
@@ -139,7 +169,9 @@ def directions(given: list[str] | None) -> dict[str, str]:
     found = [text.rpartition("=") for text in given or []]
     for task, sign, word in found:
         if not sign or not task:
-            raise typer.BadParameter(f"{word!r} is no direction of a task; write perplexity=minimize")
+            raise typer.BadParameter(
+                f"{word!r} is no direction of a task; write perplexity=minimize"
+            )
     return {task: word for task, _, word in found}
 
 
@@ -160,6 +192,12 @@ def _pair_lines(matrix: "Array", tasks: tuple[str, ...]) -> list[str]:
         for row in range(len(tasks))
         for column in range(row + 1, len(tasks))
     )
-    lines = ["most alike:", *(f"  {value:5.2f}  {one}, {other}" for value, one, other in pairs[: -LISTED - 1 : -1])]
-    lines += ["least alike:", *(f"  {value:5.2f}  {one}, {other}" for value, one, other in pairs[:LISTED])]
+    lines = [
+        "most alike:",
+        *(f"  {value:5.2f}  {one}, {other}" for value, one, other in pairs[: -LISTED - 1 : -1]),
+    ]
+    lines += [
+        "least alike:",
+        *(f"  {value:5.2f}  {one}, {other}" for value, one, other in pairs[:LISTED]),
+    ]
     return [*lines, f"{len(pairs)} pairs in all; --json prints them"]

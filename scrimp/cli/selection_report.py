@@ -11,7 +11,13 @@ if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.checkpoints.score_table import ScoreTable
     from scrimp.history.history import History
 
-__all__ = ["cell_counts", "print_failures", "print_recommendation", "recommendation_record", "show_selection"]
+__all__ = [
+    "cell_counts",
+    "print_failures",
+    "print_recommendation",
+    "recommendation_record",
+    "show_selection",
+]
 
 
 def recommendation_record(answer: "Recommendation") -> dict[str, Any]:
@@ -57,7 +63,9 @@ def print_failures(history: "History") -> None:
         cell = f"{trial.config['task']} of checkpoint {trial.config['checkpoint']}"
         echo(f"  failed: {cell}: {_cause(trial.message)[:120]}")
     if len(failed) > 5:
-        echo(f"  … and {len(failed) - 5} more; scrimp show {history.created.name} --json lists them")
+        echo(
+            f"  … and {len(failed) - 5} more; scrimp show {history.created.name} --json lists them"
+        )
 
 
 def _cause(message: str) -> str:

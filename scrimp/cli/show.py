@@ -1,4 +1,5 @@
-"""``scrimp studies``, ``scrimp show`` and ``scrimp best``: readers of the log, which need no model."""
+"""``scrimp studies``, ``scrimp show`` and ``scrimp best``: readers of the log, which need no
+model."""
 
 import json
 import os
@@ -30,7 +31,9 @@ __all__ = [
 
 StorageOption = Annotated[
     str,
-    typer.Option("--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE", show_default=True),
+    typer.Option(
+        "--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE", show_default=True
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.")]
@@ -62,10 +65,14 @@ def _list_studies(rows: list[dict[str, Any]], url: str, as_json: bool) -> None:
     if not rows:
         echo(f"no studies in {url}; scrimp run study.toml or scrimp.create_study makes one")
         return
-    _table(["study", "method", "trials", "best", "metric"], [[row[key] for key in row] for row in rows])
+    _table(
+        ["study", "method", "trials", "best", "metric"], [[row[key] for key in row] for row in rows]
+    )
 
 
-def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
+def show_command(
+    study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False
+) -> None:
     """Show a study: its best configuration, and all trials with their states and values.
 
     Example: scrimp show digits --json
@@ -86,10 +93,16 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
     if history.problem.budget is not None:
         echo(f"spent: {history.problem.budget.amount(history.spent)}")
     if history.freed:
-        echo(f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot go on")
+        echo(
+            f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot"
+            " go on"
+        )
     if history.degraded:
         decision, why = history.degraded[-1]
-        echo(f"degraded: {len(history.degraded)} decisions fell back, the last (number {decision}) because {why}")
+        echo(
+            f"degraded: {len(history.degraded)} decisions fell back, the last (number {decision})"
+            f" because {why}"
+        )
     shown = record["trials"][-20:]
     if len(shown) < len(record["trials"]):
         echo(f"the newest {len(shown)} of {len(record['trials'])} trials (--json prints all):")
@@ -109,7 +122,9 @@ def show_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
         _table(["trial", "status", "best", "last", "budget", "params", "error"], rows)
 
 
-def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
+def best_command(
+    study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False
+) -> None:
     """Print the best configuration of a study.
 
     Example: scrimp best digits --json
@@ -126,7 +141,8 @@ def best_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_
 
 
 def _shown_as_selection(study: Study, as_json: bool) -> bool:
-    """Whether it is a selection, which is shown by its recommendation; its single cells say little."""
+    """Whether it is a selection, which is shown by its recommendation; its single cells say
+    little."""
     selection = study.history.created.kind == "selection"
     if selection:
         from scrimp.cli.selection_report import show_selection
@@ -143,7 +159,9 @@ def show_record(study: Study) -> dict[str, Any]:
         "direction": history.problem.direction,
         "metric": history.problem.metric,
         "method": study.method,
-        "constraints": {name: constraint_table(rule) for name, rule in history.problem.constraints.items()},
+        "constraints": {
+            name: constraint_table(rule) for name, rule in history.problem.constraints.items()
+        },
         "best": best_record(history),
         "counts": {status: count for status, count in history.counts.items() if count},
         "spent": history.spent,
@@ -157,7 +175,12 @@ def best_record(history: History) -> dict[str, Any] | None:
     if history.best is None:
         return None
     trial, point = history.best
-    return {"trial": trial.id, "params": trial.config, "value": history.problem.value(point.loss), "budget": point.step}
+    return {
+        "trial": trial.id,
+        "params": trial.config,
+        "value": history.problem.value(point.loss),
+        "budget": point.step,
+    }
 
 
 def _trial_record(history: History, trial: Trial) -> dict[str, Any]:
@@ -183,7 +206,11 @@ def _study_row(study: Study) -> dict[str, Any]:
         "method": study.method,
         "trials": len(history.trials),
         "best": None if best is None else best["value"],
-        "metric": "select checkpoint" if selection else f"{history.problem.direction} {history.problem.metric}",
+        "metric": (
+            "select checkpoint"
+            if selection
+            else f"{history.problem.direction} {history.problem.metric}"
+        ),
     }
 
 
@@ -193,7 +220,11 @@ def _show_constraints(history: History) -> None:
     if rules:
         newest = [trial.curve[-1] for trial in history.trials if trial.curve]
         held = sum(point.feasible for point in newest)
-        echo(printable(f"must hold: {', '.join(rules)}  ·  so it was in {held} of {len(newest)} trials"))
+        echo(
+            printable(
+                f"must hold: {', '.join(rules)}  ·  so it was in {held} of {len(newest)} trials"
+            )
+        )
 
 
 def show_best(history: History) -> None:
@@ -203,7 +234,9 @@ def show_best(history: History) -> None:
         echo("best: none yet")
         return
     after = "" if problem.budget is None else f" after {problem.budget.amount(best['budget'])}"
-    echo(printable(f"best: {problem.metric} {_number(best['value'])}{after} (trial {best['trial']})"))
+    echo(
+        printable(f"best: {problem.metric} {_number(best['value'])}{after} (trial {best['trial']})")
+    )
     echo(printable(f"      {_params(best['params'])}"))
     for hint in bound_hints(history):
         echo(printable(f"      {hint}"))
@@ -232,7 +265,8 @@ def _bytes(count: int) -> str:
 
 
 def _table(header: list[str], rows: list[list[Any]]) -> None:
-    """Rich's table on a terminal, tab-separated lines in a pipe. Text from studies is never read as markup."""
+    """Rich's table on a terminal, tab-separated lines in a pipe. Text from studies is never read as
+    markup."""
     header = [printable(name) for name in header]
     cells = [[printable(_number(cell)) for cell in row] for row in rows]
     if not os.isatty(1):

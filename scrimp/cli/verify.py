@@ -15,11 +15,17 @@ from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
 __all__ = ["backup_command", "verify_command"]
 
-Studies = Annotated[list[str] | None, typer.Argument(metavar="[STUDY]...", help="Names of studies; all without one.")]
+Studies = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[STUDY]...", help="Names of studies; all without one."),
+]
 
 
-def verify_command(studies: Studies = None, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
-    """Read every log from its beginning, checksums included, and say which are whole; exit code 1 when one is damaged.
+def verify_command(
+    studies: Studies = None, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False
+) -> None:
+    """Read every log from its beginning, checksums included, and say which are whole; exit code 1
+    when one is damaged.
 
     Example: scrimp verify --storage journal:////shared/studies
     """
@@ -30,7 +36,9 @@ def verify_command(studies: Studies = None, storage: StorageOption = DEFAULT_URL
     else:
         for study in checked:
             state = (
-                f"DAMAGED: {study.damage}" if study.damage else f"{study.events} events, {study.trials} trials, whole"
+                f"DAMAGED: {study.damage}"
+                if study.damage
+                else f"{study.events} events, {study.trials} trials, whole"
             )
             echo(printable(f"{study.name}: {state}"))
             for why in study.ignored:
@@ -46,9 +54,11 @@ def backup_command(
     studies: Studies = None,
     storage: StorageOption = DEFAULT_URL,
 ) -> None:
-    """Copy studies to another storage, of any kind; again later, it adds what is new. To restore, copy back.
+    """Copy studies to another storage, of any kind; again later, it adds what is new. To restore,
+    copy back.
 
-    The copy holds the logs, from which every study goes on; checkpoints are files beside them, to be copied as files.
+    The copy holds the logs, from which every study goes on; checkpoints are files beside them, to
+    be copied as files.
 
     Example: scrimp backup sqlite:////backup/monday.db --storage postgresql://ann@db.example/hpo
     """

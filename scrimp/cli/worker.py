@@ -33,32 +33,51 @@ def worker_command(  # noqa: PLR0913 - options of a command
     study: StudyArgument,
     storage: StorageOption = DEFAULT_URL,
     objective: Annotated[
-        str | None, typer.Option(help='Function to evaluate, as "module:function"; otherwise what the study records.')
+        str | None,
+        typer.Option(
+            help='Function to evaluate, as "module:function"; otherwise what the study records.'
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Trials to run at once.")] = 1,
     gpus_per_worker: Annotated[int, typer.Option(help="GPUs for each of them.")] = 0,
     checkpoints: Annotated[
         Path | None,
-        typer.Option(help="Folder of the checkpoints, the same for all workers.", envvar="SCRIMP_CHECKPOINTS"),
+        typer.Option(
+            help="Folder of the checkpoints, the same for all workers.", envvar="SCRIMP_CHECKPOINTS"
+        ),
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds after which no further trial is begun.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds one grant of a trial may take.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which no further trial is begun.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds one grant of a trial may take.")
+    ] = None,
     lease: Annotated[
-        float, typer.Option(min=0.1, help="Seconds of silence after which others take this worker's trials over.")
+        float,
+        typer.Option(
+            min=0.1, help="Seconds of silence after which others take this worker's trials over."
+        ),
     ] = LEASE_SECONDS,
     public_key: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Run only what the owner of one of these keys signed.  [env var: SCRIMP_PUBLIC_KEY]"
+            metavar="FILE",
+            help=(
+                "Run only what the owner of one of these keys signed.  [env var: SCRIMP_PUBLIC_KEY]"
+            ),
         ),
     ] = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for a database server that is away.")] = 60.0,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for a database server that is away.")
+    ] = 60.0,
     plugin: PluginOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Work on a study until it is finished, together with anybody else who does; its totals are those of the study.
+    """Work on a study until it is finished, together with anybody else who does; its totals are
+    those of the study.
 
-    SIGTERM finishes the current step, hands the trial back and ends with code 1 when the study is not finished.
+    SIGTERM finishes the current step, hands the trial back and ends with code 1 when the study is
+    not finished.
 
     Example: scrimp worker digits --storage postgresql://ann@db.example/hpo
     """
@@ -71,8 +90,8 @@ def worker_command(  # noqa: PLR0913 - options of a command
     record = described(objective) if objective is not None else loaded.history.objective
     if record is None:
         raise ObjectiveError(
-            f"study {study!r} does not say what to evaluate; name it with --objective module:function, "
-            "or start the study with `scrimp run`"
+            f"study {study!r} does not say what to evaluate; name it with --objective"
+            " module:function, or start the study with `scrimp run`"
         )
     began = stopwatch()
     signed = None if objective is not None or not keys else SignedOnly(place.identity(), keys)
@@ -108,6 +127,7 @@ def _checked(study: Study, record: Mapping[str, Any], signed: SignedOnly | None)
     refuse_token_scheme(record, study.name)
     if is_signed(study.history):
         echo(
-            f"scrimp: study {study.name!r} is signed, and this worker has no public key: what it runs is not checked",
+            f"scrimp: study {study.name!r} is signed, and this worker has no public key: what it"
+            " runs is not checked",
             err=True,
         )

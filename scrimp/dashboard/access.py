@@ -1,11 +1,12 @@
 """Who may see the pages, who may change anything, and what the pages may do in a browser.
 
-There are two secrets: one to look, one to change things too. Either comes as ``?token=`` once, then as a cookie, or as a bearer.
-The cookie is not the secret but a word drawn when the server started, and its name has the port in it, since a browser keeps one
-jar for all ports of a host. Whoever has no secret is answered at once and cut off: nothing that he sends is read. A server that
-only this machine reaches also answers to names of this machine only, so that no other site can point a name of its own at it.
-Changes must come from a page of this server. A strict content policy keeps the browser from loading or sending anything
-elsewhere.
+There are two secrets: one to look, one to change things too. Either comes as ``?token=`` once, then
+as a cookie, or as a bearer. The cookie is not the secret but a word drawn when the server started,
+and its name has the port in it, since a browser keeps one jar for all ports of a host. Whoever has
+no secret is answered at once and cut off: nothing that he sends is read. A server that only this
+machine reaches also answers to names of this machine only, so that no other site can point a name
+of its own at it. Changes must come from a page of this server. A strict content policy keeps the
+browser from loading or sending anything elsewhere.
 """
 
 import asyncio
@@ -47,15 +48,18 @@ POLICY = "; ".join(
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # with no-referrer a browser would not say where a form comes from
+    # with no-referrer a browser would not say where a form comes from
+    "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
 
 
 class Secrets(NamedTuple):
-    """What lets a visitor change things, and what lets him look; ``here``: only this machine can reach the server.
+    """What lets a visitor change things, and what lets him look; ``here``: only this machine can
+    reach the server.
 
-    Without secrets (``Secrets(None, None)``) whoever reaches the server under a name of this machine may do everything.
+    Without secrets (``Secrets(None, None)``) whoever reaches the server under a name of this
+    machine may do everything.
     """
 
     write: str | None = None
@@ -77,7 +81,10 @@ class Access:
     app: ASGIApp
     secrets: Secrets
     _sessions: Mapping[str, str] = field(
-        default_factory=lambda: {"write": secrets.token_urlsafe(24), "read": secrets.token_urlsafe(24)}
+        default_factory=lambda: {
+            "write": secrets.token_urlsafe(24),
+            "read": secrets.token_urlsafe(24),
+        }
     )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,14 +123,18 @@ class Access:
             response = RedirectResponse(
                 "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else ""), status_code=303
             )
-            response.set_cookie(_cookie(headers), self._sessions[role], httponly=True, samesite="strict")
+            response.set_cookie(
+                _cookie(headers), self._sessions[role], httponly=True, samesite="strict"
+            )
             return response
         return None
 
     def _refusal(self, headers: Mapping[str, str], method: str, role: str | None) -> Refusal | None:
         host = headers.get("host", "")
         if self.secrets.here and not is_here(host):
-            return Refusal(403, f"this server answers to names of this machine only, not to {host[:200]!r}")
+            return Refusal(
+                403, f"this server answers to names of this machine only, not to {host[:200]!r}"
+            )
         if role is None:
             return Refusal(401, "open the address with ?token=... that the server printed")
         if method not in ("GET", "HEAD", "POST"):
@@ -131,7 +142,10 @@ class Access:
         if not _size(headers, method):
             return Refusal(413, f"at most {LONGEST} bytes are read, and none for a page")
         if method == "POST" and role != "write":
-            return Refusal(403, "this token lets you look; to change things, open the address with the other one")
+            return Refusal(
+                403,
+                "this token lets you look; to change things, open the address with the other one",
+            )
         if method == "POST" and foreign_change(headers):
             return Refusal(403, "changes must come from a page of this server")
         return None
@@ -197,7 +211,8 @@ def _size(headers: Mapping[str, str], method: str) -> bool:
 
 
 def _refused(refusal: Refusal) -> Response:
-    """The answer, after which the connection is closed: what else the visitor would send is not read."""
+    """The answer, after which the connection is closed: what else the visitor would send is not
+    read."""
     words = f"scrimp dashboard: {refusal.why}\n"
     return PlainTextResponse(words, status_code=refusal.status, headers={"connection": "close"})
 

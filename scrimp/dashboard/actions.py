@@ -1,4 +1,5 @@
-"""What the buttons do: pause, stop and resume a study, put a configuration into the queue, tell a result by hand."""
+"""What the buttons do: pause, stop and resume a study, put a configuration into the queue, tell a
+result by hand."""
 
 import math
 from collections.abc import Mapping
@@ -67,7 +68,9 @@ async def tell(request: Request) -> RedirectResponse:
         if number is None:
             raise ReportError(f"the trial is {form.get('number', '')[:100]!r}; give its number")
         if form.get("state") == "failed":
-            study.tell(number, state="failed", message=form.get("message") or "told as failed by hand")
+            study.tell(
+                number, state="failed", message=form.get("message") or "told as failed by hand"
+            )
         else:
             study.tell(number, _number("value", form.get("value", "")))
 
@@ -79,8 +82,11 @@ async def _form(request: Request) -> dict[str, str]:
     return dict(parse_qsl(body.decode("utf-8", errors="replace")))
 
 
-async def _acted(request: Request, form: Mapping[str, str], act: Any, done: str) -> RedirectResponse:
-    """Do it away from the loop that answers others, then show the study again and say what ``act`` returns, else ``done``."""
+async def _acted(
+    request: Request, form: Mapping[str, str], act: Any, done: str
+) -> RedirectResponse:
+    """Do it away from the loop that answers others, then show the study again and say what ``act``
+    returns, else ``done``."""
     book: Book = request.app.state.book
     name = form.get("study", "")
 
@@ -95,7 +101,8 @@ async def _acted(request: Request, form: Mapping[str, str], act: Any, done: str)
 
 
 def configuration(space: Space, form: Mapping[str, str]) -> dict[str, Any]:
-    """The configuration in a form: numbers as text, choices by their place; what is left empty is left out."""
+    """The configuration in a form: numbers as text, choices by their place; what is left empty is
+    left out."""
     config: dict[str, Any] = {}
     for name in space.searched:
         text = form.get(f"params_{name}", "").strip()
@@ -104,13 +111,16 @@ def configuration(space: Space, form: Mapping[str, str]) -> dict[str, Any]:
         parameter = space[name]
         if isinstance(parameter, Float | Int):
             value = _number(name, text)
-            config[name] = int(value) if isinstance(parameter, Int) and value.is_integer() else value
+            config[name] = (
+                int(value) if isinstance(parameter, Int) and value.is_integer() else value
+            )
         elif not isinstance(parameter, Constant):
             choices = list(parameter.grid or ())
             place = whole(text)
             if place is None or place >= len(choices):
                 raise ConfigError(
-                    f"the choice of {name!r} is {text[:100]!r}; give a place from 0 to {len(choices) - 1}"
+                    f"the choice of {name!r} is {text[:100]!r}; give a place from 0 to"
+                    f" {len(choices) - 1}"
                 )
             config[name] = choices[place]
     return config

@@ -1,9 +1,10 @@
 """The studies that the pages show, read once and kept current.
 
-A long log takes seconds to read and milliseconds to follow. So a study is read in a thread of its own when somebody first asks
-for it; until then whoever asks gets None, and shows a page that says so. Afterwards all pages and pictures look at one history at
-the same time. It is read on only while nobody looks, since a history that grows shares its parts with the shorter one: a page
-that comes while a picture is being drawn waits a moment, and otherwise shows the study as it was a moment ago.
+A long log takes seconds to read and milliseconds to follow. So a study is read in a thread of its
+own when somebody first asks for it; until then whoever asks gets None, and shows a page that says
+so. Afterwards all pages and pictures look at one history at the same time. It is read on only while
+nobody looks, since a history that grows shares its parts with the shorter one: a page that comes
+while a picture is being drawn waits a moment, and otherwise shows the study as it was a moment ago.
 """
 
 import threading
@@ -34,7 +35,8 @@ class _Still(Study):
 
 
 class Entry:
-    """One study: the thread that reads it, then the study or why it could not be read, and how many look at it."""
+    """One study: the thread that reads it, then the study or why it could not be read, and how many
+    look at it."""
 
     def __init__(self, name: str, storage: Storage) -> None:
         self.turn = threading.Condition()
@@ -78,7 +80,8 @@ class Book:
 
     @contextmanager
     def reading(self, name: str, patience: float = PATIENCE) -> Iterator[Study | None]:
-        """The study, standing still for as long as the block lasts; None while its log is read; `StudyError` without one."""
+        """The study, standing still for as long as the block lasts; None while its log is read;
+        `StudyError` without one."""
         entry, study = self._found(name, patience)
         if study is None:
             yield None
@@ -116,7 +119,8 @@ class Book:
             raise
 
     def _follow(self, name: str, study: Study) -> None:
-        """Read what is new; a study that was deleted, and perhaps made again, says so here and is forgotten."""
+        """Read what is new; a study that was deleted, and perhaps made again, says so here and is
+        forgotten."""
         try:
             _ = study.history
         except StudyError:

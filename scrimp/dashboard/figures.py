@@ -54,14 +54,21 @@ def compared_json(request: Request, name: str) -> Response:
     book: Book = request.app.state.book
     chosen = request.query_params.getlist("study")
     with ExitStack() as stack:
-        opened = [stack.enter_context(book.reading(study, 5.0)) for study in dict.fromkeys(sorted(chosen))]
+        opened = [
+            stack.enter_context(book.reading(study, 5.0)) for study in dict.fromkeys(sorted(chosen))
+        ]
         studies = [study for study in opened if study is not None]
         if len(studies) < len(opened):
             return _words("a log is being read", LATER)
         over = request.query_params.get("over", "trials")
-        draw = {"edf": lambda: plots.edf(*studies), "compare": lambda: plots.compare(*studies, over=over)}.get(name)
+        draw = {
+            "edf": lambda: plots.edf(*studies),
+            "compare": lambda: plots.compare(*studies, over=over),
+        }.get(name)
         if draw is None:
-            raise StudyError(f"there is no figure {name!r} of several studies; there are edf and compare")
+            raise StudyError(
+                f"there is no figure {name!r} of several studies; there are edf and compare"
+            )
         states = tuple(_state(book, study) for study in studies)
         return _drawn((states, name, over), draw)
 
@@ -96,7 +103,9 @@ def _drawn(key: tuple[Any, ...], draw: Callable[[], Any]) -> Response:
         try:
             text = draw().to_json()
         except ScrimpError as error:
-            return _words(str(error), 200)  # no error of the page: a browser would complain of any other status
+            return _words(
+                str(error), 200
+            )  # no error of the page: a browser would complain of any other status
         with _lock:
             _kept[key] = text
             while len(_kept) > KEPT:

@@ -29,7 +29,9 @@ async def live(request: Request, name: str = "") -> StreamingResponse:
     if request.app.state.streams >= MOST:
         raise StorageError(f"{MOST} pages follow this server already; close some")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_counted(request, changes(request, name)), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        _counted(request, changes(request, name)), media_type="text/event-stream", headers=headers
+    )
 
 
 async def _counted(request: Request, stream: AsyncIterator[str]) -> AsyncIterator[str]:

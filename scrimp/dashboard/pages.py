@@ -1,4 +1,5 @@
-"""The pages: studies, one study, one trial, several compared. Scripts only add pictures and keep them current."""
+"""The pages: studies, one study, one trial, several compared. Scripts only add pictures and keep
+them current."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -91,7 +92,9 @@ def table_fragment(request: Request, name: str) -> HTMLResponse:
         history = study.history
         table = table_page(history, Query.of(request.query_params))
         parameters = history.problem.space.searched
-        return page(request, "table.html", summary=summary_of(study), table=table, parameters=parameters)
+        return page(
+            request, "table.html", summary=summary_of(study), table=table, parameters=parameters
+        )
 
 
 @router.get("/trial")
@@ -102,7 +105,10 @@ def trial_page(request: Request, study: str, number: int) -> HTMLResponse:
             return message_page(request, study, WAITING, again=1)
         history = opened.history
         if not 0 <= number < len(history.trials):
-            raise StudyError(f"study {study!r} has no trial {number}; it has {len(history.trials)}, counted from 0")
+            raise StudyError(
+                f"study {study!r} has no trial {number}; it has {len(history.trials)}, counted"
+                " from 0"
+            )
         return page(
             request,
             "trial.html",
@@ -129,4 +135,6 @@ def compare_page(request: Request) -> HTMLResponse:
                 return message_page(request, name, WAITING, again=1)
             summaries.append(summary_of(study))
     alike = len({(summary.metric, summary.direction) for summary in summaries}) <= 1
-    return page(request, "compare.html", names=book.names(), summaries=summaries, chosen=chosen, alike=alike)
+    return page(
+        request, "compare.html", names=book.names(), summaries=summaries, chosen=chosen, alike=alike
+    )

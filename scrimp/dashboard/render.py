@@ -14,11 +14,18 @@ __all__ = ["message_page", "page"]
 
 DONE = {
     "enqueued": "The configuration was put into the queue; it is tried next while the study runs.",
-    "enqueued-full": "The configuration was put into the queue; the study has all its trials: raise n_trials to try it.",
-    "known": "Nothing was put into the queue: this configuration was tried already, or waits there.",
+    "enqueued-full": (
+        "The configuration was put into the queue; the study has all its trials: raise n_trials to"
+        " try it."
+    ),
+    "known": (
+        "Nothing was put into the queue: this configuration was tried already, or waits there."
+    ),
     "told": "The result was recorded.",
     "pause": "The study is paused: what runs goes on to the end of its grant.",
-    "stop": "The study is stopped: what runs goes on to the end of its grant, then its workers end.",
+    "stop": (
+        "The study is stopped: what runs goes on to the end of its grant, then its workers end."
+    ),
     "resume": "The study goes on.",
 }
 """What a page says after an action."""
@@ -45,13 +52,21 @@ def _duration(seconds: float | None) -> str:
     whole = int(seconds)
     if whole < 60:
         return f"{seconds:.1f} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    return (
+        f"{whole // 60} min {whole % 60} s"
+        if whole < 3600
+        else f"{whole // 3600} h {whole % 3600 // 60} min"
+    )
 
 
 def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {
         "number": _number,
@@ -70,7 +85,10 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     done = DONE.get(request.query_params.get("done", ""), "")
     version = request.app.state.plotly_version
     text = _TEMPLATES.get_template(template).render(
-        done=done, plotly_version=version, may_change=request.scope.get("may_change", True), **values
+        done=done,
+        plotly_version=version,
+        may_change=request.scope.get("may_change", True),
+        **values,
     )
     return HTMLResponse(text, status_code=status, headers={"cache-control": "no-store"})
 

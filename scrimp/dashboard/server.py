@@ -51,7 +51,12 @@ def serve(storage: Storage, listening: socket.socket, secrets: Secrets = NOBODY_
     """Answer until interrupted."""
     app = create_app(storage, secrets)
     config = uvicorn.Config(
-        app, http=PatientProtocol, ws="none", log_level="error", access_log=False, timeout_graceful_shutdown=1
+        app,
+        http=PatientProtocol,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     app.state.closing = lambda: server.should_exit
@@ -60,11 +65,14 @@ def serve(storage: Storage, listening: socket.socket, secrets: Secrets = NOBODY_
 
 def _plotly() -> Response:
     """Plotly's own script, from its wheel."""
-    return FileResponse(PLOTLY, media_type="text/javascript", headers={"cache-control": "private, max-age=86400"})
+    return FileResponse(
+        PLOTLY, media_type="text/javascript", headers={"cache-control": "private, max-age=86400"}
+    )
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    """A study that is not there, a value that does not fit, a storage out of reach: said on a page."""
+    """A study that is not there, a value that does not fit, a storage out of reach: said on a
+    page."""
     missing = isinstance(error, StudyError) and request.method == "GET"
     status = 404 if missing else 400 if isinstance(error, ValueError) else 503
     return message_page(request, "That did not work", str(error), status)
@@ -72,4 +80,6 @@ async def _refused(request: Request, error: Any) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     """What nobody foresaw: the visitor is told so, the traceback stays here."""
-    return message_page(request, "That did not work", f"An error of scrimp's own: {type(error).__name__}", 500)
+    return message_page(
+        request, "That did not work", f"An error of scrimp's own: {type(error).__name__}", 500
+    )

@@ -1,4 +1,5 @@
-"""The table of trials: filtered, sorted and cut into pages on the server, so that 100,000 trials are as quick as ten."""
+"""The table of trials: filtered, sorted and cut into pages on the server, so that 100,000 trials
+are as quick as ten."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +28,8 @@ def whole(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Query:
-    """What is shown: sorted by ``sort`` (id, status, best, last, budget, a parameter), only ``status``, only with ``text``."""
+    """What is shown: sorted by ``sort`` (id, status, best, last, budget, a parameter), only
+    ``status``, only with ``text``."""
 
     sort: str = "id"
     descending: bool = True
@@ -50,13 +52,19 @@ class Query:
     def address(self, **changes: Any) -> str:
         """The parameters of the address that shows this, with changes."""
         shown = replace(self, **changes)
-        parts = {"sort": shown.sort, "order": "down" if shown.descending else "up", "status": shown.status}
+        parts = {
+            "sort": shown.sort,
+            "order": "down" if shown.descending else "up",
+            "status": shown.status,
+        }
         parts |= {"text": shown.text, "page": str(shown.page)}
         return urlencode({key: value for key, value in parts.items() if value})
 
     def sorted_by(self, column: str) -> str:
         """The address that sorts by a column; the other way round when it does already."""
-        return self.address(sort=column, descending=not self.descending if column == self.sort else False, page=1)
+        return self.address(
+            sort=column, descending=not self.descending if column == self.sort else False, page=1
+        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,9 @@ def table_page(history: History, query: Query) -> TablePage:
     for trial in trials:
         (unknown if key(trial) is None else known).append(trial)
     ordered = [
-        *sorted(known, key=lambda trial: (*_comparable(key(trial)), trial.id), reverse=query.descending),
+        *sorted(
+            known, key=lambda trial: (*_comparable(key(trial)), trial.id), reverse=query.descending
+        ),
         *unknown,
     ]
     pages = max(-(-len(ordered) // PAGE), 1)

@@ -17,7 +17,8 @@ def trial_log(study: Study, number: int) -> str:
     folder = checkpoint_folder(study._checkpoints(), number)
     path = folder.with_name(f"{folder.name}.log")
     try:
-        # Scripts write there, perhaps as somebody else: a link could show any file, and a pipe would never end.
+        # Scripts write there, perhaps as somebody else: a link could show any file, and a pipe
+        # would never end.
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return ""

@@ -15,7 +15,16 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.checkpoints.recommendation import Recommendation
 
-__all__ = ["Summary", "answer_of", "field_of", "figures_of", "lately", "summary_of", "unit_of", "working"]
+__all__ = [
+    "Summary",
+    "answer_of",
+    "field_of",
+    "figures_of",
+    "lately",
+    "summary_of",
+    "unit_of",
+    "working",
+]
 
 SELECTION = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
 FIGURES = (
@@ -107,7 +116,8 @@ def _best(history: History, trial: Trial, point: Any) -> dict[str, Any]:
 
 
 def _saved(history: History) -> float | None:
-    """The share of budget that was not spent because trials were paused or stopped; None without budgets."""
+    """The share of budget that was not spent because trials were paused or stopped; None without
+    budgets."""
     begun = sum(1 for trial in history.trials if trial.curve)
     if history.problem.budget is None or not begun:
         return None
@@ -148,13 +158,19 @@ def lately(history: History, most: int = 8) -> list[tuple[float, int, str]]:
     return found
 
 
-def _happened(history: History, event: BudgetGranted | Ended | Lost | Reported | Retried, told: set[int]) -> str:
+def _happened(
+    history: History, event: BudgetGranted | Ended | Lost | Reported | Retried, told: set[int]
+) -> str:
     problem = history.problem
     match event:
         case BudgetGranted():
             if event.attempt == 1:
                 return "begun" if history.trials[event.trial].status == "running" else ""
-            return "begun again" if problem.budget is None else f"promoted to {problem.budget.amount(event.budget)}"
+            return (
+                "begun again"
+                if problem.budget is None
+                else f"promoted to {problem.budget.amount(event.budget)}"
+            )
         case Ended():
             message = headline(event.message)
             return f"{event.status}: {message}" if message else event.status
@@ -164,7 +180,11 @@ def _happened(history: History, event: BudgetGranted | Ended | Lost | Reported |
             return "to be tried again"
         case Reported():
             trial = history.trials[event.trial]
-            if event.step != trial.budget or trial.status not in ("paused", "completed") or trial.id in told:
+            if (
+                event.step != trial.budget
+                or trial.status not in ("paused", "completed")
+                or trial.id in told
+            ):
                 return ""
             told.add(trial.id)
             after = "" if problem.budget is None else f" after {problem.budget.amount(event.step)}"

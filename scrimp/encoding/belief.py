@@ -5,7 +5,8 @@
         log(0.95 c + (1 - 0.95 c) / k)  at the guess,
         log((1 - 0.95 c) / k)           elsewhere                          categorical columns of k choices
 
-up to a constant. Medium confidence (0.5) is a width of a fifth of the range; not even full confidence rules a choice out.
+up to a constant. Medium confidence (0.5) is a width of a fifth of the range; not even full
+confidence rules a choice out.
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ CERTAINTY = 0.95
 
 @dataclass(frozen=True)
 class UserBelief:
-    """The density of one space; call it with rows (m, d) for its logarithm (m,) and the gradient (m, d)."""
+    """The density of one space; call it with rows (m, d) for its logarithm (m,) and the gradient
+    (m, d)."""
 
     encoding: Encoding
     guesses: tuple[tuple[int, float, float], ...]
@@ -42,7 +44,9 @@ class UserBelief:
             gap = x[:, column] - guess
             if column in self._choices:
                 even = (1.0 - CERTAINTY * confidence) / self._choices[column]
-                value += here * np.log(np.where(np.abs(gap) <= SAME, CERTAINTY * confidence + even, even))
+                value += here * np.log(
+                    np.where(np.abs(gap) <= SAME, CERTAINTY * confidence + even, even)
+                )
             else:
                 precision = (confidence / NARROWEST) ** 2
                 value -= here * 0.5 * precision * gap**2

@@ -1,4 +1,5 @@
-"""The bridge between configurations and arrays: a `Space` as a unit cube with one column per searched parameter.
+"""The bridge between configurations and arrays: a `Space` as a unit cube with one column per
+searched parameter.
 
     Float        a continuous column
     Int, Ordinal, Float with a step
@@ -7,8 +8,8 @@
     Categorical  a categorical column with the values i/(k-1)
     Constant     no column
 
-A parameter that does not exist in a configuration holds 0.5 in its row. Decoding gives valid configurations whatever the
-row, and for a pool its nearest member.
+A parameter that does not exist in a configuration holds 0.5 in its row. Decoding gives valid
+configurations whatever the row, and for a pool its nearest member.
 
     encoding = Encoding(space)
     x = encoding.encode(configs)          # (n, d) in the unit cube
@@ -57,12 +58,18 @@ class Encoding:
         return np.clip(x, 0.0, 1.0)
 
     def decode(self, x: Array) -> list[Config]:
-        """Valid configurations for rows (n, d); what lies outside the cube is clipped, NaN is refused."""
+        """Valid configurations for rows (n, d); what lies outside the cube is clipped, NaN is
+        refused."""
         x = np.asarray(x, dtype=float)
         if x.ndim != 2 or x.shape[1] != self.dimension:
-            raise ConfigError(f"rows of shape {x.shape} cannot be decoded; they must be (n, {self.dimension})")
+            raise ConfigError(
+                f"rows of shape {x.shape} cannot be decoded; they must be (n, {self.dimension})"
+            )
         if np.isnan(x).any():
-            raise ConfigError(f"row {int(np.argmax(np.isnan(x).any(axis=1)))} has NaN; rows must lie in the unit cube")
+            raise ConfigError(
+                f"row {int(np.argmax(np.isnan(x).any(axis=1)))} has NaN; rows must lie in the unit"
+                " cube"
+            )
         return self.space.from_units(np.clip(x, 0.0, 1.0))
 
     @cached_property
@@ -72,18 +79,22 @@ class Encoding:
 
     @cached_property
     def domain(self) -> Domain:
-        """Where acquisitions are maximised: columns, conditions, and the rows of the pool where the space is one."""
+        """Where acquisitions are maximised: columns, conditions, and the rows of the pool where the
+        space is one."""
         pool = self.space.units if isinstance(self.space, Pool) else None
         return Domain(self.columns, tuple(self._conditions()), pool)
 
     def _conditions(self) -> Iterator[Condition]:
-        """The conditions between columns; a constant between two of them is skipped, for it exists with its parents."""
+        """The conditions between columns; a constant between two of them is skipped, for it exists
+        with its parents."""
         column = {name: place for place, name in enumerate(self.space.searched)}
         for child, needs in self.space.conditions.implied.items():
             for ancestor, identities in needs.items() if child in column else ():
                 parameter = self.space[ancestor]
                 if not isinstance(parameter, Constant):
-                    yield Condition(column[child], column[ancestor], _encoded(parameter, identities))
+                    yield Condition(
+                        column[child], column[ancestor], _encoded(parameter, identities)
+                    )
 
 
 def _column(parameter: Parameter) -> Column:

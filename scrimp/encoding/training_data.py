@@ -1,18 +1,22 @@
-"""From what happened to what a model learns from: a history as arrays. The rule for budgets is explicit here.
+"""From what happened to what a model learns from: a history as arrays. The rule for budgets is
+explicit here.
 
 A rule says which reports of a trial count, and at which budget:
 
     LastReport()       one row per trial, its last report; for models that know nothing of budgets
-    AtLevels((1, 3))   one row per level reached: the first report at a step of at least the level. A run that ended
-                       normally before counts at every higher level with its last value.
+    AtLevels((1, 3))   one row per level reached: the first report at a step of at least the level.
+                       A run that ended normally before counts at every higher level with its last
+                       value.
     EveryReport()      one row per report: learning curves
 
-*Failures* teach too. A failed trial gets a row with the worst finite loss of all rows, at the budget where it failed, and
-counts as infeasible; so models learn to keep away from it without knowing why. Under `LastReport` that is its only
-row; the other rules also keep what it reported before. While nothing finite was seen, failures have no row.
+*Failures* teach too. A failed trial gets a row with the worst finite loss of all rows, at the
+budget where it failed, and counts as infeasible; so models learn to keep away from it without
+knowing why. Under `LastReport` that is its only row; the other rules also keep what it reported
+before. While nothing finite was seen, failures have no row.
 
-*Pending* are evaluations under way that have no row yet: where they happen (x) and at which budget they will report.
-Stale trials, whose worker vanished, are not pending. Trials that a changed space has no place for are left out of everything.
+*Pending* are evaluations under way that have no row yet: where they happen (x) and at which budget
+they will report. Stale trials, whose worker vanished, are not pending. Trials that a changed space
+has no place for are left out of everything.
 
     training = training_data(history, Encoding(space))
     surrogate.fit(Data(training.x, training.y, training.noise), rng)
@@ -57,13 +61,16 @@ Seen = tuple[Trial, float, Observation | None]
 
 @dataclass(frozen=True)
 class Training:
-    """n rows of observations in the order of trials, p pending evaluations, k configurations that are known.
+    """n rows of observations in the order of trials, p pending evaluations, k configurations that
+    are known.
 
-    ``noise``: variances of the losses from reported standard errors, 0 where there is none; None when none was reported.
-    ``violations``: by constraint, feasible when not positive, NaN where the metric was not reported. ``deviations``: the signed
-    distances from the limit, or from the wanted value, that models learn; ``bands``: where these have to lie.
-    ``feasible``: whether all constraints held; None without constraints. ``log_cost``: of the trial up to the report,
-    NaN where unknown; None when the study has no cost. ``repeatable``: whether a known configuration may be tried again.
+    ``noise``: variances of the losses from reported standard errors, 0 where there is none; None
+    when none was reported. ``violations``: by constraint, feasible when not positive, NaN where the
+    metric was not reported. ``deviations``: the signed distances from the limit, or from the wanted
+    value, that models learn; ``bands``: where these have to lie. ``feasible``: whether all
+    constraints held; None without constraints. ``log_cost``: of the trial up to the report, NaN
+    where unknown; None when the study has no cost. ``repeatable``: whether a known configuration
+    may be tried again.
     """
 
     trial: NDArray[np.int64]  # (n,) ids
@@ -85,7 +92,8 @@ class Training:
 
 
 class BudgetRule(ABC):
-    """Which reports count, and at which budget. ``failed`` says that a row for the failure follows."""
+    """Which reports count, and at which budget. ``failed`` says that a row for the failure
+    follows."""
 
     @abstractmethod
     def observed(self, trial: Trial, failed: bool) -> Rows:
@@ -93,7 +101,8 @@ class BudgetRule(ABC):
 
     @abstractmethod
     def awaited(self, trial: Trial, rows: Rows) -> float | None:
-        """The budget of the next row of a trial that goes on, or of the failure of one that failed; None for no row."""
+        """The budget of the next row of a trial that goes on, or of the failure of one that failed;
+        None for no row."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +135,9 @@ class AtLevels(BudgetRule):
         return [(level, point) for level, point in reached if point.loss is not None]
 
     def awaited(self, trial: Trial, rows: Rows) -> float | None:
-        return next((level for level in self.levels if level > (rows[-1][0] if rows else -math.inf)), None)
+        return next(
+            (level for level in self.levels if level > (rows[-1][0] if rows else -math.inf)), None
+        )
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,11 @@ class EveryReport(BudgetRule):
 
     def awaited(self, trial: Trial, rows: Rows) -> float | None:
         last = trial.last
-        return last.step if last is not None and last.loss is None else max(trial.granted, trial.budget)
+        return (
+            last.step
+            if last is not None and last.loss is None
+            else max(trial.granted, trial.budget)
+        )
 
 
 def training_data(history: History, encoding: Encoding, rule: BudgetRule | None = None) -> Training:
@@ -175,7 +190,8 @@ def _rows_of(trial: Trial, rule: BudgetRule) -> tuple[list[Seen], float | None]:
 
 @dataclass(frozen=True)
 class _TrialRows(Fold[dict[int, tuple[Trial, list[Seen], float | None]]]):
-    """The rows of each trial, made again when the trial has changed: a decision costs what changed."""
+    """The rows of each trial, made again when the trial has changed: a decision costs what
+    changed."""
 
     rule: BudgetRule
     kinds = ()
@@ -184,7 +200,8 @@ class _TrialRows(Fold[dict[int, tuple[Trial, list[Seen], float | None]]]):
         return {}
 
     def step(self, state: Any, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Nothing: a view of a trial that is no longer the newest is noticed when rows are asked for."""
+        """Nothing: a view of a trial that is no longer the newest is noticed when rows are asked
+        for."""
 
 
 def has_failed(trial: Trial) -> bool:
@@ -221,7 +238,9 @@ def _training(
         violations=violations,
         deviations=deviations,
         bands={name: rule.band for name, rule in problem.constraints.items()},
-        feasible=np.all([v <= 0 for v in violations.values()], axis=0) & ~failed if violations else None,
+        feasible=(
+            np.all([v <= 0 for v in violations.values()], axis=0) & ~failed if violations else None
+        ),
         log_cost=None if problem.cost is None else _log_cost(seen),
         pending_trial=waiting,
         pending_budget=np.array([budget for _, budget in pending], dtype=float),
@@ -232,17 +251,24 @@ def _training(
 
 
 def _noise(points: Sequence[Observation | None]) -> Array | None:
-    errors = np.array([0.0 if point is None or point.stderr is None else point.stderr for point in points], dtype=float)
+    errors = np.array(
+        [0.0 if point is None or point.stderr is None else point.stderr for point in points],
+        dtype=float,
+    )
     return errors**2 if errors.any() else None
 
 
-def _distances(problem: Problem, points: Sequence[Observation | None]) -> tuple[dict[str, Array], dict[str, Array]]:
+def _distances(
+    problem: Problem, points: Sequence[Observation | None]
+) -> tuple[dict[str, Array], dict[str, Array]]:
     """Violations and deviations by constraint, NaN where the metric was not reported."""
     violations, deviations = {}, {}
     for name, rule in problem.constraints.items():
         values = [None if point is None else point.metrics.get(name) for point in points]
         violations[name], deviations[name] = (
-            np.array([math.nan if value is None else distance(value) for value in values], dtype=float)
+            np.array(
+                [math.nan if value is None else distance(value) for value in values], dtype=float
+            )
             for distance in (rule.violation, rule.deviation)
         )
     return violations, deviations
@@ -253,14 +279,17 @@ def _log_cost(seen: Sequence[tuple[Trial, float, Observation | None]]) -> Array:
     spent: dict[tuple[int, float], float] = {}
     for trial in {trial.id: trial for trial, _, _ in seen}.values():
         costs = accumulate(0.0 if point.cost is None else point.cost for point in trial.curve)
-        spent |= {(trial.id, point.step): cost for point, cost in zip(trial.curve, costs, strict=True)}
+        spent |= {
+            (trial.id, point.step): cost for point, cost in zip(trial.curve, costs, strict=True)
+        }
     steps = [(trial.id, trial.budget if point is None else point.step) for trial, _, point in seen]
     costs_by_row = np.array([spent.get(step, 0.0) for step in steps], dtype=float)
     return np.log(np.where(costs_by_row > 0, costs_by_row, math.nan))
 
 
 class _Encoded:
-    """Encoded configurations by trial, as far as they were asked for; only ever longer, until the space changes."""
+    """Encoded configurations by trial, as far as they were asked for; only ever longer, until the
+    space changes."""
 
     def __init__(self) -> None:
         self.rows: Array | None = None
@@ -269,7 +298,8 @@ class _Encoded:
 
 @dataclass(frozen=True)
 class _EncodedTrials(Fold[_Encoded]):
-    """Encodes every trial once: rows are added when they are asked for, and forgotten when the study changes."""
+    """Encodes every trial once: rows are added when they are asked for, and forgotten when the
+    study changes."""
 
     encoding: Encoding
     kinds = (StudyChanged,)
@@ -277,13 +307,16 @@ class _EncodedTrials(Fold[_Encoded]):
     def begin(self, problem: Problem) -> _Encoded:
         return _Encoded()
 
-    def step(self, state: _Encoded, event: Event, before: Trial | None, trial: Trial | None) -> None:
+    def step(
+        self, state: _Encoded, event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
         if isinstance(event, StudyChanged) and event.problem is not None:
             state.rows, state.usable = None, np.zeros(0, dtype=bool)
 
 
 def encoded_trials(history: History, encoding: Encoding) -> tuple[Array, Mask]:
-    """The configuration of every trial as a row (k, d), and whether the space has a place for it (k,); NaN where not."""
+    """The configuration of every trial as a row (k, d), and whether the space has a place for it
+    (k,); NaN where not."""
     state = history.derive(_EncodedTrials(encoding))
     old = np.zeros((0, encoding.dimension)) if state.rows is None else state.rows
     new = [trial.config for trial in history.trials[len(old) :]]

@@ -1,9 +1,11 @@
 """Where a trial keeps its checkpoints, and which of them counts.
 
-Every attempt has a folder of its own beside the trial's place. The objective saves into ``work``; a report commits what was saved
-before it, as ``step-N``, flushed to disk before the report is sent. The log says how far each attempt was listened to: a state
-beyond that does not count. So whoever takes the trial up gets the state of the last report that counted, a kill between save and
-report repeats at most one step, and a worker that lingers after it was given up can spoil nothing its successor reads.
+Every attempt has a folder of its own beside the trial's place. The objective saves into ``work``; a
+report commits what was saved before it, as ``step-N``, flushed to disk before the report is sent.
+The log says how far each attempt was listened to: a state beyond that does not count. So whoever
+takes the trial up gets the state of the last report that counted, a kill between save and report
+repeats at most one step, and a worker that lingers after it was given up can spoil nothing its
+successor reads.
 
     trial-000007-1/step-9/      the state after 9 units of budget, as the first attempt reported it
     trial-000007-2/work/        what the objective of the second attempt reads and writes
@@ -38,13 +40,15 @@ __all__ = [
 ]
 
 Vouched = Mapping[int, float]
-"""For each attempt of a trial the highest step that was reported while it was listened to (`History.vouched`)."""
+"""For each attempt of a trial the highest step that was reported while it was listened to
+(`History.vouched`)."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 """What a disk says that has no room or takes nothing."""
 
 PLACE = re.compile(r"trial-(\d{6,})(-\d+)?")
-"""The folders of a trial: one per attempt, and one without a number from before attempts had their own."""
+"""The folders of a trial: one per attempt, and one without a number from before attempts had their
+own."""
 
 ROOM = 1 << 20
 """Bytes that a disk takes unless it is full."""
@@ -62,12 +66,16 @@ def step_text(step: float) -> str:
 
 
 def attempt_folder(trial: Path, attempt: int) -> Path:
-    """The folder of an attempt of the trial whose place is ``trial``; attempt 0 stands for what was written before."""
+    """The folder of an attempt of the trial whose place is ``trial``; attempt 0 stands for what was
+    written before."""
     return trial.with_name(f"{trial.name}-{attempt}") if attempt else trial
 
 
-def newest_state(trial: Path, vouched: Vouched, begin: float = float("inf")) -> tuple[float, Path] | None:
-    """The state with the highest step at or before ``begin`` that the log vouches for, with its step."""
+def newest_state(
+    trial: Path, vouched: Vouched, begin: float = float("inf")
+) -> tuple[float, Path] | None:
+    """The state with the highest step at or before ``begin`` that the log vouches for, with its
+    step."""
     return max(_states(trial, vouched, begin), default=None)
 
 
@@ -82,7 +90,8 @@ def _states(trial: Path, vouched: Vouched, begin: float) -> list[tuple[float, Pa
 
 
 class CheckpointFolder:
-    """The checkpoints of the trial whose place is ``trial``, as attempt number ``attempt`` sees them.
+    """The checkpoints of the trial whose place is ``trial``, as attempt number ``attempt`` sees
+    them.
 
     With ``flush`` a commit returns when the state is on disk; without, a power cut may take it.
     """
@@ -127,10 +136,11 @@ class CheckpointFolder:
         continue_from: Path | None = None,
         parent_vouched: Vouched | None = None,
     ) -> float:
-        """Make ``work`` hold the newest state that counts at or before ``begin``; return its step, 0 when there is none.
+        """Make ``work`` hold the newest state that counts at or before ``begin``; return its step,
+        0 when there is none.
 
-        Where nobody says what the log vouches for, every earlier attempt counts. A trial without a state of its own begins with
-        the newest one of the trial at ``continue_from``.
+        Where nobody says what the log vouches for, every earlier attempt counts. A trial without a
+        state of its own begins with the newest one of the trial at ``continue_from``.
         """
         earlier = range(1, self.attempt)
         for attempt in earlier:
@@ -141,7 +151,9 @@ class CheckpointFolder:
             if own is not None:
                 self._begin_with(own[1])
             elif continue_from is not None:
-                self._begin_with_parent(continue_from, {1: float("inf")} if parent_vouched is None else parent_vouched)
+                self._begin_with_parent(
+                    continue_from, {1: float("inf")} if parent_vouched is None else parent_vouched
+                )
         self._saved = scan(self.work)
         return 0.0 if own is None else own[0]
 
@@ -156,21 +168,28 @@ class CheckpointFolder:
         return False
 
     def _begin_with_parent(self, parent: Path, vouched: Vouched) -> None:
-        """The parent may be running: where it removes a state it has a newer one, whose report is durable too."""
+        """The parent may be running: where it removes a state it has a newer one, whose report is
+        durable too."""
         for _ in range(20):
             found = newest_state(parent, vouched)
             if found is None and vouched:
                 last, step = max(vouched), max(vouched.values())
-                newer = [state for later in range(last, last + 20) for state in _steps(attempt_folder(parent, later))]
+                newer = [
+                    state
+                    for later in range(last, last + 20)
+                    for state in _steps(attempt_folder(parent, later))
+                ]
                 found = min((state for state in newer if state[0] > step), default=None)
             if found is None or self._begin_with(found[1]):
                 return
 
     def commit(self, step: float) -> None:
-        """Keep what ``work`` holds as the state after ``step``; nothing to do when nothing was saved since the last commit.
+        """Keep what ``work`` holds as the state after ``step``; nothing to do when nothing was
+        saved since the last commit.
 
-        Earlier states stay until `prune`: the report that goes with this one is not durable yet. The first report of a step
-        counts, and so does its state: once its report is durable it is not replaced. `CheckpointError` when the disk refuses.
+        Earlier states stay until `prune`: the report that goes with this one is not durable yet.
+        The first report of a step counts, and so does its state: once its report is durable it is
+        not replaced. `CheckpointError` when the disk refuses.
         """
         now = scan(self.work)
         if step <= self._durable or now == self._saved:
@@ -187,7 +206,9 @@ class CheckpointFolder:
                 if self._flush:
                     flush_folder(self.home)
             except OSError:
-                shutil.rmtree(unfinished, ignore_errors=True)  # half a copy would only fill the disk
+                shutil.rmtree(
+                    unfinished, ignore_errors=True
+                )  # half a copy would only fill the disk
                 raise
         self._saved = listing
         self._name(left_out)
@@ -208,7 +229,8 @@ class CheckpointFolder:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def trouble(self, error: BaseException | None = None) -> CheckpointError | None:
-        """Whether the disk of the checkpoints is full or read-only, judging by an error and by a file written now."""
+        """Whether the disk of the checkpoints is full or read-only, judging by an error and by a
+        file written now."""
         while error is not None:
             if isinstance(error, CheckpointError):
                 return error
@@ -227,15 +249,17 @@ class CheckpointFolder:
         return None
 
     def _about_us(self, error: OSError) -> bool:
-        """An error of an open file names none: then whoever saves here is believed to have failed at it."""
+        """An error of an open file names none: then whoever saves here is believed to have failed
+        at it."""
         if error.filename is None:
             return self.work.is_dir()
         return isinstance(error.filename, str) and Path(error.filename).is_relative_to(self.home)
 
     def _refusal(self, error: OSError) -> CheckpointError:
         return CheckpointError(
-            f"checkpoints cannot be written to {self.home.parent}: {error.strerror or error}; no trial has failed: make room or "
-            "mend the disk, or name another folder with SCRIMP_CHECKPOINTS, and run again"
+            f"checkpoints cannot be written to {self.home.parent}: {error.strerror or error}; no"
+            " trial has failed: make room or mend the disk, or name another folder with"
+            " SCRIMP_CHECKPOINTS, and run again"
         )
 
     @contextlib.contextmanager
@@ -250,7 +274,9 @@ class CheckpointFolder:
         for name, reason in left_out.items():
             if reason not in self._named:
                 self._named.add(reason)
-                logger.warning("the checkpoint of %s goes without %r: it is %s", self.trial.name, name, reason)
+                logger.warning(
+                    "the checkpoint of %s goes without %r: it is %s", self.trial.name, name, reason
+                )
 
 
 def prune_trial(trial: Path, vouched: Vouched) -> None:
@@ -264,7 +290,9 @@ def prune_trial(trial: Path, vouched: Vouched) -> None:
 
 def remove_trial(trial: Path, attempts: int) -> int:
     """Delete the checkpoints of all ``attempts`` of a trial; return the bytes that were freed."""
-    return sum(_vanish(attempt_folder(trial, attempt), measure=True) for attempt in range(attempts + 1))
+    return sum(
+        _vanish(attempt_folder(trial, attempt), measure=True) for attempt in range(attempts + 1)
+    )
 
 
 def _steps(folder: Path) -> list[tuple[float, Path]]:
@@ -279,7 +307,8 @@ def _steps(folder: Path) -> list[tuple[float, Path]]:
 
 
 def _vanish(folder: Path, measure: bool = False) -> int:
-    """Remove a folder so that nobody sees half of it; its bytes, if somebody asks. Of two who try, one succeeds."""
+    """Remove a folder so that nobody sees half of it; its bytes, if somebody asks. Of two who try,
+    one succeeds."""
     doomed = folder.with_name(f"removed-{uuid.uuid4().hex}-{folder.name}")
     try:
         os.replace(folder, doomed)

@@ -1,6 +1,7 @@
 """Time, in one place: the rest of the library is handed a clock and never asks the machine.
 
-There are two: a clock dates events, a stopwatch measures limits and costs. Neither moves when somebody sets the machine's clock.
+There are two: a clock dates events, a stopwatch measures limits and costs. Neither moves when
+somebody sets the machine's clock.
 """
 
 import time
@@ -34,5 +35,6 @@ def stopwatch() -> float:
 
 
 def stopwatch_of(clock: Clock) -> Clock:
-    """What measures time where ``clock`` dates it: the stopwatch, or the clock itself where time is simulated."""
+    """What measures time where ``clock`` dates it: the stopwatch, or the clock itself where time is
+    simulated."""
     return stopwatch if clock is wall_clock else clock

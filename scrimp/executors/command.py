@@ -1,8 +1,10 @@
-"""Any script as a trial: one process tree per trial, reports read from its output, checkpoints kept with each report.
+"""Any script as a trial: one process tree per trial, reports read from its output, checkpoints kept
+with each report.
 
-A thread of its own supervises each script (`supervisor.py`), so that copying a large checkpoint or ending a stubborn
-process holds up nobody else; ``wait`` hands their news on and answers. A `keeper` per script, and a
-`guard` behind them, end all scripts should this process vanish; a guard that vanishes itself is replaced.
+A thread of its own supervises each script (`supervisor.py`), so that copying a large checkpoint or
+ending a stubborn process holds up nobody else; ``wait`` hands their news on and answers. A `keeper`
+per script, and a `guard` behind them, end all scripts should this process vanish; a guard that
+vanishes itself is replaced.
 
     CommandExecutor(Command("python train.py --lr {lr}"), "val_error", environments=[{}, {}])
 """
@@ -28,9 +30,11 @@ __all__ = ["CommandExecutor"]
 
 
 class CommandExecutor(Executor):
-    """Runs ``command`` in as many slots as there are ``environments``, extra variables for each of them.
+    """Runs ``command`` in as many slots as there are ``environments``, extra variables for each of
+    them.
 
-    ``time_limit`` is seconds per grant; ``grace`` is how long a script may take to end by itself, and again after SIGTERM.
+    ``time_limit`` is seconds per grant; ``grace`` is how long a script may take to end by itself,
+    and again after SIGTERM.
     """
 
     def __init__(
@@ -77,7 +81,9 @@ class CommandExecutor(Executor):
         slot = self._slots.index(None)
         mark = f"{self._name}-{self._launched}"
         self._launched += 1
-        supervisor = Supervisor(assignment, self._rules, self._environments[slot], self._folder / mark, self._news)
+        supervisor = Supervisor(
+            assignment, self._rules, self._environments[slot], self._folder / mark, self._news
+        )
         self._slots[slot] = supervisor
         supervisor.start(self._tell_guard)
 
@@ -88,7 +94,8 @@ class CommandExecutor(Executor):
                 supervisor.stop()
 
     def wait(self, deliver: Deliver) -> None:
-        """Deliver reports and ends; a script that waits for the answer to its report goes on once it is durable."""
+        """Deliver reports and ends; a script that waits for the answer to its report goes on once
+        it is durable."""
         self._watch_guard()
         try:
             news = self._news.get(timeout=0.2)
@@ -125,7 +132,9 @@ class CommandExecutor(Executor):
             if self._guard is not None and self._guard.stdin is not None:
                 self._guard.stdin.close()
             command = [sys.executable, "-I", "-S", guard.__file__, str(self._folder)]
-            self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, bufsize=0)
+            self._guard = subprocess.Popen(
+                command, stdin=subprocess.PIPE, start_new_session=True, bufsize=0
+            )
             for keeper, mark in self._trees:
                 self._write(f"+ {keeper} {mark}\n")
 

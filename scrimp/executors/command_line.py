@@ -1,13 +1,15 @@
 """A command line as an objective: how a configuration becomes the arguments of a script.
 
-    Command("python train.py")                             all parameters follow: --lr 0.1 --layers 3
+    Command("python train.py")                             all parameters follow: --lr 0.1 --layers
+                                                           3
     Command("python train.py --lr {lr} -n {layers}")       these, where they stand
     Command("python train.py {params}")                    the path of a JSON file with all of them
 
-There is no shell in between; write ``bash -c "..."`` where one is wanted. Literal braces are doubled. An argument of a
-parameter that does not exist in a configuration is left out, with the option before it: of ``--momentum {momentum}``
-nothing stays. True, False and None are written as in JSON. The other placeholders are ``{python}`` (the interpreter scrimp
-runs on), ``{trial}``, ``{budget}``, ``{resume_step}`` and ``{checkpoint_dir}``.
+There is no shell in between; write ``bash -c "..."`` where one is wanted. Literal braces are
+doubled. An argument of a parameter that does not exist in a configuration is left out, with the
+option before it: of ``--momentum {momentum}`` nothing stays. True, False and None are written as in
+JSON. The other placeholders are ``{python}`` (the interpreter scrimp runs on), ``{trial}``,
+``{budget}``, ``{resume_step}`` and ``{checkpoint_dir}``.
 """
 
 import json
@@ -39,7 +41,8 @@ FLAGS = ("-u", "-B", "-O", "-OO", "-E", "-s", "-S", "-I", "-q", "-v")
 
 @dataclass(frozen=True)
 class Command:
-    """A script that is run for each trial: one text, split as a shell would, or its words; in ``folder`` where given."""
+    """A script that is run for each trial: one text, split as a shell would, or its words; in
+    ``folder`` where given."""
 
     line: str | Sequence[str]
     folder: str | Path | None = None
@@ -50,9 +53,14 @@ class Command:
         try:
             words = tuple(shlex.split(self.line) if isinstance(self.line, str) else self.line)
         except ValueError as error:
-            raise ObjectiveError(f"the command {self.line!r} cannot be split into words: {error}") from None
+            raise ObjectiveError(
+                f"the command {self.line!r} cannot be split into words: {error}"
+            ) from None
         if not words or not all(isinstance(word, str) for word in words):
-            raise ObjectiveError(f"the command is {self.line!r}; write a program and its arguments: 'python train.py'")
+            raise ObjectiveError(
+                f"the command is {self.line!r}; write a program and its arguments: 'python"
+                " train.py'"
+            )
         return words
 
     def check(self, parameters: Collection[str]) -> None:
@@ -61,24 +69,32 @@ class Command:
             for name in _names(word):
                 if name in PLACEHOLDERS and name in parameters:
                     raise ObjectiveError(
-                        f"the command has {{{name}}}, which is both a parameter and a placeholder of scrimp's own; "
-                        "rename the parameter"
+                        f"the command has {{{name}}}, which is both a parameter and a placeholder"
+                        " of scrimp's own; rename the parameter"
                     )
                 if name not in PLACEHOLDERS and name not in parameters:
                     valid = [*parameters, *PLACEHOLDERS]
                     near = get_close_matches(name, valid, 1)
-                    hint = f"; did you mean {{{near[0]}}}?" if near else f"; valid are {', '.join(valid)}"
-                    raise ObjectiveError(f"the command has {{{name}}}, and there is no such parameter{hint}")
+                    hint = (
+                        f"; did you mean {{{near[0]}}}?"
+                        if near
+                        else f"; valid are {', '.join(valid)}"
+                    )
+                    raise ObjectiveError(
+                        f"the command has {{{name}}}, and there is no such parameter{hint}"
+                    )
         program = self.words[0]
         if program != "{python}" and not self._found(program):
             where = "on the PATH" if "/" not in program else f"in {self.folder or 'this folder'}"
-            raise ObjectiveError(f"the program {program!r} of the command is not there or not executable ({where})")
+            raise ObjectiveError(
+                f"the program {program!r} of the command is not there or not executable ({where})"
+            )
 
         script = self._script()
         if script is not None and not (Path(self.folder or ".") / script).exists():
             raise ObjectiveError(
-                f"the script {script!r} of the command is not there (in {Path(self.folder or '.').resolve()}); "
-                "correct its name, or write where it is"
+                f"the script {script!r} of the command is not there (in"
+                f" {Path(self.folder or '.').resolve()}); correct its name, or write where it is"
             )
 
     def _script(self) -> str | None:
@@ -112,7 +128,12 @@ class Command:
             named = named or any(name == "params" or name not in PLACEHOLDERS for name in names)
             if all(name in texts for name in names):
                 filled.append(_filled(word, texts))
-            elif len(filled) > 1 and filled[-1].startswith("-") and "=" not in filled[-1] and word.startswith("{"):
+            elif (
+                len(filled) > 1
+                and filled[-1].startswith("-")
+                and "=" not in filled[-1]
+                and word.startswith("{")
+            ):
                 filled.pop()  # the option whose value would have followed
         if not named:
             for name, value in config.items():
@@ -129,17 +150,21 @@ def _names(word: str) -> list[str]:
             f"cannot read {word!r} in the command: {error}; double literal braces: {{{{ }}}}"
         ) from None
     for _, name, form, conversion in parts:
-        if name is not None and (not name or form or conversion or any(letter in ".[" for letter in name)):
+        if name is not None and (
+            not name or form or conversion or any(letter in ".[" for letter in name)
+        ):
             raise ObjectiveError(
-                f"cannot read {word!r} in the command: a placeholder is a name in braces, as {{lr}}; "
-                "double literal braces: {{ }}"
+                f"cannot read {word!r} in the command: a placeholder is a name in braces, as"
+                " {lr}; double literal braces: {{ }}"
             )
     return [name for _, name, _, _ in parts if name is not None]
 
 
 def _filled(word: str, texts: Mapping[str, str]) -> str:
     pieces = string.Formatter().parse(word)
-    return "".join(literal + ("" if name is None else texts[name]) for literal, name, _, _ in pieces)
+    return "".join(
+        literal + ("" if name is None else texts[name]) for literal, name, _, _ in pieces
+    )
 
 
 def _text(value: Any) -> str:

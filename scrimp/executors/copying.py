@@ -1,9 +1,11 @@
 """Copies of a folder in which somebody may still be writing.
 
-Files and folders are copied. A link that stays inside the folder remains a link, so that ``latest -> epoch-9.pt`` holds in the
-copy too; one that leads to a file elsewhere is copied as that file; one that leads to a folder elsewhere stays a link to it.
-What has no content to keep (pipes, sockets, devices, links to nothing) and what may not be read is left out and named. A file
-that vanishes meanwhile makes the copy look again, so that of two names for one state, the old or the new, one is caught.
+Files and folders are copied. A link that stays inside the folder remains a link, so that
+``latest -> epoch-9.pt`` holds in the copy too; one that leads to a file elsewhere is copied as that
+file; one that leads to a folder elsewhere stays a link to it. What has no content to keep (pipes,
+sockets, devices, links to nothing) and what may not be read is left out and named. A file that
+vanishes meanwhile makes the copy look again, so that of two names for one state, the old or the
+new, one is caught.
 
     listing, left_out = copy_tree(work, target)
 """
@@ -22,12 +24,21 @@ BLOCK = 1 << 20
 PASSES = 4
 """How often a copy looks again when files vanish; what is there then is kept."""
 
-UNREADABLE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO, errno.ENODEV)
+UNREADABLE = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
+    errno.ENXIO,
+    errno.ENODEV,
+)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One name in a folder: a file, folder or link, or something odd with the reason; equal while nothing was written."""
+    """One name in a folder: a file, folder or link, or something odd with the reason; equal while
+    nothing was written."""
 
     kind: str
     stamp: tuple[int, int, int] = (0, 0, 0)
@@ -52,7 +63,9 @@ def _scan(folder: str, root: str, prefix: str, found: Listing) -> None:
         return
     except OSError as error:
         if prefix:
-            found[prefix.rstrip("/")] = Entry("odd", text=f"a folder that may not be read ({error.strerror})")
+            found[prefix.rstrip("/")] = Entry(
+                "odd", text=f"a folder that may not be read ({error.strerror})"
+            )
         return
     for entry in entries:
         name = prefix + entry.name
@@ -68,7 +81,11 @@ def _entry(entry: "os.DirEntry[str]", root: str) -> Entry:
     status = entry.stat(follow_symlinks=False)
     if stat.S_ISREG(status.st_mode):
         return _file(status)
-    return Entry("folder") if stat.S_ISDIR(status.st_mode) else Entry("odd", text=_oddity(status.st_mode))
+    return (
+        Entry("folder")
+        if stat.S_ISDIR(status.st_mode)
+        else Entry("odd", text=_oddity(status.st_mode))
+    )
 
 
 def _link(path: str, root: str) -> Entry:
@@ -79,11 +96,19 @@ def _link(path: str, root: str) -> Entry:
         return Entry("odd", text="a link to nothing")
     target = os.path.realpath(path)
     if target == root or target.startswith(root + os.sep):
-        inside = os.path.relpath(target, os.path.realpath(os.path.dirname(path))) if os.path.isabs(text) else text
+        inside = (
+            os.path.relpath(target, os.path.realpath(os.path.dirname(path)))
+            if os.path.isabs(text)
+            else text
+        )
         return Entry("link", text=inside)
     if stat.S_ISREG(status.st_mode):
         return _file(status)
-    return Entry("link", text=target) if stat.S_ISDIR(status.st_mode) else Entry("odd", text=_oddity(status.st_mode))
+    return (
+        Entry("link", text=target)
+        if stat.S_ISDIR(status.st_mode)
+        else Entry("odd", text=_oddity(status.st_mode))
+    )
 
 
 def _file(status: os.stat_result) -> Entry:
@@ -97,16 +122,22 @@ def _oddity(mode: int) -> str:
     return "a device"
 
 
-def copy_tree(source: Path, target: Path, now: Listing | None = None) -> tuple[Listing, dict[str, str]]:
-    """Copy what ``source`` holds into the new folder ``target``; what was copied, and what was left out with the reason.
+def copy_tree(
+    source: Path, target: Path, now: Listing | None = None
+) -> tuple[Listing, dict[str, str]]:
+    """Copy what ``source`` holds into the new folder ``target``; what was copied, and what was left
+    out with the reason.
 
-    ``now`` is what ``source`` held a moment ago, for whoever has looked. Raises OSError when ``target`` cannot be written.
+    ``now`` is what ``source`` held a moment ago, for whoever has looked. Raises OSError when
+    ``target`` cannot be written.
     """
     os.mkdir(target)
     done: Listing = {}
     for look in range(PASSES):
         now = scan(source) if now is None or look else now
-        for name in sorted(set(done) - set(now), reverse=True):  # renamed or removed since the last look
+        for name in sorted(
+            set(done) - set(now), reverse=True
+        ):  # renamed or removed since the last look
             _discard(target / name, done.pop(name))
         left_out = {name: entry.text for name, entry in now.items() if entry.kind == "odd"}
         vanished = False
@@ -138,7 +169,11 @@ def _copied(source: str, target: str, entry: Entry) -> str | None:
         except OSError as error:
             if error.errno not in UNREADABLE:
                 raise
-            return "a file that vanished while it was copied" if error.errno == errno.ENOENT else str(error.strerror)
+            return (
+                "a file that vanished while it was copied"
+                if error.errno == errno.ENOENT
+                else str(error.strerror)
+            )
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
@@ -151,7 +186,9 @@ def _copied(source: str, target: str, entry: Entry) -> str | None:
 
 def _write(source: int, target: str, status: os.stat_result) -> None:
     """Copy an open file, through bare descriptors: a checkpoint may be ten thousand small files."""
-    mode = stat.S_IMODE(status.st_mode) | 0o600  # whoever may not read its copy could not go on from it
+    mode = (
+        stat.S_IMODE(status.st_mode) | 0o600
+    )  # whoever may not read its copy could not go on from it
     copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         while data := os.read(source, BLOCK):

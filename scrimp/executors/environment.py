@@ -1,7 +1,8 @@
 """What scripts and worker processes inherit: all variables but those that hold our secrets.
 
-A script runs what its author wrote, with the rights of whoever runs the study; it needs neither the password of the database nor
-the keys. `SCRIMP_PASS` names variables that it may have all the same, with commas between them.
+A script runs what its author wrote, with the rights of whoever runs the study; it needs neither the
+password of the database nor the keys. `SCRIMP_PASS` names variables that it may have all the same,
+with commas between them.
 """
 
 import os
@@ -27,10 +28,13 @@ PASS = "SCRIMP_PASS"
 
 
 def inherited(variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables for a process that runs somebody's code; ``SCRIMP_STORAGE`` only where its URL has no password."""
+    """The variables for a process that runs somebody's code; ``SCRIMP_STORAGE`` only where its URL
+    has no password."""
     given = os.environ if variables is None else variables
     passed = {name.strip() for name in given.get(PASS, "").split(",")}
-    return {name: value for name, value in given.items() if name in passed or not _secret(name, value)}
+    return {
+        name: value for name, value in given.items() if name in passed or not _secret(name, value)
+    }
 
 
 def _secret(name: str, value: str) -> bool:

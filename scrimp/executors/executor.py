@@ -1,10 +1,12 @@
 """The contract of executors: they run trials and bring back events.
 
-The loop hands over an `Assignment`, and ``wait(deliver)`` hands back what happened, in order: `Reported`, `Ended` (failed, or
-completed by the objective's own choice) and `Lost`. While ``deliver`` runs, the loop may call ``stop`` for a trial that just
-reported; the objective learns of it as the answer to its report. An executor has a clock, because time is a collaborator: a
-simulated one advances by itself. It never touches the store and never decides; a trial whose grant is used up frees its slot
-without being told. A disk that takes no checkpoints is nobody's failure: ``wait`` raises `CheckpointError`.
+The loop hands over an `Assignment`, and ``wait(deliver)`` hands back what happened, in order:
+`Reported`, `Ended` (failed, or completed by the objective's own choice) and `Lost`. While
+``deliver`` runs, the loop may call ``stop`` for a trial that just reported; the objective learns of
+it as the answer to its report. An executor has a clock, because time is a collaborator: a simulated
+one advances by itself. It never touches the store and never decides; a trial whose grant is used up
+frees its slot without being told. A disk that takes no checkpoints is nobody's failure: ``wait``
+raises `CheckpointError`.
 """
 
 from abc import ABC, abstractmethod
@@ -25,11 +27,13 @@ Deliver = Callable[[Sequence[Event]], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """Run this configuration from ``begin`` (budget already used) until ``end`` (the grant), as this attempt.
+    """Run this configuration from ``begin`` (budget already used) until ``end`` (the grant), as
+    this attempt.
 
-    ``checkpoint_dir`` is the trial's place, beside which its attempts keep their checkpoints (`checkpoint_folder`), and
-    ``vouched`` says which of them count. ``continue_from`` is the place of the trial it starts from, ``parent_vouched`` what
-    counts there. With ``flush`` checkpoints are on disk before the report that goes with them is delivered.
+    ``checkpoint_dir`` is the trial's place, beside which its attempts keep their checkpoints
+    (`checkpoint_folder`), and ``vouched`` says which of them count. ``continue_from`` is the place
+    of the trial it starts from, ``parent_vouched`` what counts there. With ``flush`` checkpoints
+    are on disk before the report that goes with them is delivered.
     """
 
     trial: int
@@ -77,10 +81,12 @@ class Executor(ABC):
 
     @abstractmethod
     def wait(self, deliver: Deliver) -> None:
-        """Block until something happened, and deliver it in order; returning with nothing after a short while is allowed."""
+        """Block until something happened, and deliver it in order; returning with nothing after a
+        short while is allowed."""
 
     def cause(self, trial: int) -> BaseException | None:
-        """What the objective of a trial that has just failed raised; None where only its text is known."""
+        """What the objective of a trial that has just failed raised; None where only its text is
+        known."""
         del trial
         return None
 

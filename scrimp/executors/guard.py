@@ -1,9 +1,12 @@
-"""A process that ends what its parent started when the parent is gone, however it went: a second line behind the keepers.
+"""A process that ends what its parent started when the parent is gone, however it went: a second
+line behind the keepers.
 
-``python guard.py FOLDER`` reads lines from standard input: ``+ KEEPER MARK`` for a process tree that begins and ``- KEEPER MARK``
-for one that has ended. Only the parent holds the other end of that pipe, so its end is the parent's end. The keepers notice
-too, and end their trees; of one whose keeper was killed, or does not end, everything that carries its mark in the environment
-is killed here, and the parent's temporary folder is removed. Standard library only, so that it starts in no time.
+``python guard.py FOLDER`` reads lines from standard input: ``+ KEEPER MARK`` for a process tree
+that begins and ``- KEEPER MARK`` for one that has ended. Only the parent holds the other end of
+that pipe, so its end is the parent's end. The keepers notice too, and end their trees; of one whose
+keeper was killed, or does not end, everything that carries its mark in the environment is killed
+here, and the parent's temporary folder is removed. Standard library only, so that it starts in no
+time.
 """
 
 import contextlib
@@ -32,7 +35,8 @@ def marked(mark: str) -> list[int]:
 
 
 def end_marked(mark: str) -> None:
-    """Kill until nobody is found twice: a process shows no environment for a moment while it starts."""
+    """Kill until nobody is found twice: a process shows no environment for a moment while it
+    starts."""
     for _ in range(20):
         for process in marked(mark):
             with contextlib.suppress(ProcessLookupError, PermissionError):

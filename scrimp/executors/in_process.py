@@ -1,4 +1,5 @@
-"""One slot in this very process: the objective runs where it was called, so a debugger and print work as usual."""
+"""One slot in this very process: the objective runs where it was called, so a debugger and print
+work as usual."""
 
 from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
@@ -11,7 +12,9 @@ __all__ = ["InProcess"]
 class InProcess(Executor):
     """Runs one trial at a time, inside ``wait``."""
 
-    def __init__(self, objective: Objective, metric: str, cost: str | None = None, clock: Clock = wall_clock) -> None:
+    def __init__(
+        self, objective: Objective, metric: str, cost: str | None = None, clock: Clock = wall_clock
+    ) -> None:
         self._objective = objective
         self._metric = metric
         self._cost = cost
@@ -48,7 +51,8 @@ class InProcess(Executor):
     def wait(self, deliver: Deliver) -> None:
         """Run the assignment to its end, delivering each report as it is made.
 
-        A report that could not be delivered is the loop's trouble, not a failure of the objective that made it.
+        A report that could not be delivered is the loop's trouble, not a failure of the objective
+        that made it.
         """
         if self._assignment is None:
             return

@@ -1,10 +1,12 @@
-"""A process between us and what a trial runs, so that nothing of it is left when it ends or when we are gone.
+"""A process between us and what a trial runs, so that nothing of it is left when it ends or when we
+are gone.
 
-``python keeper.py PARENT STATUS MARK COMMAND...`` waits for one byte on standard input, starts the command in a session of its
-own and writes its process id to the descriptor STATUS. On Linux it adopts every descendant whose parent dies, whatever session
-or environment it has moved to (child subreaper), so the tree below it is complete. When the command has ended, and when
-standard input or the parent is gone, it kills all that is left below it and ends as the command did. The command is killed
-should the keeper itself be killed. Standard library only, so that it starts in no time.
+``python keeper.py PARENT STATUS MARK COMMAND...`` waits for one byte on standard input, starts the
+command in a session of its own and writes its process id to the descriptor STATUS. On Linux it
+adopts every descendant whose parent dies, whatever session or environment it has moved to (child
+subreaper), so the tree below it is complete. When the command has ended, and when standard input or
+the parent is gone, it kills all that is left below it and ends as the command did. The command is
+killed should the keeper itself be killed. Standard library only, so that it starts in no time.
 """
 
 import contextlib
@@ -19,7 +21,8 @@ from pathlib import Path
 __all__ = ["MARK", "descendants", "start_time"]
 
 MARK = "SCRIMP_RUN"
-"""The environment variable that marks what a trial runs: a second way to find it, should its keeper be killed."""
+"""The environment variable that marks what a trial runs: a second way to find it, should its keeper
+be killed."""
 
 SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
 LONGEST_END = 10.0  # seconds after which processes that cannot be killed are left to the system
@@ -47,7 +50,8 @@ def _children(process: int) -> list[int]:
 
 
 def start_time(process: int) -> int | None:
-    """Clock ticks from boot to the start of a living process; None when it has ended or /proc does not say."""
+    """Clock ticks from boot to the start of a living process; None when it has ended or /proc does
+    not say."""
     try:
         stat = Path(f"/proc/{process}/stat").read_bytes()
     except OSError:
@@ -93,19 +97,26 @@ def _become(command: list[str], mark: str) -> None:
     _control(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != keeper:  # it was killed just before
         os._exit(125)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs inherit that
+    for number in (
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+    ):  # Python ignores them, and programs inherit that
         signal.signal(number, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ[MARK] = mark
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        os.write(2, f"scrimp: {command[0]} cannot be started: {error.strerror}\n".encode(errors="replace"))
+        os.write(
+            2,
+            f"scrimp: {command[0]} cannot be started: {error.strerror}\n".encode(errors="replace"),
+        )
         os._exit(127)
 
 
 def _watched(child: int, parent: int) -> int | None:
-    """Wait for the end of the command, and reap whoever was adopted; None when the parent is gone."""
+    """Wait for the end of the command, and reap whoever was adopted; None when the parent is
+    gone."""
     news, told = os.pipe()
     for descriptor in (news, told):
         os.set_blocking(descriptor, False)

@@ -1,8 +1,9 @@
 """A command with everything it starts, as one thing that can be signalled and ended.
 
-It runs below a `keeper`, which adopts what leaves its parents; so the tree is complete on Linux, whatever sessions and
-environments its members choose. Should the keeper be killed, the members it had a moment ago are remembered, and its mark is
-still in their environments. Elsewhere the process group of the command is what is found.
+It runs below a `keeper`, which adopts what leaves its parents; so the tree is complete on Linux,
+whatever sessions and environments its members choose. Should the keeper be killed, the members it
+had a moment ago are remembered, and its mark is still in their environments. Elsewhere the process
+group of the command is what is found.
 
     tree = ProcessTree(["python", "train.py"], mark, env=os.environ)
     tree.signal(signal.SIGTERM)
@@ -27,14 +28,28 @@ LOOK = 0.5
 
 
 class ProcessTree:
-    """``command`` below a keeper, of which ``known`` is told before it begins; ``options`` are those of `subprocess.Popen`."""
+    """``command`` below a keeper, of which ``known`` is told before it begins; ``options`` are
+    those of `subprocess.Popen`."""
 
     def __init__(
-        self, command: Sequence[str], mark: str, known: Callable[[int], None] | None = None, **options: Any
+        self,
+        command: Sequence[str],
+        mark: str,
+        known: Callable[[int], None] | None = None,
+        **options: Any,
     ) -> None:
         self._mark = mark
         self._status, theirs = os.pipe()
-        words = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), str(theirs), mark, *command]
+        words = [
+            sys.executable,
+            "-I",
+            "-S",
+            keeper.__file__,
+            str(os.getpid()),
+            str(theirs),
+            mark,
+            *command,
+        ]
         inherited = (theirs, *options.pop("pass_fds", ()))
         try:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -60,9 +75,14 @@ class ProcessTree:
         now = time.monotonic()
         if now - self._looked >= LOOK:
             self._looked = now
-            found = {process: keeper.start_time(process) for process in keeper.descendants(self.process.pid)}
+            found = {
+                process: keeper.start_time(process)
+                for process in keeper.descendants(self.process.pid)
+            }
             if found:
-                self._members = {process: began for process, began in found.items() if began is not None}
+                self._members = {
+                    process: began for process, began in found.items() if began is not None
+                }
 
     def signal(self, number: int) -> None:
         """Send a signal to everything in the tree."""
@@ -91,7 +111,11 @@ class ProcessTree:
         if self.process.poll() is None:
             return {*keeper.descendants(self.process.pid), *self._of_group()}
         # The keeper ends last, unless it was killed: who was below it has another parent now.
-        known = {process for process, began in self._members.items() if keeper.start_time(process) == began}
+        known = {
+            process
+            for process, began in self._members.items()
+            if keeper.start_time(process) == began
+        }
         return known.union(guard.marked(self._mark))
 
     def _of_group(self) -> set[int]:

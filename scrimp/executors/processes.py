@@ -1,9 +1,10 @@
 """Worker processes on this machine: one per slot, kept alive between trials.
 
-A worker is a fresh interpreter, so the objective is sent to it by value (functions of the main script included) and no
-``if __name__ == "__main__"`` is needed. BLAS is pinned to one thread per worker, devices are dealt out through
-CUDA_VISIBLE_DEVICES. A worker that dies, or runs over its time limit, fails its trial and is replaced; nobody else notices. Each
-runs below a `keeper`, which ends it with everything it started, whatever it does, when it is over or this process is gone.
+A worker is a fresh interpreter, so the objective is sent to it by value (functions of the main
+script included) and no ``if __name__ == "__main__"`` is needed. BLAS is pinned to one thread per
+worker, devices are dealt out through CUDA_VISIBLE_DEVICES. A worker that dies, or runs over its
+time limit, fails its trial and is replaced; nobody else notices. Each runs below a `keeper`, which
+ends it with everything it started, whatever it does, when it is over or this process is gone.
 """
 
 import contextlib
@@ -89,7 +90,11 @@ class Processes(Executor):
 
     def start(self, assignment: Assignment) -> None:
         """Hand the assignment to a free worker, starting one when there is none."""
-        free = [slot for slot, worker in enumerate(self._workers) if worker is None or worker.assignment is None]
+        free = [
+            slot
+            for slot, worker in enumerate(self._workers)
+            if worker is None or worker.assignment is None
+        ]
         slot = min(free, key=lambda number: self._workers[number] is None)
         worker = self._workers[slot]
         if worker is None or worker.tree.process.poll() is not None:
@@ -104,12 +109,20 @@ class Processes(Executor):
     def stop(self, trial: int) -> None:
         """The next answer to this trial's report says that it ends here."""
         for worker in self._workers:
-            if worker is not None and worker.assignment is not None and worker.assignment.trial == trial:
+            if (
+                worker is not None
+                and worker.assignment is not None
+                and worker.assignment.trial == trial
+            ):
                 worker.stopped = True
 
     def wait(self, deliver: Deliver) -> None:
         """Deliver reports and ends; answer each report once it is durable."""
-        active = {worker.connection: slot for slot, worker in enumerate(self._workers) if worker and worker.assignment}
+        active = {
+            worker.connection: slot
+            for slot, worker in enumerate(self._workers)
+            if worker and worker.assignment
+        }
         events: list[Event] = []
         reporting: list[_Worker] = []
         for connection in wait(list(active), timeout=0.2):
@@ -134,7 +147,9 @@ class Processes(Executor):
         if events:
             deliver(events)
         for worker in reporting:
-            with contextlib.suppress(OSError):  # it died, or was ended for its time, while its report was made durable
+            with contextlib.suppress(
+                OSError
+            ):  # it died, or was ended for its time, while its report was made durable
                 worker.connection.send(not worker.stopped)
 
     def close(self) -> None:
@@ -156,9 +171,18 @@ class Processes(Executor):
         if self._time_limit is None:
             return events
         for slot, worker in enumerate(self._workers):
-            if worker is None or worker.assignment is None or stopwatch() - worker.started <= self._time_limit:
+            if (
+                worker is None
+                or worker.assignment is None
+                or stopwatch() - worker.started <= self._time_limit
+            ):
                 continue
-            events.append(_failed(worker, f"it ran longer than the time limit of {self._time_limit:g} s and was ended"))
+            events.append(
+                _failed(
+                    worker,
+                    f"it ran longer than the time limit of {self._time_limit:g} s and was ended",
+                )
+            )
             _end(worker)
             self._workers[slot] = None
         return events
@@ -168,7 +192,12 @@ class Processes(Executor):
         lifeline_read, lifeline_write = os.pipe()
         plugins = {VARIABLE: ",".join(named_plugins())}
         environment = {**inherited(), **plugins, **ONE_THREAD, **self._environments[slot]}
-        arguments = ["-m", "scrimp.executors.worker_process", str(theirs.fileno()), str(lifeline_read)]
+        arguments = [
+            "-m",
+            "scrimp.executors.worker_process",
+            str(theirs.fileno()),
+            str(lifeline_read),
+        ]
         tree = ProcessTree(
             [sys.executable, *arguments],
             secrets.token_hex(8),
@@ -188,7 +217,11 @@ def _failed(worker: _Worker, message: str) -> Ended:
     assert worker.assignment is not None
     assignment = worker.assignment
     return Ended(
-        trial=assignment.trial, status="failed", message=message, attempt=assignment.attempt, time=wall_clock()
+        trial=assignment.trial,
+        status="failed",
+        message=message,
+        attempt=assignment.attempt,
+        time=wall_clock(),
     )
 
 

@@ -1,8 +1,10 @@
-"""Trials on a Ray cluster: one actor per slot, with the CPUs and GPUs a trial needs. Needs ``pip install 'scrimp[ray]'``.
+"""Trials on a Ray cluster: one actor per slot, with the CPUs and GPUs a trial needs. Needs ``pip
+install 'scrimp[ray]'``.
 
-An actor runs the objective in a thread; the loop fetches its news and answers each report once it is durable. An actor that
-dies, alone or with its node, loses its trial: the loop takes it up again in a new actor, from its checkpoint. Checkpoints
-therefore belong where all nodes reach them: on a file system they share, or at a URL (`shared_checkpoints`).
+An actor runs the objective in a thread; the loop fetches its news and answers each report once it
+is durable. An actor that dies, alone or with its node, loses its trial: the loop takes it up again
+in a new actor, from its checkpoint. Checkpoints therefore belong where all nodes reach them: on a
+file system they share, or at a URL (`shared_checkpoints`).
 
     RayExecutor(objective, "val_error", settings=RaySettings(cpus=4, gpus=1, checkpoints="s3://bucket/runs"), slots=16)
 """
@@ -29,9 +31,11 @@ __all__ = ["RayExecutor", "RaySettings"]
 
 @dataclass(frozen=True)
 class RaySettings:
-    """``address`` of a cluster (None: the one this process is connected to, or a local one); what each trial needs.
+    """``address`` of a cluster (None: the one this process is connected to, or a local one); what
+    each trial needs.
 
-    ``checkpoints`` is an fsspec URL; without it, checkpoints go to the study's folder, which all nodes must then share.
+    ``checkpoints`` is an fsspec URL; without it, checkpoints go to the study's folder, which all
+    nodes must then share.
     """
 
     address: str | None = None
@@ -85,7 +89,9 @@ class RayExecutor(Executor):
         try:
             import ray
         except ImportError as error:
-            raise ObjectiveError(f"running on Ray needs it installed ({error}): pip install 'scrimp[ray]'") from error
+            raise ObjectiveError(
+                f"running on Ray needs it installed ({error}): pip install 'scrimp[ray]'"
+            ) from error
         self._ray: Any = ray
         self._ours = not ray.is_initialized()
         if self._ours:
@@ -94,7 +100,8 @@ class RayExecutor(Executor):
             self._arguments = ray.put((objective, metric, cost))
         except Exception as error:
             raise ObjectiveError(
-                f"the objective {objective!r} cannot be sent to Ray ({error}); open files and devices inside it"
+                f"the objective {objective!r} cannot be sent to Ray ({error}); open files and"
+                " devices inside it"
             ) from error
         self._settings = settings
         self._time_limit = time_limit
@@ -120,12 +127,22 @@ class RayExecutor(Executor):
 
     def start(self, assignment: Assignment) -> None:
         """Hand the assignment to a free actor, making one where there is none."""
-        free = [place for place, slot in enumerate(self._slots) if slot is None or slot.assignment is None]
+        free = [
+            place
+            for place, slot in enumerate(self._slots)
+            if slot is None or slot.assignment is None
+        ]
         place = min(free, key=lambda number: self._slots[number] is None)
         slot = self._slots[place]
         if slot is None:
-            options = {"num_cpus": self._settings.cpus, "num_gpus": self._settings.gpus, "max_concurrency": 3}
-            slot = self._slots[place] = _Slot(self._ray.remote(_Actor).options(**options).remote(self._arguments))
+            options = {
+                "num_cpus": self._settings.cpus,
+                "num_gpus": self._settings.gpus,
+                "max_concurrency": 3,
+            }
+            slot = self._slots[place] = _Slot(
+                self._ray.remote(_Actor).options(**options).remote(self._arguments)
+            )
         slot.assignment, slot.started, slot.stopped = assignment, stopwatch(), False
         slot.actor.start.remote(assignment, self._settings.checkpoints)
         slot.news = slot.actor.news.remote()
@@ -141,7 +158,9 @@ class RayExecutor(Executor):
         active = self._active()
         if not active:
             return
-        ready, _ = self._ray.wait([slot.news for slot in active], num_returns=len(active), timeout=0.2)
+        ready, _ = self._ray.wait(
+            [slot.news for slot in active], num_returns=len(active), timeout=0.2
+        )
         events: list[Event] = []
         reporting = []
         for slot in active:
@@ -181,7 +200,15 @@ class RayExecutor(Executor):
                 continue
             message = f"it ran longer than the time limit of {self._time_limit:g} s and was ended"
             trial, attempt = slot.assignment.trial, slot.assignment.attempt
-            events.append(Ended(trial=trial, status="failed", message=message, attempt=attempt, time=wall_clock()))
+            events.append(
+                Ended(
+                    trial=trial,
+                    status="failed",
+                    message=message,
+                    attempt=attempt,
+                    time=wall_clock(),
+                )
+            )
             self._drop(slot)
         return events
 
@@ -231,7 +258,15 @@ class _Actor:
         except Exception as error:
             message = f"the trial could not be run: {error!r}"
             trial, attempt = assignment.trial, assignment.attempt
-            last = [Ended(trial=trial, status="failed", message=message, attempt=attempt, time=wall_clock())]
+            last = [
+                Ended(
+                    trial=trial,
+                    status="failed",
+                    message=message,
+                    attempt=attempt,
+                    time=wall_clock(),
+                )
+            ]
         self._news.put(("done", last))
 
     def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:
@@ -255,14 +290,18 @@ class _Actor:
         return run_objective(self._objective, context, wall_clock)
 
 
-def _brought_here(assignment: Assignment, url: str, shared: SharedCheckpoints, scratch: Path) -> Assignment:
+def _brought_here(
+    assignment: Assignment, url: str, shared: SharedCheckpoints, scratch: Path
+) -> Assignment:
     """The assignment with folders of this machine that hold what was committed elsewhere."""
     own, parent = scratch / "trial", assignment.continue_from
     shared.fetch(own, assignment.vouched or {}, assignment.begin)
     if parent is not None:
         SharedCheckpoints.of(url, parent).fetch(scratch / "parent", assignment.parent_vouched or {})
         parent = scratch / "parent"
-    return replace(assignment, checkpoint_dir=own, continue_from=parent, flush=False)  # what counts is at the URL
+    return replace(
+        assignment, checkpoint_dir=own, continue_from=parent, flush=False
+    )  # what counts is at the URL
 
 
 @contextlib.contextmanager
@@ -271,5 +310,6 @@ def _uploading(url: str | None) -> Iterator[None]:
         yield
     except Exception as error:  # of any library that a file system is made of
         raise CheckpointError(
-            f"checkpoints cannot be written to {url}: {error!r}; no trial has failed: mend it and run again"
+            f"checkpoints cannot be written to {url}: {error!r}; no trial has failed: mend it and"
+            " run again"
         ) from error

@@ -1,7 +1,8 @@
 """What a script prints: reports among its output.
 
-A report is a line with the marker and a JSON object: metrics by name, beside them ``step`` (without it, the next one), ``stderr``
-(a standard error) and ``answer`` (true when the script waits to be told whether to go on).
+A report is a line with the marker and a JSON object: metrics by name, beside them ``step`` (without
+it, the next one), ``stderr`` (a standard error) and ``answer`` (true when the script waits to be
+told whether to go on).
 
     scrimp: {"val_error": 0.31, "step": 4}
 """
@@ -30,7 +31,8 @@ class ScriptReport:
 
 
 def parse_report(line: str) -> ScriptReport | None:
-    """The report in a line of output, None when it is none, `ReportError` when it is one that cannot be read.
+    """The report in a line of output, None when it is none, `ReportError` when it is one that
+    cannot be read.
 
     >>> parse_report('scrimp: {"loss": 0.5, "step": 3}')
     ScriptReport(metrics={'loss': 0.5}, step=3, stderr=None, answer=False)

@@ -7,7 +7,8 @@
             save(model, trial.checkpoint_dir)
             trial.report(val_error=error)
 
-`run_objective` calls it and turns everything it may do (return, raise, report, end early) into events.
+`run_objective` calls it and turns everything it may do (return, raise, report, end early) into
+events.
 """
 
 import math
@@ -39,7 +40,9 @@ class Parameters(dict[str, Any]):
     def __missing__(self, name: str) -> NoReturn:
         near = get_close_matches(str(name), self, 1)
         hint = (
-            f"; did you mean {near[0]!r}?" if near else "; one whose condition does not hold is absent: use params.get"
+            f"; did you mean {near[0]!r}?"
+            if near
+            else "; one whose condition does not hold is absent: use params.get"
         )
         raise KeyError(f"no parameter {name!r} among {', '.join(self) or 'none'}{hint}")
 
@@ -51,20 +54,26 @@ def _elsewhere(name: str) -> str:
         example = 'Categorical(["a", "b"])' if kind == "Categorical" else f"{kind}(0, 1)"
         return (
             f"a trial has no {name}: the space is said once, where the study is made, as in "
-            f'create_study("name", scrimp.Space(x=scrimp.{example})), and the objective reads trial.params["x"]'
+            f'create_study("name", scrimp.Space(x=scrimp.{example})), and the objective reads'
+            ' trial.params["x"]'
         )
     if name == "should_prune":
         return (
-            "a trial has no should_prune: trial.report(...) returns False, and trial.steps() ends, where it is to stop"
+            "a trial has no should_prune: trial.report(...) returns False, and trial.steps() ends,"
+            " where it is to stop"
         )
-    near = get_close_matches(name, [word for word in dir(RunContext) if not word.startswith("_")], 1)
+    near = get_close_matches(
+        name, [word for word in dir(RunContext) if not word.startswith("_")], 1
+    )
     return f"a trial has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 class RunContext:
     """One attempt of one trial, seen from inside the objective."""
 
-    def __init__(self, assignment: Assignment, metric: str, cost: str | None, emit: Emit, clock: Clock) -> None:
+    def __init__(
+        self, assignment: Assignment, metric: str, cost: str | None, emit: Emit, clock: Clock
+    ) -> None:
         self._assignment = assignment
         self._metric = metric
         self._cost = cost
@@ -81,7 +90,10 @@ class RunContext:
         self._resumed_at = 0.0
         if self._folder is not None:
             self._resumed_at = self._folder.prepare(
-                assignment.begin, assignment.vouched, assignment.continue_from, assignment.parent_vouched
+                assignment.begin,
+                assignment.vouched,
+                assignment.continue_from,
+                assignment.parent_vouched,
             )
         self._step = self._resumed_at
         self._current: float | None = None
@@ -125,7 +137,8 @@ class RunContext:
 
     @property
     def checkpoint_dir(self) -> Path:
-        """A folder of this trial's own that survives pauses; what is saved before a report is committed by it."""
+        """A folder of this trial's own that survives pauses; what is saved before a report is
+        committed by it."""
         if self._folder is None:
             raise ReportError("this study keeps no checkpoints; give optimize a storage on disk")
         with self._watched():
@@ -137,7 +150,8 @@ class RunContext:
         return self._goes_on and self._step < self._assignment.end
 
     def steps(self) -> Iterator[int]:
-        """The steps to do: from where the checkpoint left off to the end of the grant, or until the trial is stopped."""
+        """The steps to do: from where the checkpoint left off to the end of the grant, or until the
+        trial is stopped."""
         for step in range(math.floor(self._resumed_at) + 1, math.ceil(self._assignment.end) + 1):
             if not self._goes_on:
                 return
@@ -154,7 +168,8 @@ class RunContext:
         stderr: float | None = None,
         **metrics: SupportsFloat,
     ) -> bool:
-        """Tell metrics of the current step; True to go on, False to end here. Durable when it returns."""
+        """Tell metrics of the current step; True to go on, False to end here. Durable when it
+        returns."""
         named = dict(metrics) if value is None else {**as_metrics(value, self._metric), **metrics}
         numbers = as_metrics(named, self._metric)
         at = self._place(step)
@@ -178,8 +193,8 @@ class RunContext:
         events = report_events(report, self._metric)
         self._goes_on = self._emit(events) and len(events) == 1
         if self._folder is not None and self._goes_on:
-            # Not before: a kill in between must leave the state of the report before. And not when told to end: whoever
-            # took the trial over meanwhile keeps its states here too.
+            # Not before: a kill in between must leave the state of the report before. And not when
+            # told to end: whoever took the trial over meanwhile keeps its states here too.
             self._folder.prune(at)
         return self.goes_on
 
@@ -195,7 +210,8 @@ class RunContext:
             raise
 
     def trouble(self, error: BaseException | None = None) -> CheckpointError | None:
-        """Why this attempt could not keep its checkpoints; ``error`` is what its objective failed with, if it did."""
+        """Why this attempt could not keep its checkpoints; ``error`` is what its objective failed
+        with, if it did."""
         if self._trouble is None and error is not None and self._folder is not None:
             self._trouble = self._folder.trouble(error)
         return self._trouble
@@ -208,12 +224,22 @@ class RunContext:
     def _place(self, step: float | None) -> float:
         """The step a report is about: the one given, the loop's, or the next one."""
         if step is None:
-            return self._current if self._current is not None else min(self._step + 1.0, self._assignment.end)
-        if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step) or step <= 0:
+            return (
+                self._current
+                if self._current is not None
+                else min(self._step + 1.0, self._assignment.end)
+            )
+        if (
+            isinstance(step, bool)
+            or not isinstance(step, int | float)
+            or not math.isfinite(step)
+            or step <= 0
+        ):
             raise ReportError(f"step is {step!r}; it must be a positive number of budget units")
         if step > self._assignment.end:
             raise ReportError(
-                f"step {step:g} lies beyond the grant of {self._assignment.end:g}; stop where trial.steps() ends"
+                f"step {step:g} lies beyond the grant of {self._assignment.end:g}; stop where"
+                " trial.steps() ends"
             )
         return float(step)
 
@@ -228,14 +254,23 @@ def _failure(error: BaseException) -> str:
 
 
 def run_objective(objective: Objective, context: RunContext, clock: Clock) -> list[Event]:
-    """Call the objective; return the events that end the attempt, none when it merely used up its grant.
+    """Call the objective; return the events that end the attempt, none when it merely used up its
+    grant.
 
     Raises `CheckpointError` when it was the disk that failed.
     """
     assignment = context._assignment
 
     def ended(status: str, message: str) -> list[Event]:
-        return [Ended(trial=assignment.trial, status=status, message=message, attempt=assignment.attempt, time=clock())]
+        return [
+            Ended(
+                trial=assignment.trial,
+                status=status,
+                message=message,
+                attempt=assignment.attempt,
+                time=clock(),
+            )
+        ]
 
     try:
         result = objective(context)
@@ -255,4 +290,7 @@ def run_objective(objective: Objective, context: RunContext, clock: Clock) -> li
         return []
     if context.reported:
         return ended("completed", "the objective ended by itself before its grant")
-    return ended("failed", "the objective returned None and reported nothing; return a number or call trial.report")
+    return ended(
+        "failed",
+        "the objective returned None and reported nothing; return a number or call trial.report",
+    )

@@ -1,6 +1,8 @@
-"""What a script prints, kept beside its checkpoints for whoever looks later. It may fail; the trial does not fail with it.
+"""What a script prints, kept beside its checkpoints for whoever looks later. It may fail; the trial
+does not fail with it.
 
-A log never takes more than ``SCRIMP_LOG_BYTES`` (64 MB): once it would, its first and its last quarter stay, with a note between.
+A log never takes more than ``SCRIMP_LOG_BYTES`` (64 MB): once it would, its first and its last
+quarter stay, with a note between.
 """
 
 import contextlib
@@ -17,12 +19,17 @@ LEAST = 4_000
 
 
 class ScriptLog:
-    """Appends to ``path``; what the disk does not take is dropped, and a remark says so once it takes some again."""
+    """Appends to ``path``; what the disk does not take is dropped, and a remark says so once it
+    takes some again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         given = os.environ.get(LIMIT, "")
-        self._most = max(int(given), LEAST) if given.isascii() and given.isdigit() and len(given) < 16 else USUAL
+        self._most = (
+            max(int(given), LEAST)
+            if given.isascii() and given.isdigit() and len(given) < 16
+            else USUAL
+        )
         self._size = 0
         self._descriptor: int | None = None
         self._dropped = 0
@@ -32,12 +39,16 @@ class ScriptLog:
         try:
             if self._descriptor is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+                self._descriptor = os.open(
+                    self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+                )
                 self._size = os.fstat(self._descriptor).st_size
             if self._size + len(data) > self._most:
                 self._shorten()
             if self._dropped:
-                remark = f"[scrimp] {self._dropped} bytes are missing here: the disk did not take them\n"
+                remark = (
+                    f"[scrimp] {self._dropped} bytes are missing here: the disk did not take them\n"
+                )
                 os.write(self._descriptor, remark.encode())
                 self._dropped = 0
             while data:
@@ -47,7 +58,8 @@ class ScriptLog:
             self._dropped += len(data)
 
     def _shorten(self) -> None:
-        """Keep the first and the last quarter, in a file that takes the place of the old one at once."""
+        """Keep the first and the last quarter, in a file that takes the place of the old one at
+        once."""
         assert self._descriptor is not None
         quarter = self._most // 4
         with self._path.open("rb") as file:

@@ -1,15 +1,20 @@
-"""Training runs that are known beforehand, replayed on a virtual clock: hours of several workers in a fraction of a second.
+"""Training runs that are known beforehand, replayed on a virtual clock: hours of several workers in
+a fraction of a second.
 
-A `CurveSource` says how the run of a configuration goes: the value after each level, what each level costs, and where it ends.
-Workers are truly asynchronous: each run reports when its own levels are over, and a worker that is free starts at once.
+A `CurveSource` says how the run of a configuration goes: the value after each level, what each
+level costs, and where it ends. Workers are truly asynchronous: each run reports when its own levels
+are over, and a worker that is free starts at once.
 
-- Events come in the order of virtual time; of those at the same moment, the run that was scheduled first comes first, and all of
-  them are delivered before anything is decided.
-- A run reports level by level until its grant is used up. One that is over before the last level has `Ended` as completed;
-  one whose value is not a number failed at that level, after paying for it.
-- Starting takes ``start_delay`` seconds before the first level begins; stopping keeps the slot for ``stop_delay`` seconds.
-- With ``decision_clock`` (say `time.process_time`) what passes on it between two calls is charged to the virtual clock: a
-  slow method starts its trials later. What happened meanwhile keeps its own time.
+- Events come in the order of virtual time; of those at the same moment, the run that was scheduled
+  first comes first, and all of them are delivered before anything is decided.
+- A run reports level by level until its grant is used up. One that is over before the last level
+  has `Ended` as completed; one whose value is not a number failed at that level, after paying for
+  it.
+- Starting takes ``start_delay`` seconds before the first level begins; stopping keeps the slot for
+  ``stop_delay`` seconds.
+- With ``decision_clock`` (say `time.process_time`) what passes on it between two calls is charged
+  to the virtual clock: a slow method starts its trials later. What happened meanwhile keeps its own
+  time.
 - Nothing happens after ``limit``: runs that would report later are stopped there.
 
     executor = Simulated(source, metric="val_error", slots=4)
@@ -30,7 +35,8 @@ __all__ = ["Curve", "CurveSource", "Delays", "Simulated"]
 
 @dataclass(frozen=True)
 class Curve:
-    """One run: ``values[k]`` after its k-th level, which takes ``costs[k]`` seconds; NaN says that it fails there.
+    """One run: ``values[k]`` after its k-th level, which takes ``costs[k]`` seconds; NaN says that
+    it fails there.
 
     A run shorter than the list of levels ends normally after its last value.
     """
@@ -75,7 +81,9 @@ class _Run:
 class Simulated(Executor):
     """``slots`` workers on one virtual clock that starts at 0."""
 
-    def __init__(self, source: CurveSource, metric: str, slots: int = 1, delays: Delays | None = None) -> None:
+    def __init__(
+        self, source: CurveSource, metric: str, slots: int = 1, delays: Delays | None = None
+    ) -> None:
         if slots < 1:
             raise StudyError(f"slots is {slots}; at least one worker is needed")
         self._source = source
@@ -84,7 +92,9 @@ class Simulated(Executor):
         self._delays = delays or Delays()
         self._now = 0.0
         self._runs: dict[int, _Run] = {}
-        self._curves: dict[int, Curve] = {}  # of each trial, so that resuming one looks nothing up again
+        self._curves: dict[
+            int, Curve
+        ] = {}  # of each trial, so that resuming one looks nothing up again
         self._stopping = 0
         self._agenda: list[tuple[float, int, _Run]] = []
         self._scheduled = 0
@@ -113,7 +123,8 @@ class Simulated(Executor):
         self._charge()
         if self.busy >= self._slots:
             raise StudyError(
-                f"trial {assignment.trial} was started although all {self._slots} slots are in use; wait first"
+                f"trial {assignment.trial} was started although all {self._slots} slots are in use;"
+                " wait first"
             )
         place = sum(level <= assignment.begin for level in self._source.levels)
         if assignment.trial not in self._curves:
@@ -133,7 +144,8 @@ class Simulated(Executor):
                 self._schedule(idle, self._now + self._delays.stop_delay)
 
     def wait(self, deliver: Deliver) -> None:
-        """Go to the next moment at which something happens, and deliver all that has happened by then."""
+        """Go to the next moment at which something happens, and deliver all that has happened by
+        then."""
         self._charge()
         if self._agenda:
             until = max(self._now, self._agenda[0][0])
@@ -157,7 +169,8 @@ class Simulated(Executor):
         self._stopping = 0
 
     def _schedule(self, run: _Run, time: float) -> None:
-        """Put the next thing that happens to ``run`` on the agenda; ``time`` is when its level begins."""
+        """Put the next thing that happens to ``run`` on the agenda; ``time`` is when its level
+        begins."""
         if 0 <= run.place < len(run.curve.costs):
             time += run.curve.costs[run.place]
         self._scheduled += 1
@@ -173,11 +186,21 @@ class Simulated(Executor):
         value, level = values[place], levels[place]
         if math.isnan(value):
             del self._runs[trial]
-            return [Ended(trial=trial, status="failed", message=f"diverged at {level:g}", attempt=attempt, time=time)]
+            return [
+                Ended(
+                    trial=trial,
+                    status="failed",
+                    message=f"diverged at {level:g}",
+                    attempt=attempt,
+                    time=time,
+                )
+            ]
         cost = run.curve.costs[place]
         metrics: dict[str, float | None] = {self._metric: value}
         events: list[Event] = [
-            Reported(trial=trial, step=level, metrics=metrics, attempt=attempt, cost=cost, time=time)
+            Reported(
+                trial=trial, step=level, metrics=metrics, attempt=attempt, cost=cost, time=time
+            )
         ]
         run.place += 1
         if run.place == len(values) < len(levels):
@@ -200,4 +223,10 @@ class Simulated(Executor):
 
 def _cut(assignment: Assignment, time: float) -> Event:
     message = "the virtual clock ended"
-    return Ended(trial=assignment.trial, status="stopped", message=message, attempt=assignment.attempt, time=time)
+    return Ended(
+        trial=assignment.trial,
+        status="stopped",
+        message=message,
+        attempt=assignment.attempt,
+        time=time,
+    )

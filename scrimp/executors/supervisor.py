@@ -1,9 +1,10 @@
 """One script that runs as a trial, watched by a thread from its start to the end of its last child.
 
-The script begins behind a gate: its keeper waits for a byte before it starts the script. The guard learns of the keeper
-in between, so there is no moment at which the script runs and nobody would end it. A script whose grant is used up has
-``grace`` seconds to end by itself. Then, and at once when it was stopped, failed or is overdue, its tree gets SIGTERM, and
-SIGKILL after as many seconds again.
+The script begins behind a gate: its keeper waits for a byte before it starts the script. The guard
+learns of the keeper in between, so there is no moment at which the script runs and nobody would end
+it. A script whose grant is used up has ``grace`` seconds to end by itself. Then, and at once when
+it was stopped, failed or is overdue, its tree gets SIGTERM, and SIGKILL after as many seconds
+again.
 """
 
 import contextlib
@@ -54,7 +55,8 @@ class Rules:
 
 @dataclass(frozen=True)
 class News:
-    """Events of one script; the supervisor waits until they are delivered, unless it ``ended``. ``trouble`` is the disk's."""
+    """Events of one script; the supervisor waits until they are delivered, unless it ``ended``.
+    ``trouble`` is the disk's."""
 
     supervisor: "Supervisor"
     events: list[Event]
@@ -63,7 +65,8 @@ class News:
 
 
 class Supervisor:
-    """Runs one assignment; ``folder`` is for its parameters and its pipe of answers, and its name marks what runs."""
+    """Runs one assignment; ``folder`` is for its parameters and its pipe of answers, and its name
+    marks what runs."""
 
     def __init__(
         self,
@@ -110,13 +113,17 @@ class Supervisor:
 
     def _run(self, tell_guard: TellGuard) -> None:
         try:
-            context = RunContext(self.assignment, self._rules.metric, self._rules.cost, self._emit, wall_clock)
+            context = RunContext(
+                self.assignment, self._rules.metric, self._rules.cost, self._emit, wall_clock
+            )
             with _Script(self, context, tell_guard) as script:
                 events = script.watch()
         except CheckpointError as error:
             self._news.put(News(self, [], ended=True, trouble=error))
             return
-        except Exception as error:  # a folder to run in that is gone, no process to be had: this trial fails
+        except (
+            Exception
+        ) as error:  # a folder to run in that is gone, no process to be had: this trial fails
             events = [self.ended("failed", f"the script could not be run: {error!r}")]
         self._news.put(News(self, events, ended=True))
 
@@ -130,7 +137,9 @@ class Supervisor:
     def ended(self, status: str, message: str) -> Event:
         """The event that ends this attempt."""
         trial, attempt = self.assignment.trial, self.assignment.attempt
-        return Ended(trial=trial, status=status, message=message, attempt=attempt, time=wall_clock())
+        return Ended(
+            trial=trial, status=status, message=message, attempt=attempt, time=wall_clock()
+        )
 
 
 class _Script:
@@ -154,7 +163,9 @@ class _Script:
             (folder / "params.json").write_text(json.dumps(assignment.config), encoding="utf-8")
             os.mkfifo(folder / "answers")
         except OSError as error:
-            raise CheckpointError(f"{folder} cannot be written ({error}); make room there and run again") from error
+            raise CheckpointError(
+                f"{folder} cannot be written ({error}); make room there and run again"
+            ) from error
         kept = assignment.checkpoint_dir
         path = folder / "log" if kept is None else kept.with_name(f"{kept.name}.log")
         with contextlib.ExitStack() as stack:
@@ -171,8 +182,13 @@ class _Script:
     def _launch(self) -> ProcessTree:
         places = _places(self._supervisor, self._context)
         words = self._rules.command.arguments(self._supervisor.assignment.config, places)
-        self._note(f"attempt {self._context.attempt}, from {places['resume_step']} to {places['budget']}: {words}")
-        variables = {f"SCRIMP_{name.upper()}": text for name, text in places.items() if name != "python"}
+        self._note(
+            f"attempt {self._context.attempt}, from {places['resume_step']} to {places['budget']}:"
+            f" {words}"
+        )
+        variables = {
+            f"SCRIMP_{name.upper()}": text for name, text in places.items() if name != "python"
+        }
         variables["SCRIMP_ATTEMPT"] = str(self._context.attempt)
         variables["SCRIMP_ANSWERS"] = str(self._supervisor._folder / "answers")
         return ProcessTree(
@@ -182,7 +198,12 @@ class _Script:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self._rules.command.folder,
-            env={**inherited(), "PYTHONUNBUFFERED": "1", **self._supervisor._environment, **variables},
+            env={
+                **inherited(),
+                "PYTHONUNBUFFERED": "1",
+                **self._supervisor._environment,
+                **variables,
+            },
         )
 
     def __exit__(self, *_: object) -> None:
@@ -200,7 +221,12 @@ class _Script:
         began = time.monotonic()
         for source, line in self._output():
             now, limit = time.monotonic(), self._rules.time_limit
-            if limit is not None and now - began > limit and not self._failure and self._context.goes_on:
+            if (
+                limit is not None
+                and now - began > limit
+                and not self._failure
+                and self._context.goes_on
+            ):
                 self._fail(f"it ran longer than the time limit of {limit:g} s and was ended")
             if self._supervisor._stopped.is_set() and not self._used_up:
                 self._terminate_within(0)
@@ -213,9 +239,13 @@ class _Script:
         return self._outcome(self._process.wait())
 
     def _output(self) -> Iterator[tuple[str, str]]:
-        """Lines with their source as they come, and ("", "") while none come; all of it goes into the log."""
+        """Lines with their source as they come, and ("", "") while none come; all of it goes into
+        the log."""
         with selectors.DefaultSelector() as selector:
-            for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
+            for name, stream in (
+                ("stdout", self._process.stdout),
+                ("stderr", self._process.stderr),
+            ):
                 assert stream is not None
                 os.set_blocking(stream.fileno(), False)
                 selector.register(stream, selectors.EVENT_READ, (name, Lines()))
@@ -234,7 +264,8 @@ class _Script:
                     return
                 if not ended and self._process.poll() is not None:
                     ended = True
-                    self._tree.end()  # what is left, should its keeper have been killed, holds its output open
+                    # what is left, should its keeper have been killed, holds its output open
+                    self._tree.end()
                 yield "", ""
             while self._process.poll() is None:  # it closed its output and goes on
                 time.sleep(0.05)
@@ -260,7 +291,8 @@ class _Script:
             return
         if isinstance(step, int | float) and 0 < step <= context.step:
             self._note(
-                f"ignored: a report of step {step:g} after step {context.step:g}; report each step once, in order"
+                f"ignored: a report of step {step:g} after step {context.step:g}; report each step"
+                " once, in order"
             )
             return
         try:
@@ -272,7 +304,9 @@ class _Script:
 
     def _over(self) -> bool:
         """Whether nothing the script says counts any more."""
-        return bool(self._failure) or not self._context.goes_on or self._supervisor._stopped.is_set()
+        return (
+            bool(self._failure) or not self._context.goes_on or self._supervisor._stopped.is_set()
+        )
 
     @property
     def _used_up(self) -> bool:
@@ -305,16 +339,24 @@ class _Script:
             return []
         if code:
             name = (
-                f"was killed by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exited with code {code}"
+                f"was killed by signal {-code} ({signal.strsignal(-code)})"
+                if code < 0
+                else f"exited with code {code}"
             )
             return [ended("failed", self._with_tail(f"the script {name}"))]
         if self._context.reported:
             return [ended("completed", "the script ended by itself before its grant")]
         example = f'scrimp: {{"{self._rules.metric}": 0.3}}'
-        return [ended("failed", self._with_tail(f"the script reported nothing; print a line such as {example}"))]
+        return [
+            ended(
+                "failed",
+                self._with_tail(f"the script reported nothing; print a line such as {example}"),
+            )
+        ]
 
     def _error_of_disk(self) -> OSError:
-        """What the script's last words say of a disk, as the error they were; one of no kind when they say nothing."""
+        """What the script's last words say of a disk, as the error they were; one of no kind when
+        they say nothing."""
         words = "\n".join(self._tail)
         for number in FULL:
             if os.strerror(number) in words:

@@ -1,8 +1,10 @@
-"""The inside of a worker process: ``python -m scrimp.executors.worker_process CONNECTION LIFELINE``.
+"""The inside of a worker process: ``python -m scrimp.executors.worker_process CONNECTION
+LIFELINE``.
 
-It receives the objective once and then one assignment after the other over an inherited connection. Reports wait for
-an answer, so that they are durable and the objective learns at once whether to go on. The lifeline is a pipe that only the
-parent holds open: when the parent is gone, however it went, the whole process group ends, so no orphan keeps training.
+It receives the objective once and then one assignment after the other over an inherited connection.
+Reports wait for an answer, so that they are durable and the objective learns at once whether to go
+on. The lifeline is a pipe that only the parent holds open: when the parent is gone, however it
+went, the whole process group ends, so no orphan keeps training.
 """
 
 import os
@@ -29,11 +31,16 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
     sys.path[:] = connection.recv()
     try:
-        objective, metric, cost = pickle.loads(connection.recv_bytes())  # from the parent that started this process
+        objective, metric, cost = pickle.loads(
+            connection.recv_bytes()
+        )  # from the parent that started this process
         broken = ""
     except Exception as error:
         objective, metric, cost = None, "", None
-        broken = f"the objective cannot be loaded in a worker process: {error!r}\n{traceback.format_exc(limit=3)}"
+        broken = (
+            "the objective cannot be loaded in a worker process:"
+            f" {error!r}\n{traceback.format_exc(limit=3)}"
+        )
     while True:
         try:
             assignment = connection.recv()
@@ -45,7 +52,14 @@ def main() -> None:
 
         last: list[Event]
         if broken:
-            last = [Ended(trial=assignment.trial, status="failed", message=broken, attempt=assignment.attempt)]
+            last = [
+                Ended(
+                    trial=assignment.trial,
+                    status="failed",
+                    message=broken,
+                    attempt=assignment.attempt,
+                )
+            ]
         else:
             try:
                 context = RunContext(assignment, metric, cost, emit, wall_clock)

@@ -1,9 +1,16 @@
-"""All that an author of an extension imports, in one place; `scrimp.testing` holds the tests that it must pass.
+"""All that an author of an extension imports, in one place; `scrimp.testing` holds the tests that
+it must pass.
 
 from scrimp.extend import MeanStdAcquisition, register
 """
 
-from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, FantasyAverage, MeanStdAcquisition
+from scrimp.acquisition.acquisition import (
+    Acquisition,
+    BoundAcquisition,
+    Context,
+    FantasyAverage,
+    MeanStdAcquisition,
+)
 from scrimp.acquisition.improvement import (
     expected_improvement,
     log_expected_improvement,
@@ -34,7 +41,14 @@ from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP, as_columns, joined
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+from scrimp.surrogates.surrogate import (
+    Array,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    PosteriorPullback,
+    Surrogate,
+)
 
 __all__ = [
     "ALL_CONSTRAINTS",

@@ -1,12 +1,27 @@
 """One way to give a name to what one has written, whatever it is.
 
-    register("acquisition", "my-lcb", MyLowerConfidence)                                    settings: the class's fields
+    register("acquisition", "my-lcb", MyLowerConfidence)                                    settings:
+                                                                                            the
+                                                                                            class's
+                                                                                            fields
     register("kernel", "my-matern", lambda columns: Scaled(MyMatern(columns)))
-    register("surrogate", "forest", ForestModel)                                            called with the columns
-    register("curve-model", "my-curves", make_curves)                                       called with columns and shares
-    register("method", "my-halving", MyScheduler)                                           with random configurations
+    register("surrogate", "forest", ForestModel)                                            called
+                                                                                            with the
+                                                                                            columns
+    register("curve-model", "my-curves", make_curves)                                       called
+                                                                                            with
+                                                                                            columns
+                                                                                            and
+                                                                                            shares
+    register("method", "my-halving", MyScheduler)                                           with
+                                                                                            random
+                                                                                            configurations
     register("method", "my-bo", (MyScheduler, BayesianSuggester), acquisition="ei")         with presets
-    register("storage", "redis", open_redis)                                                called with (url, rest, shown)
+    register("storage", "redis", open_redis)                                                called
+                                                                                            with
+                                                                                            (url,
+                                                                                            rest,
+                                                                                            shown)
 
 A name is given once in each kind; a second thing under the same name is refused.
 """
@@ -40,23 +55,32 @@ KINDS = (*_PLAIN, "method")
 """What can be registered."""
 
 
-def register(kind: str, name: str, thing: Any, *, needs_budget: bool = False, **presets: Any) -> None:
-    """Give ``thing`` a name in its kind: a class, a function that makes one, or for a method a scheduler with a suggester.
+def register(
+    kind: str, name: str, thing: Any, *, needs_budget: bool = False, **presets: Any
+) -> None:
+    """Give ``thing`` a name in its kind: a class, a function that makes one, or for a method a
+    scheduler with a suggester.
 
-    ``needs_budget`` and ``presets`` belong to methods: whether it makes sense without training budgets, and other defaults of
-    its settings. Settings of a method are the fields of its frozen dataclasses.
+    ``needs_budget`` and ``presets`` belong to methods: whether it makes sense without training
+    budgets, and other defaults of its settings. Settings of a method are the fields of its frozen
+    dataclasses.
     """
     if kind not in KINDS:
-        raise MethodError(f"there is no kind {kind!r} of extension; register one of {', '.join(KINDS)}")
+        raise MethodError(
+            f"there is no kind {kind!r} of extension; register one of {', '.join(KINDS)}"
+        )
     if kind == "method":
         register_method(name, _entry(name, thing, needs_budget, presets))
         return
     if presets or needs_budget:
         raise MethodError(
-            f"{kind} {name!r} has no presets; put defaults where it is defined (only methods have presets)"
+            f"{kind} {name!r} has no presets; put defaults where it is defined (only methods have"
+            " presets)"
         )
     if not callable(thing):
-        raise MethodError(f"{kind} {name!r} is {thing!r}; give the class, or a function that makes one")
+        raise MethodError(
+            f"{kind} {name!r} is {thing!r}; give the class, or a function that makes one"
+        )
     _PLAIN[kind](name, thing)
 
 
@@ -68,10 +92,11 @@ def _entry(name: str, thing: Any, needs_budget: bool, presets: dict[str, Any]) -
             return Entry(thing, presets=presets, needs_budget=needs_budget)
         case type() if issubclass(thing, Scheduler):
             return Entry(RandomSuggester, thing, presets=presets, needs_budget=needs_budget)
-        case (type() as scheduler, type() as suggester) if issubclass(scheduler, Scheduler) and issubclass(
-            suggester, Suggester
-        ):
+        case (type() as scheduler, type() as suggester) if issubclass(
+            scheduler, Scheduler
+        ) and issubclass(suggester, Suggester):
             return Entry(suggester, scheduler, presets=presets, needs_budget=needs_budget)
     raise MethodError(
-        f"method {name!r} is {thing!r}; give a class of policies, suggesters or schedulers, or a pair (scheduler, suggester)"
+        f"method {name!r} is {thing!r}; give a class of policies, suggesters or schedulers, or a"
+        " pair (scheduler, suggester)"
     )

@@ -31,7 +31,8 @@ _FACTORIES: Names[KernelFactory] = Names(
 def register_kernel(name: str, factory: KernelFactory) -> None:
     """Make a kernel selectable by name; a name is given once.
 
-    The factory is handed the columns of the configuration; methods add budget, task or warping around what it returns.
+    The factory is handed the columns of the configuration; methods add budget, task or warping
+    around what it returns.
     """
     _FACTORIES.add(name, factory)
 

@@ -1,9 +1,10 @@
 """Factorising covariance matrices: L L^T = K with as little added to the diagonal as it takes.
 
-LAPACK is called directly and in place, because at n = 50 the usual wrappers cost more than the arithmetic. Factors are
-lower triangular, Fortran ordered, and zero above the diagonal.
+LAPACK is called directly and in place, because at n = 50 the usual wrappers cost more than the
+arithmetic. Factors are lower triangular, Fortran ordered, and zero above the diagonal.
 
-    factor = cholesky(covariance)                       # ladder of jitter; NumericalError when hopeless
+    # ladder of jitter; NumericalError when hopeless
+    factor = cholesky(covariance)
     solve(factor, y), log_determinant(factor), grow(factor, cross, corner)
 """
 
@@ -37,7 +38,8 @@ _SMALL = 128  # up to this size a copy costs less than clearing a triangle from 
 
 
 def cholesky(matrix: Array, scale: float | None = None) -> Array:
-    """Lower factor (n, n) of a symmetric matrix, which is left as it is; jitter is relative to ``scale`` (mean diagonal).
+    """Lower factor (n, n) of a symmetric matrix, which is left as it is; jitter is relative to
+    ``scale`` (mean diagonal).
 
     >>> float(cholesky(np.array([[4.0, 2.0], [2.0, 3.0]]))[1, 0])
     1.0
@@ -48,7 +50,8 @@ def cholesky(matrix: Array, scale: float | None = None) -> Array:
 def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
     """`cholesky` of a Fortran-ordered symmetric matrix whose memory is reused.
 
-    Tries jitter 0 first, then the ladder. The upper triangle still holds the matrix after a failure, so no copy is kept.
+    Tries jitter 0 first, then the ladder. The upper triangle still holds the matrix after a
+    failure, so no copy is kept.
     """
     if len(matrix) <= _SMALL:
         factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=0)
@@ -63,7 +66,8 @@ def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
 
 
 def _climb(matrix: Array, diagonal: Array, scale: float) -> Array:
-    """The jitter ladder. Refusing NaN first: no jitter helps there, and the remedy is another one."""
+    """The jitter ladder. Refusing NaN first: no jitter helps there, and the remedy is another
+    one."""
     if not (np.isfinite(diagonal).all() and np.isfinite(np.triu(matrix, 1)).all()):
         raise NumericalError(
             "the covariance matrix holds NaN or infinite entries, which no jitter repairs; "
@@ -76,9 +80,9 @@ def _climb(matrix: Array, diagonal: Array, scale: float) -> Array:
         if info == 0:
             return np.asarray(factor)
     raise NumericalError(
-        f"a {len(diagonal)} x {len(diagonal)} covariance matrix is not positive definite even with "
-        f"{JITTERS[-1]:g} x its scale ({scale:.3g}) on the diagonal; the kernel is not a valid covariance "
-        "or its scale overflowed: check the kernel's formula and bounds"
+        f"a {len(diagonal)} x {len(diagonal)} covariance matrix is not positive definite even with"
+        f" {JITTERS[-1]:g} x its scale ({scale:.3g}) on the diagonal; the kernel is not a valid"
+        " covariance or its scale overflowed: check the kernel's formula and bounds"
     )
 
 
@@ -113,9 +117,14 @@ def solve_lower_transposed(factor: Array, right: Array) -> Array:
     return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=1))
 
 
-def multiply_lower(lower: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
-    """L b or L^T b for b (n, F) and L lower triangular, at half the cost of a full product; b may be overwritten."""
-    return np.asarray(blas.dtrmm(1.0, lower, right, lower=1, trans_a=transposed, overwrite_b=overwrite))
+def multiply_lower(
+    lower: Array, right: Array, *, transposed: bool = False, overwrite: bool = False
+) -> Array:
+    """L b or L^T b for b (n, F) and L lower triangular, at half the cost of a full product; b may
+    be overwritten."""
+    return np.asarray(
+        blas.dtrmm(1.0, lower, right, lower=1, trans_a=transposed, overwrite_b=overwrite)
+    )
 
 
 def inverse_lower(factor: Array) -> Array:
@@ -131,7 +140,8 @@ def inverse_factor(factor: Array) -> Array:
 
 
 def grow(factor: Array, cross: Array, corner: Array) -> Array:
-    """The factor of [[K, B], [B^T, C]] from that of K, with B (n, k) and C (k, k): O(n^2 k) instead of O((n + k)^3)."""
+    """The factor of [[K, B], [B^T, C]] from that of K, with B (n, k) and C (k, k): O(n^2 k) instead
+    of O((n + k)^3)."""
     old, added = cross.shape
     grown = np.zeros((old + added, old + added), order="F")
     grown[:old, :old] = factor
@@ -142,7 +152,8 @@ def grow(factor: Array, cross: Array, corner: Array) -> Array:
 
 
 def grow_inverse(inverse: Array, grown: Array) -> Array:
-    """The inverse of a grown factor from that of the old: [[L, 0], [B, C]]^-1 = [[L^-1, 0], [-C^-1 B L^-1, C^-1]]."""
+    """The inverse of a grown factor from that of the old: [[L, 0], [B, C]]^-1 = [[L^-1, 0], [-C^-1
+    B L^-1, C^-1]]."""
     old = len(inverse)
     whole = np.zeros_like(grown, order="F")
     whole[:old, :old] = inverse

@@ -1,9 +1,12 @@
-"""How much of a learning curve's first error is left after a share of the budget: an average of exponential decays.
+"""How much of a learning curve's first error is left after a share of the budget: an average of
+exponential decays.
 
     kappa(rho) = E[exp(-lambda rho)] = (beta / (beta + rho))^alpha,    lambda ~ Gamma(shape alpha, mean rate), beta = alpha / rate
 
-A sum of exponentials with unknown rates has this mean, and Cov(exp(-lambda rho), exp(-lambda rho')) = kappa(rho + rho')
-- kappa(rho) kappa(rho'): the curves' own covariance. Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014.
+A sum of exponentials with unknown rates has this mean, and Cov(exp(-lambda rho), exp(-lambda
+rho')) = kappa(rho + rho')
+- kappa(rho) kappa(rho'): the curves' own covariance. Swersky, Snoek, Adams, Freeze-Thaw Bayesian
+  Optimization, 2014.
 
     value, pull = decay(rho, shape, rate)
 """
@@ -18,7 +21,9 @@ __all__ = ["decay", "decay_slope"]
 Array = NDArray[np.float64]
 
 
-def decay(rho: Array, shape: float, rate: float) -> tuple[Array, Callable[[Array], tuple[float, float]]]:
+def decay(
+    rho: Array, shape: float, rate: float
+) -> tuple[Array, Callable[[Array], tuple[float, float]]]:
     """kappa(rho) of any shape, and pull(d) -> gradients of shape and rate.
 
     >>> value, _ = decay(np.array([0.0, 1.0]), 1.0, 1.0)

@@ -1,8 +1,10 @@
-"""From columns to features: one vector space in which plain Euclidean distance means the right thing for every column.
+"""From columns to features: one vector space in which plain Euclidean distance means the right
+thing for every column.
 
-A continuous or discrete column is one feature, its value. A categorical column with k values becomes k features, its one-hot
-vector divided by sqrt(2), so that two rows that differ in it are at squared distance 1 and equal ones at 0. All features of
-one column share that column's length-scale, hence categories live inside the same scaled distance as numbers:
+A continuous or discrete column is one feature, its value. A categorical column with k values
+becomes k features, its one-hot vector divided by sqrt(2), so that two rows that differ in it are at
+squared distance 1 and equal ones at 0. All features of one column share that column's length-scale,
+hence categories live inside the same scaled distance as numbers:
 
     r^2 = sum over numbers (x_k - x'_k)^2 / l_k^2  +  sum over categories [x_k != x'_k] / l_k^2
 """
@@ -47,7 +49,9 @@ class Features:
     def _numeric(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Features that are a column's own value, and those columns."""
         ordered = np.array([column.ordered for column in self.columns], dtype=bool)
-        features = np.flatnonzero(ordered[self.owner]) if len(self.owner) else np.empty(0, dtype=np.intp)
+        features = (
+            np.flatnonzero(ordered[self.owner]) if len(self.owner) else np.empty(0, dtype=np.intp)
+        )
         return features, np.flatnonzero(ordered)
 
     @cached_property
@@ -55,24 +59,29 @@ class Features:
         """Features that mark a category, their columns, and the value each marks."""
         numeric = set(self._numeric[0].tolist())
         marks = np.array([i for i in range(len(self.owner)) if i not in numeric], dtype=np.intp)
-        values = [value for column in self.columns if not column.ordered for value in column.values or ()]
+        values = [
+            value for column in self.columns if not column.ordered for value in column.values or ()
+        ]
         return marks, self.owner[marks], np.array(values, dtype=np.float64)
 
     def __call__(self, x: Array) -> Array:
-        """Features (n, f) of rows x (n, d). A category's value is recognised by the nearest level."""
+        """Features (n, f) of rows x (n, d). A category's value is recognised by the nearest
+        level."""
         if self.plain:
             return x
         z = np.empty((len(x), len(self.owner)))
         features, columns = self._numeric
         z[:, features] = x[:, columns]
         marks, owners, values = self._levels
-        # levels are i / (k - 1), so half of that spacing tells neighbours apart whatever rounding did to them
+        # levels are i / (k - 1), so half of that spacing tells neighbours apart whatever rounding
+        # did to them
         half = 0.5 / np.maximum(np.bincount(self.owner)[owners] - 1, 1)
         z[:, marks] = np.where(np.abs(x[:, owners] - values) < half, np.sqrt(0.5), 0.0)
         return z
 
     def pull(self, d_features: Array) -> Array:
-        """The gradient of the columns (n, d) from that of the features (n, f); categories have none."""
+        """The gradient of the columns (n, d) from that of the features (n, f); categories have
+        none."""
         if self.plain:
             return d_features
         features, columns = self._numeric
@@ -88,4 +97,6 @@ class Features:
         """Sums over the features of each column: (f,) to (d,)."""
         if self.plain:
             return per_feature
-        return np.bincount(self.owner, weights=per_feature, minlength=len(self.columns)).astype(np.float64, copy=False)
+        return np.bincount(self.owner, weights=per_feature, minlength=len(self.columns)).astype(
+            np.float64, copy=False
+        )

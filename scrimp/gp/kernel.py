@@ -1,16 +1,18 @@
 """The contract of covariance functions, and how they compose.
 
-A kernel is a frozen value that holds its own parameters. It gives covariances and, for every derivative that anybody needs,
-a *pullback*: the function that takes the derivative of a scalar with respect to K and returns its derivative with respect to
-what K was made from. Sums and products compose their pullbacks, so nothing is differentiated automatically or twice.
+A kernel is a frozen value that holds its own parameters. It gives covariances and, for every
+derivative that anybody needs, a *pullback*: the function that takes the derivative of a scalar with
+respect to K and returns its derivative with respect to what K was made from. Sums and products
+compose their pullbacks, so nothing is differentiated automatically or twice.
 
-What the columns of x mean (budget, task, configuration id) is the kernel's own business; `OnColumns` lets any kernel see
-some columns only. Parameters are natural values here: encodings, bounds and densities are read from ``parameters`` by
-whoever fits.
+What the columns of x mean (budget, task, configuration id) is the kernel's own business;
+`OnColumns` lets any kernel see some columns only. Parameters are natural values here: encodings,
+bounds and densities are read from ``parameters`` by whoever fits.
 
     kernel = Scaled(Matern52(columns[:4])) * OnColumns(RBF(columns[4:]), (4,))
     covariance, pull = kernel.value_and_pullback(x)               # K (n, n)
-    pull(d_covariance)                                            # (p,), the gradient of all parameters in order
+    # (p,), the gradient of all parameters in order
+    pull(d_covariance)
 """
 
 import copy
@@ -34,7 +36,8 @@ PullbackPair = Callable[[Array], tuple[Array, Array]]
 
 
 class Kernel(Parametrised):
-    """A covariance function k(x, x') with p parameters. Matrices it returns belong to the caller, who may overwrite them."""
+    """A covariance function k(x, x') with p parameters. Matrices it returns belong to the caller,
+    who may overwrite them."""
 
     @abstractmethod
     def __call__(self, x1: Array, x2: Array) -> Array:
@@ -46,30 +49,37 @@ class Kernel(Parametrised):
 
     @abstractmethod
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        """K (n, n) of x with itself, and pull(dK) -> gradient of the parameters (p,). dK need not be symmetric."""
+        """K (n, n) of x with itself, and pull(dK) -> gradient of the parameters (p,). dK need not
+        be symmetric."""
 
     @abstractmethod
     def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        """K (n, m), and pull(dK) -> gradient of x1 (n, d). Zero for columns without a slope, such as categories."""
+        """K (n, m), and pull(dK) -> gradient of x1 (n, d). Zero for columns without a slope, such
+        as categories."""
 
     def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
-        """K (n, n), and pull(dK) -> gradients of the parameters (p,) and of x (n, d), where x enters on both sides.
+        """K (n, n), and pull(dK) -> gradients of the parameters (p,) and of x (n, d), where x
+        enters on both sides.
 
-        Needed below a map of the inputs, such as `Warped`. Kernels that know both at once override this default.
+        Needed below a map of the inputs, such as `Warped`. Kernels that know both at once override
+        this default.
         """
         covariance, pull = self.value_and_pullback(x)
         _, pull_input = self.cross_and_pullback(x, x)
         return covariance, lambda d: (pull(d), pull_input(d + d.T))
 
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        """k(x_i, x_i) (n,), and pull(d) -> gradient of x (n, d). By symmetry twice the slope in the first argument."""
+        """k(x_i, x_i) (n,), and pull(d) -> gradient of x (n, d). By symmetry twice the slope in the
+        first argument."""
         _, pull = self.cross_and_pullback(x, x)
         return self.diagonal(x), lambda d: 2.0 * pull(np.diag(d))
 
     def length_scales(self, dimension: int) -> Array:
-        """How far it sees along each of ``dimension`` input columns (d,): the distance over which values stay alike.
+        """How far it sees along each of ``dimension`` input columns (d,): the distance over which
+        values stay alike.
 
-        Infinite along a column it does not look at; NaN where it does not say, which is the default.
+        Infinite along a column it does not look at; NaN where it does not say, which is the
+        default.
         """
         return np.full(dimension, np.nan)
 
@@ -81,7 +91,8 @@ class Kernel(Parametrised):
 
 
 def with_fields(kernel: Any, **fields: Any) -> Any:
-    """A copy of a frozen object with other fields, sharing what was derived from the rest: `replace` without its cost."""
+    """A copy of a frozen object with other fields, sharing what was derived from the rest:
+    `replace` without its cost."""
     twin = copy.copy(kernel)
     twin.__dict__.update(fields)
     return twin
@@ -110,14 +121,19 @@ class _Pair(Kernel):
     def with_values(self, values: Array) -> Self:
         cut = len(self.left.values)
         changed = with_fields(
-            self, left=self.left.with_values(values[:cut]), right=self.right.with_values(values[cut:])
+            self,
+            left=self.left.with_values(values[:cut]),
+            right=self.right.with_values(values[cut:]),
         )
         assert isinstance(changed, type(self))
         return changed
 
     def length_scales(self, dimension: int) -> Array:
-        """The shorter of the two along each column: what changes fastest is what a search has to resolve."""
-        shorter: Array = np.fmin(self.left.length_scales(dimension), self.right.length_scales(dimension))
+        """The shorter of the two along each column: what changes fastest is what a search has to
+        resolve."""
+        shorter: Array = np.fmin(
+            self.left.length_scales(dimension), self.right.length_scales(dimension)
+        )
         return shorter
 
 
@@ -220,7 +236,9 @@ class Scaled(Kernel):
         return np.concatenate([[self.factor], self.inner.values])
 
     def with_values(self, values: Array) -> "Scaled":
-        changed = with_fields(self, scale=float(values[0]), inner=self.inner.with_values(values[1:]))
+        changed = with_fields(
+            self, scale=float(values[0]), inner=self.inner.with_values(values[1:])
+        )
         assert isinstance(changed, Scaled)
         return changed
 
@@ -239,7 +257,8 @@ class Scaled(Kernel):
         unscaled, pull_inner = self.inner.value_and_pullback(x)
 
         def pull(d: Array) -> Array:
-            # the inner pullback is linear, so c may multiply its p results instead of the n^2 entries of d
+            # the inner pullback is linear, so c may multiply its p results instead of the n^2
+            # entries of d
             return np.concatenate([[np.vdot(d, unscaled)], self.factor * pull_inner(d)])
 
         return self.factor * unscaled, pull
@@ -254,7 +273,10 @@ class Scaled(Kernel):
 
         def pull(d: Array) -> tuple[Array, Array]:
             d_values, d_x = pull_inner(d)
-            return np.concatenate([[np.vdot(d, unscaled)], self.factor * d_values]), self.factor * d_x
+            return (
+                np.concatenate([[np.vdot(d, unscaled)], self.factor * d_values]),
+                self.factor * d_x,
+            )
 
         return self.factor * unscaled, pull
 
@@ -265,7 +287,8 @@ class Scaled(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class OnColumns(Kernel):
-    """k(x, x') = inner(x[chosen], x'[chosen]): a kernel that sees some columns of the input only."""
+    """k(x, x') = inner(x[chosen], x'[chosen]): a kernel that sees some columns of the input
+    only."""
 
     inner: Kernel
     chosen: tuple[int, ...]

@@ -5,11 +5,12 @@ With r = y - m(x), K the covariance plus noise, and alpha = K^-1 r,
     log p(y | x) = -1/2 r^T alpha - 1/2 log |K| - n/2 log 2 pi
     d/dK         = -1/2 (K^-1 - alpha alpha^T),      d/dm = alpha
 
-so one Cholesky factor, one inverse and one pullback of the prior give the value and all derivatives. Targets may be (n, F): then
-the average over the F columns counts. The fit maximises the likelihood times the parameters' densities (maximum a
-posteriori) by L-BFGS-B over encoded parameters, from several starts. A fit to many data from nothing begins with few of them
-(`first_part`, `polished`).
-Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 5.
+so one Cholesky factor, one inverse and one pullback of the prior give the value and all
+derivatives. Targets may be (n, F): then the average over the F columns counts. The fit maximises
+the likelihood times the parameters' densities (maximum a posteriori) by L-BFGS-B over encoded
+parameters, from several starts. A fit to many data from nothing begins with few of them
+(`first_part`, `polished`). Formulas: Rasmussen and Williams, Gaussian Processes for Machine
+Learning, 2006, chapter 5.
 """
 
 import math
@@ -41,7 +42,8 @@ __all__ = [
 
 
 class LogPosterior(ABC):
-    """What a fit maximises: a log density of p parameters given n observations, whatever the algebra behind it."""
+    """What a fit maximises: a log density of p parameters given n observations, whatever the
+    algebra behind it."""
 
     @property
     @abstractmethod
@@ -59,7 +61,8 @@ class LogPosterior(ABC):
 
     @abstractmethod
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """The logarithm of the unnormalised posterior density at natural values (p,), and its gradient (p,)."""
+        """The logarithm of the unnormalised posterior density at natural values (p,), and its
+        gradient (p,)."""
 
     def log_density(self, values: Array) -> float:
         """The logarithm of the unnormalised posterior density at natural values (p,)."""
@@ -68,7 +71,8 @@ class LogPosterior(ABC):
 
 @dataclass(frozen=True, eq=False)
 class HyperparameterPosterior(LogPosterior):
-    """log p(y | x, hyperparameters) + log p(hyperparameters), as a function of prior's parameters and the noise variance.
+    """log p(y | x, hyperparameters) + log p(hyperparameters), as a function of prior's parameters
+    and the noise variance.
 
     ``known_noise``: variances (n,) of the observations, added to the learned one; 0 without.
     """
@@ -105,15 +109,18 @@ class HyperparameterPosterior(LogPosterior):
         residual = self.y - mean[:, None]
         alpha = solve(factor, residual)
         value = _gaussian_log_density(factor, residual, alpha)
-        # The lower triangle of alpha alpha^T - K^-1 with its diagonal halved acts on symmetric matrices like half of the
-        # whole, so the upper triangle is never filled.
-        weights = blas.dsyrk(1.0 / fantasies, alpha, beta=-1.0, c=inverse_lower(factor), lower=1, overwrite_c=1).T
+        # The lower triangle of alpha alpha^T - K^-1 with its diagonal halved acts on symmetric
+        # matrices like half of the whole, so the upper triangle is never filled.
+        weights = blas.dsyrk(
+            1.0 / fantasies, alpha, beta=-1.0, c=inverse_lower(factor), lower=1, overwrite_c=1
+        ).T
         weights.flat[:: size + 1] *= 0.5
         gradient = np.append(pull(alpha.sum(1) / fantasies, weights), weights.trace())
         return value, gradient
 
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """The logarithm of the unnormalised posterior density at natural values (p,), and its gradient (p,)."""
+        """The logarithm of the unnormalised posterior density at natural values (p,), and its
+        gradient (p,)."""
         likelihood, gradient = self.likelihood_and_gradient(values)
         return likelihood + self.vector.log_density(values), gradient + self.vector.gradient(values)
 
@@ -146,9 +153,10 @@ class SearchSettings:
     """How hard to look for the best hyperparameters.
 
     ``random_starts``: draws from the densities, beside the recorded start and the densities' modes.
-    ``iterations``: of L-BFGS-B per start. ``tolerance``: a step that gains less than this many nats is the last.
-    ``rows``: with more observations than this, starts race on that many of them, and all data see the winner only.
-    ``most``: with more observations than this, the search looks at that many of them alone; None for no limit.
+    ``iterations``: of L-BFGS-B per start. ``tolerance``: a step that gains less than this many nats
+    is the last. ``rows``: with more observations than this, starts race on that many of them, and
+    all data see the winner only. ``most``: with more observations than this, the search looks at
+    that many of them alone; None for no limit.
     """
 
     random_starts: int = 1
@@ -158,14 +166,21 @@ class SearchSettings:
     most: int | None = None
 
 
-def maximum_a_posteriori(posterior: LogPosterior, starts: Sequence[Array], settings: SearchSettings) -> Array:
-    """The best natural values (p,) found by L-BFGS-B from each of ``starts``; the first start when every search fails."""
+def maximum_a_posteriori(
+    posterior: LogPosterior, starts: Sequence[Array], settings: SearchSettings
+) -> Array:
+    """The best natural values (p,) found by L-BFGS-B from each of ``starts``; the first start when
+    every search fails."""
     if settings.most is not None and posterior.size > settings.most:
         posterior = posterior.part(settings.most)
     if len(starts) > 1 and posterior.size > settings.rows:
         part = posterior.part(settings.rows)
-        once = replace(settings, rows=max(settings.rows, part.size), most=None)  # a part may be larger than asked for
-        starts = [max((starts[0], maximum_a_posteriori(part, starts, once)), key=posterior.log_density)]
+        once = replace(
+            settings, rows=max(settings.rows, part.size), most=None
+        )  # a part may be larger than asked for
+        starts = [
+            max((starts[0], maximum_a_posteriori(part, starts, once)), key=posterior.log_density)
+        ]
     best_value, best = _HOPELESS, starts[0]
     for start in starts:
         value, found = _climbed(posterior, start, settings, np.ones(len(start)))
@@ -175,7 +190,8 @@ def maximum_a_posteriori(posterior: LogPosterior, starts: Sequence[Array], setti
 
 
 def first_part(size: int) -> int | None:
-    """How many of ``size`` observations a fit from nothing looks at first, so that `polished` ends with all; None: all of them.
+    """How many of ``size`` observations a fit from nothing looks at first, so that `polished` ends
+    with all; None: all of them.
 
     Each step up is by ``GROWTH``; below ``LARGE`` observations there is none.
     """
@@ -188,10 +204,12 @@ def first_part(size: int) -> int | None:
 
 
 def polished(posterior: LogPosterior, values: Array, seen: int, settings: SearchSettings) -> Array:
-    """Natural values (p,) that were found on ``seen`` of the observations, brought to more and more of them, and then to all.
+    """Natural values (p,) that were found on ``seen`` of the observations, brought to more and more
+    of them, and then to all.
 
-    A step costs the cube of the observations, so most steps are taken where they are cheap. With all data the search ends as soon
-    as a step gains little, and it gains more in coordinates of about the same curvature, which a small part tells well enough.
+    A step costs the cube of the observations, so most steps are taken where they are cheap. With
+    all data the search ends as soon as a step gains little, and it gains more in coordinates of
+    about the same curvature, which a small part tells well enough.
     """
     part, sizes = posterior.part(seen), [posterior.size]
     while sizes[0] > GROWTH * seen:
@@ -200,14 +218,22 @@ def polished(posterior: LogPosterior, values: Array, seen: int, settings: Search
         here = posterior if size == posterior.size else posterior.part(size)
         gain = LEAST_GAIN * size if here is posterior else 0.1
         limited = replace(settings, tolerance=max(gain, settings.tolerance))
-        _, values = _climbed(here, values, limited, _step_lengths(part, values, here.size / part.size))
+        _, values = _climbed(
+            here, values, limited, _step_lengths(part, values, here.size / part.size)
+        )
     return values
 
 
-def _climbed(posterior: LogPosterior, start: Array, settings: SearchSettings, scales: Array) -> tuple[float, Array]:
-    """The least negative log density that L-BFGS-B finds from ``start``, and where; coordinates are in units of ``scales``."""
+def _climbed(
+    posterior: LogPosterior, start: Array, settings: SearchSettings, scales: Array
+) -> tuple[float, Array]:
+    """The least negative log density that L-BFGS-B finds from ``start``, and where; coordinates are
+    in units of ``scales``."""
     vector = posterior.vector
-    box = np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1) / scales[:, None]
+    box = (
+        np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1)
+        / scales[:, None]
+    )
 
     def objective(coordinates: Array) -> tuple[float, Array]:
         values = vector.decode(coordinates * scales)
@@ -217,14 +243,19 @@ def _climbed(posterior: LogPosterior, start: Array, settings: SearchSettings, sc
             return _HOPELESS, np.zeros_like(coordinates)
         return -value, -gradient * vector.slopes(values) * scales
 
-    options = {"maxiter": settings.iterations, "ftol": settings.tolerance / max(posterior.size, 1), "gtol": 1e-3}
+    options = {
+        "maxiter": settings.iterations,
+        "ftol": settings.tolerance / max(posterior.size, 1),
+        "gtol": 1e-3,
+    }
     begin = vector.encode(start) / scales
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=box, options=options)
     return float(found.fun), vector.decode(found.x * scales)
 
 
 def _step_lengths(posterior: LogPosterior, values: Array, times: float) -> Array:
-    """How far each encoded parameter (p,) moves until the log density of ``times`` the data falls by a half; at most 1.
+    """How far each encoded parameter (p,) moves until the log density of ``times`` the data falls
+    by a half; at most 1.
 
     That is 1 / sqrt(curvature), from differences of the gradient.
     """

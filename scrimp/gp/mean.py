@@ -1,7 +1,7 @@
 """The contract of mean functions, the constant one and none at all.
 
-Like kernels they hold their natural parameter values and give pullbacks; a mean that depends on the input (a learning curve
-over a budget column) pulls back to x as well.
+Like kernels they hold their natural parameter values and give pullbacks; a mean that depends on the
+input (a learning curve over a budget column) pulls back to x as well.
 """
 
 from abc import abstractmethod
@@ -65,7 +65,8 @@ class ConstantMean(Mean):
 
 @dataclass(frozen=True, eq=False)
 class ZeroMean(Mean):
-    """m(x) = 0, and nothing to learn: far from all data a model of standardised targets then says "average".
+    """m(x) = 0, and nothing to learn: far from all data a model of standardised targets then says
+    "average".
 
     >>> ZeroMean()(np.zeros((2, 3)))
     array([0., 0.])

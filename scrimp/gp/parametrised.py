@@ -1,7 +1,7 @@
 """What has parameters: kernels, means, priors and residual processes, all frozen values.
 
-A fit reads what the parameters are (names, ranges, priors), where they stand, and makes the same thing with other values;
-nothing is ever changed in place.
+A fit reads what the parameters are (names, ranges, priors), where they stand, and makes the same
+thing with other values; nothing is ever changed in place.
 
     kernel.with_values(kernel.values * 1.1)
 """

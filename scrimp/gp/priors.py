@@ -1,8 +1,10 @@
-"""Parameters of a model: what each is called, where it may lie, how it is searched, and how probable its values are.
+"""Parameters of a model: what each is called, where it may lie, how it is searched, and how
+probable its values are.
 
-A *density* is that of the parameter itself (its natural value), so a maximum a posteriori estimate does not depend on the
-encoding. An *encoding* maps the natural value to the coordinate in which optimisers and samplers move. A `ParameterVector`
-strings the parameters of a whole model together: one flat vector of natural values, one of encoded ones.
+A *density* is that of the parameter itself (its natural value), so a maximum a posteriori estimate
+does not depend on the encoding. An *encoding* maps the natural value to the coordinate in which
+optimisers and samplers move. A `ParameterVector` strings the parameters of a whole model together:
+one flat vector of natural values, one of encoded ones.
 
     length = Parameter("length_scale", LogNormal(1.4, 1.7), bounds=(0.01, 100.0), size=6)
     vector = ParameterVector((length, Parameter("mean", Normal(0.0, 1.0), bounds=(-3.0, 3.0), encoding=IDENTITY)))
@@ -87,7 +89,8 @@ class Normal(Density):
 
 @dataclass(frozen=True)
 class LogNormal(Density):
-    """log v ~ Normal(mu, sigma): p(v) = exp(-(log v - mu)^2 / (2 sigma^2)) / (v sigma sqrt(2 pi)), mode exp(mu - sigma^2)."""
+    """log v ~ Normal(mu, sigma): p(v) = exp(-(log v - mu)^2 / (2 sigma^2)) / (v sigma sqrt(2 pi)),
+    mode exp(mu - sigma^2)."""
 
     mu: float
     sigma: float
@@ -110,7 +113,8 @@ class LogNormal(Density):
 
 @dataclass(frozen=True)
 class LogNormals(Density):
-    """A log-normal density for each of several values, with centres ``mu`` of their own and one width."""
+    """A log-normal density for each of several values, with centres ``mu`` of their own and one
+    width."""
 
     mu: tuple[float, ...]
     sigma: float
@@ -135,7 +139,8 @@ class LogNormals(Density):
 class Gamma(Density):
     """p(v) = rate^shape v^(shape - 1) exp(-rate v) / Gamma(shape).
 
-    With shape < 1 the density grows without bound towards 0: the mode given is then the mean, a usable starting value.
+    With shape < 1 the density grows without bound towards 0: the mode given is then the mean, a
+    usable starting value.
     """
 
     shape: float
@@ -226,7 +231,8 @@ class Log(Encoding):
 
 
 class Logit(Encoding):
-    """t = log((v - low) / (high - v)), for values strictly between the bounds (kept 1e-9 of the range away from them)."""
+    """t = log((v - low) / (high - v)), for values strictly between the bounds (kept 1e-9 of the
+    range away from them)."""
 
     def encode(self, value: Array, bounds: tuple[float, float]) -> Array:
         low, high = bounds
@@ -249,7 +255,8 @@ IDENTITY, LOG, LOGIT = Identity(), Log(), Logit()
 class Parameter:
     """``size`` values under one name, alike in density, bounds and encoding.
 
-    ``initial`` is where a fit starts when nothing is known; by default the mode of the density, moved inside the bounds.
+    ``initial`` is where a fit starts when nothing is known; by default the mode of the density,
+    moved inside the bounds.
 
     >>> Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0)).start
     0.006737946999085467
@@ -272,7 +279,8 @@ class Parameter:
 def joined_parameters(
     first: Sequence[Parameter], second: Sequence[Parameter], sides: tuple[str, str]
 ) -> tuple[Parameter, ...]:
-    """The parameters of two parts in a row, their names told apart by ``sides`` where some clash."""
+    """The parameters of two parts in a row, their names told apart by ``sides`` where some
+    clash."""
     if not {parameter.name for parameter in first} & {parameter.name for parameter in second}:
         return (*first, *second)
     return tuple(
@@ -291,7 +299,9 @@ class ParameterVector:
     def __post_init__(self) -> None:
         names = [parameter.name for parameter in self.parameters]
         if len(set(names)) < len(names):
-            raise ValueError(f"parameter names {names} repeat; give each part of the model its own name")
+            raise ValueError(
+                f"parameter names {names} repeat; give each part of the model its own name"
+            )
 
     @cached_property
     def size(self) -> int:
@@ -366,7 +376,8 @@ class ParameterVector:
         return {parameter.name: values[block].tolist() for parameter, block in self._blocks}
 
     def from_json(self, named: Mapping[str, Sequence[float]]) -> Array | None:
-        """The flat vector of what `to_json` gave, moved inside the bounds; None when names or sizes differ."""
+        """The flat vector of what `to_json` gave, moved inside the bounds; None when names or sizes
+        differ."""
         if set(named) != {parameter.name for parameter in self.parameters}:
             return None
         if any(len(named[parameter.name]) != parameter.size for parameter in self.parameters):

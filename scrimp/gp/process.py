@@ -1,7 +1,8 @@
 """The prior over functions: a mean and a covariance with *one* parameter vector.
 
-`MeanAndKernel` is the plain case, where the two share nothing. A learning-curve prior, whose mean and covariance are both made
-of the same decay, implements `Prior` itself: that is why the vector belongs to the pair and not to its parts.
+`MeanAndKernel` is the plain case, where the two share nothing. A learning-curve prior, whose mean
+and covariance are both made of the same decay, implements `Prior` itself: that is why the vector
+belongs to the pair and not to its parts.
 
     prior = MeanAndKernel(Scaled(Matern52(columns)))
     fitted = ExactGP(prior).fit(data, rng)
@@ -38,16 +39,19 @@ class Prior(Parametrised):
 
     @abstractmethod
     def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        """m (n,), K (n, n), and pull(dm (n,), dK (n, n)) -> gradient of the parameters (p,). K is the caller's to overwrite."""
+        """m (n,), K (n, n), and pull(dm (n,), dK (n, n)) -> gradient of the parameters (p,). K is
+        the caller's to overwrite."""
 
     @abstractmethod
     def cross_and_pullback(
         self, x1: Array, x2: Array
     ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
-        """m (n,), k(x1_i, x1_i) (n,), K (n, m), and pull(dm (n,), dk (n,), dK (n, m)) -> gradient of x1 (n, d)."""
+        """m (n,), k(x1_i, x1_i) (n,), K (n, m), and pull(dm (n,), dk (n,), dK (n, m)) -> gradient
+        of x1 (n, d)."""
 
     def length_scales(self, dimension: int) -> Array:
-        """How far it sees along each of ``dimension`` input columns (d,), as `Kernel.length_scales` has it."""
+        """How far it sees along each of ``dimension`` input columns (d,), as `Kernel.length_scales`
+        has it."""
         return np.full(dimension, np.nan)
 
 
@@ -68,7 +72,9 @@ class MeanAndKernel(Prior):
 
     def with_values(self, values: Array) -> "MeanAndKernel":
         cut = sum(parameter.size for parameter in self.mean_function.parameters)
-        return MeanAndKernel(self.kernel.with_values(values[cut:]), self.mean_function.with_values(values[:cut]))
+        return MeanAndKernel(
+            self.kernel.with_values(values[cut:]), self.mean_function.with_values(values[:cut])
+        )
 
     def mean(self, x: Array) -> Array:
         return self.mean_function(x)
@@ -93,4 +99,9 @@ class MeanAndKernel(Prior):
         mean, pull_mean = self.mean_function.value_and_pullback(x1)
         variance, pull_variance = self.kernel.diagonal_and_pullback(x1)
         cross, pull_cross = self.kernel.cross_and_pullback(x1, x2)
-        return mean, variance, cross, lambda dm, dv, dc: pull_mean(dm)[1] + pull_variance(dv) + pull_cross(dc)
+        return (
+            mean,
+            variance,
+            cross,
+            lambda dm, dv, dc: pull_mean(dm)[1] + pull_variance(dv) + pull_cross(dc),
+        )

@@ -1,19 +1,21 @@
-"""What a learning curve adds to its end: processes over the steps of one training, the same for every configuration.
+"""What a learning curve adds to its end: processes over the steps of one training, the same for
+every configuration.
 
-A curve is  f(r) = h + g(r) + e(r),  y(r) = f(r) + noise,  with h a function of the configuration. A residual gives the moments of
-the rest on all steps, and their pullback:
+A curve is f(r) = h + g(r) + e(r), y(r) = f(r) + noise, with h a function of the configuration. A
+residual gives the moments of the rest on all steps, and their pullback:
 
     g  (m,)     the mean of f - h
     K  (m, m)   the covariance of f - h
     C  (m, m)   the covariance of f - h (rows) with what is observed, y - h (columns)
     G  (m, m)   the covariance of y - h, noise included
 
-*Exponential decay*: g = size kappa, K = size^2 (kappa(r + r') - kappa(r) kappa(r')), independent noise. Swersky, Snoek, Adams,
-Freeze-Thaw Bayesian Optimization, 2014.
+*Exponential decay*: g = size kappa, K = size^2 (kappa(r + r') - kappa(r) kappa(r')), independent
+noise. Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014.
 
-*Innovations*: h is the value at the last step, and the curve is followed backwards, f(r-1) = f(r) - a_r (1 + gamma eps_r), where
-y(r) = f(r) + eps_r, eps_r ~ N(0, noise), a_r = -alpha exp(beta) r^(-alpha-1): a power law that the observed deviations bend.
-Seeger, Salinas, Flunkert, Bayesian Intermittent Demand Forecasting for Large Inventories, 2016, describe such models.
+*Innovations*: h is the value at the last step, and the curve is followed backwards, f(r-1) = f(r) -
+a_r (1 + gamma eps_r), where y(r) = f(r) + eps_r, eps_r ~ N(0, noise), a_r = -alpha exp(beta)
+r^(-alpha-1): a power law that the observed deviations bend. Seeger, Salinas, Flunkert, Bayesian
+Intermittent Demand Forecasting for Large Inventories, 2016, describe such models.
 """
 
 from abc import abstractmethod
@@ -54,7 +56,8 @@ class Residual(Parametrised):
 
     @abstractmethod
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
-        """The moments on all steps (m,), which are positive and increasing, for observations with this noise variance."""
+        """The moments on all steps (m,), which are positive and increasing, for observations with
+        this noise variance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +88,22 @@ class DecayResidual(Residual):
             d_once = size * d_mean - size**2 * (d_observed + d_observed.T) @ once
             by_once, by_both = pull_once(d_once), pull_both(size**2 * d_observed)
             d_size = float(d_mean @ once) + 2.0 * size * float((d_observed * unscaled).sum())
-            return np.array([by_once[0] + by_both[0], by_once[1] + by_both[1], d_size]), float(d_observed.trace())
+            return np.array([by_once[0] + by_both[0], by_once[1] + by_both[1], d_size]), float(
+                d_observed.trace()
+            )
 
-        return ResidualMoments(size * once, latent, latent, latent + noise * np.eye(len(steps)), pull)
+        return ResidualMoments(
+            size * once, latent, latent, latent + noise * np.eye(len(steps)), pull
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class InnovationResidual(Residual):
     """A power law followed backwards from the last step; parameters alpha, beta and gamma."""
 
-    natural: Array = field(default_factory=lambda: np.array([POWER.start, LOG_AMPLITUDE.start, BEND.start]))
+    natural: Array = field(
+        default_factory=lambda: np.array([POWER.start, LOG_AMPLITUDE.start, BEND.start])
+    )
 
     @property
     def values(self) -> Array:

@@ -1,22 +1,26 @@
 """The likelihood of "exp-decay-sum" at the cost of the configurations, not of the observations.
 
-With k distinct configurations among n rows and L budgets, E (n, k) and Z (n, L) say which row belongs to which. Rows of one
-configuration differ by a curve that all share, so the covariance of the targets is
+With k distinct configurations among n rows and L budgets, E (n, k) and Z (n, L) say which row
+belongs to which. Rows of one configuration differ by a curve that all share, so the covariance of
+the targets is
 
     K = E K_x E^T + Z B Z^T + s I,        B = g^2 (kappa(rho + rho') - kappa(rho) kappa(rho'))
 
-With c the number of rows of each configuration, the columns of Q = E c^-1/2 are orthonormal, and M = c^1/2 K_x c^1/2 + s I gives
+With c the number of rows of each configuration, the columns of Q = E c^-1/2 are orthonormal, and
+M = c^1/2 K_x c^1/2 + s I gives
 
     A^-1 = (E K_x E^T + s I)^-1 = Q M^-1 Q^T + (I - Q Q^T) / s
     K^-1 = A^-1 - A^-1 Z T Z^T A^-1,        G = Z^T A^-1 Z,    T = (I + B G)^-1 B
     log |K| = log |M| + (n - k) log s + log |I + B G|
 
-so that M alone is factorised: k^3 instead of n^3, with the values and gradients of the dense formula. Notation in the code: with
-R = [Z, r] and P = Q^T R, every product needed is R^T A^-1 R = P^T M^-1 P + (R^T R - P^T P) / s.
+so that M alone is factorised: k^3 instead of n^3, with the values and gradients of the dense
+formula. Notation in the code: with R = [Z, r] and P = Q^T R, every product needed is R^T A^-1 R =
+P^T M^-1 P + (R^T R - P^T P) / s.
 
     maximum_a_posteriori(SharedDecayPosterior.of(prior, NOISE, x, y), starts, SearchSettings())
 
-Woodbury's identity: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section A.3.
+Woodbury's identity: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section
+A.3.
 """
 
 import math
@@ -38,7 +42,8 @@ __all__ = ["SharedDecayPosterior"]
 
 @dataclass(frozen=True, eq=False)
 class SharedDecayPosterior(LogPosterior):
-    """log p(y | x, hyperparameters) + log p(hyperparameters) under an `additive` prior; rows in the order of configurations."""
+    """log p(y | x, hyperparameters) + log p(hyperparameters) under an `additive` prior; rows in the
+    order of configurations."""
 
     prior: DecayPrior
     noise: Parameter
@@ -51,7 +56,9 @@ class SharedDecayPosterior(LogPosterior):
         """For rows in any order."""
         _, configs = np.unique(x[:, :-1], axis=0, return_inverse=True)
         order = np.argsort(configs, kind="stable")
-        return cls(prior, noise, x[order], y[order], np.flatnonzero(np.diff(configs[order], prepend=-1)))
+        return cls(
+            prior, noise, x[order], y[order], np.flatnonzero(np.diff(configs[order], prepend=-1))
+        )
 
     @cached_property
     def vector(self) -> ParameterVector:
@@ -81,7 +88,8 @@ class SharedDecayPosterior(LogPosterior):
         return rho, np.eye(len(rho))[index]
 
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """The logarithm of the unnormalised posterior density at natural values (p,), and its gradient (p,)."""
+        """The logarithm of the unnormalised posterior density at natural values (p,), and its
+        gradient (p,)."""
         likelihood, gradient = self.likelihood_and_gradient(values)
         return likelihood + self.vector.log_density(values), gradient + self.vector.gradient(values)
 
@@ -99,13 +107,17 @@ class SharedDecayPosterior(LogPosterior):
         algebra = _Algebra(factor, noise, curve, solve(factor, sums), sums, rows)
         d_mean, d_curve, d_middle, d_noise = algebra.gradient()
         d_base = pull_base(root[:, None] * d_middle * root)
-        return algebra.log_density(), np.concatenate([pull_curve(d_mean, d_curve), d_base, [d_noise]])
+        return algebra.log_density(), np.concatenate(
+            [pull_curve(d_mean, d_curve), d_base, [d_noise]]
+        )
 
 
 class _Algebra:
     """R^T A^-1 R and what follows from it; the names are those of the module."""
 
-    def __init__(self, factor: Array, noise: float, curve: Array, solved: Array, sums: Array, rows: Array) -> None:
+    def __init__(
+        self, factor: Array, noise: float, curve: Array, solved: Array, sums: Array, rows: Array
+    ) -> None:
         count = len(curve)
         self.factor, self.noise, self.solved = factor, noise, solved  # L L^T = M; M^-1 P
         self.size, self.fantasies = len(rows), rows.shape[1] - count
@@ -117,13 +129,18 @@ class _Algebra:
 
     def log_density(self) -> float:
         """log N(r; 0, K), averaged over the columns of r."""
-        squares = (self.gram.trace() - self.g.trace() - np.vdot(self.v, self.t @ self.v)) / self.fantasies
-        determinant = log_determinant(self.factor) + (self.size - len(self.factor)) * math.log(self.noise)
+        squares = (
+            self.gram.trace() - self.g.trace() - np.vdot(self.v, self.t @ self.v)
+        ) / self.fantasies
+        determinant = log_determinant(self.factor) + (self.size - len(self.factor)) * math.log(
+            self.noise
+        )
         determinant += float(np.linalg.slogdet(self.core)[1])
         return -0.5 * float(squares + determinant + self.size * math.log(2.0 * math.pi))
 
     def gradient(self) -> tuple[Array, Array, Array, float]:
-        """Derivatives by the mean at each budget (L,), B (L, L), M (k, k; a lower triangle, as in the dense formula) and s."""
+        """Derivatives by the mean at each budget (L,), B (L, L), M (k, k; a lower triangle, as in
+        the dense formula) and s."""
         t, count = self.t, len(self.t)
         chosen = np.concatenate([-t @ self.v, np.eye(self.fantasies)])  # K^-1 r = A^-1 R chosen
         left = np.eye(count) - self.g @ t
@@ -131,9 +148,15 @@ class _Algebra:
         d_curve = 0.5 * (per_budget @ per_budget.T / self.fantasies - left @ self.g)
         inverse = inverse_lower(self.factor)
         twice = self.solved.T @ self.solved + self.outside / self.noise**2  # R^T A^-2 R
-        trace = inverse.trace() + (self.size - len(inverse)) / self.noise - np.vdot(t, twice[:count, :count])
+        trace = (
+            inverse.trace()
+            + (self.size - len(inverse)) / self.noise
+            - np.vdot(t, twice[:count, :count])
+        )
         d_noise = 0.5 * float(np.vdot(chosen, twice @ chosen) / self.fantasies - trace)
-        strength, directions = np.linalg.eigh(0.5 * (t + t.T))  # T has no negative values, but for rounding
+        strength, directions = np.linalg.eigh(
+            0.5 * (t + t.T)
+        )  # T has no negative values, but for rounding
         curves = self.solved[:, :count] @ (directions * np.sqrt(np.maximum(strength, 0.0)))
         added = np.column_stack([self.solved @ chosen / math.sqrt(self.fantasies), curves])
         d_middle = blas.dsyrk(1.0, added, beta=-1.0, c=inverse, lower=1, overwrite_c=1).T

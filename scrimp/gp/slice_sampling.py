@@ -1,8 +1,10 @@
-"""Slice sampling along random directions: draws from a density known up to a factor, without tuning.
+"""Slice sampling along random directions: draws from a density known up to a factor, without
+tuning.
 
-From a point of log density f, a level f - Exponential(1) is drawn; an interval of ``width`` is laid at random around the point
-along a random unit direction and stepped out while its ends lie above the level; points drawn in it are shrunk towards until
-one lies above the level. Neal, Slice Sampling, 2003; Murray and Adams, Slice Sampling Covariance Hyperparameters, 2010.
+From a point of log density f, a level f - Exponential(1) is drawn; an interval of ``width`` is laid
+at random around the point along a random unit direction and stepped out while its ends lie above
+the level; points drawn in it are shrunk towards until one lies above the level. Neal, Slice
+Sampling, 2003; Murray and Adams, Slice Sampling Covariance Hyperparameters, 2010.
 
     draws = slice_sample(lambda v: -0.5 * float(v @ v), np.zeros(3), rng, SliceSettings(draws=300, burn_in=250, thin=5))
 """
@@ -22,7 +24,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SliceSettings:
-    """``draws`` in all, of which the first ``burn_in`` are dropped and then every ``thin``-th kept: 300, 250, 5 give 10."""
+    """``draws`` in all, of which the first ``burn_in`` are dropped and then every ``thin``-th kept:
+    300, 250, 5 give 10."""
 
     draws: int = 300
     burn_in: int = 250
@@ -32,14 +35,19 @@ class SliceSettings:
 
 
 def slice_sample(
-    log_density: Callable[[Array], float], start: Array, rng: np.random.Generator, settings: SliceSettings | None = None
+    log_density: Callable[[Array], float],
+    start: Array,
+    rng: np.random.Generator,
+    settings: SliceSettings | None = None,
 ) -> Array:
-    """Draws (k, p) by the settings, from a chain that begins at ``start`` (p,); minus infinity is outside the support."""
+    """Draws (k, p) by the settings, from a chain that begins at ``start`` (p,); minus infinity is
+    outside the support."""
     settings = settings or SliceSettings()
     point, height = start, log_density(start)
     if not np.isfinite(height):
         raise NumericalError(
-            f"slice sampling cannot start at {start}: its log density is {height}; start inside the support"
+            f"slice sampling cannot start at {start}: its log density is {height}; start inside the"
+            " support"
         )
     kept = []
     for draw in range(settings.draws):
@@ -62,8 +70,12 @@ def _next_point(
     level = height - rng.exponential()
     low = -settings.width * rng.random()
     high = low + settings.width
-    low = _stepped_out(log_density, (point, direction), (low, -settings.width), level, settings.steps_out)
-    high = _stepped_out(log_density, (point, direction), (high, settings.width), level, settings.steps_out)
+    low = _stepped_out(
+        log_density, (point, direction), (low, -settings.width), level, settings.steps_out
+    )
+    high = _stepped_out(
+        log_density, (point, direction), (high, settings.width), level, settings.steps_out
+    )
     while True:
         offset = rng.uniform(low, high)
         candidate = point + offset * direction
@@ -79,9 +91,14 @@ def _next_point(
 
 
 def _stepped_out(
-    log_density: Callable[[Array], float], line: tuple[Array, Array], move: tuple[float, float], level: float, most: int
+    log_density: Callable[[Array], float],
+    line: tuple[Array, Array],
+    move: tuple[float, float],
+    level: float,
+    most: int,
 ) -> float:
-    """One end of the interval on ``line`` (point, direction), moved out by (start, step) until it lies below the level."""
+    """One end of the interval on ``line`` (point, direction), moved out by (start, step) until it
+    lies below the level."""
     (point, direction), (end, step) = line, move
     for _ in range(most):
         if log_density(point + end * direction) <= level:

@@ -1,6 +1,8 @@
-"""Kernels of the scaled distance alone: k(x, x') = profile(r^2), r^2 = sum_k (x_k - x'_k)^2 / l_k^2.
+"""Kernels of the scaled distance alone: k(x, x') = profile(r^2), r^2 = sum_k (x_k - x'_k)^2 /
+l_k^2.
 
-An author writes one function of r^2, the profile and its slope; length-scales, categories and every pullback are supplied:
+An author writes one function of r^2, the profile and its slope; length-scales, categories and every
+pullback are supplied:
 
     class Matern32(Stationary):
         def profile_and_slope(self, r2):
@@ -8,13 +10,15 @@ An author writes one function of r^2, the profile and its slope; length-scales, 
             decay = np.exp(-root)
             return (1.0 + root) * decay, -1.5 * decay
 
-All length-scale gradients come from one matrix product. With A = dK * slope, its row plus column sums a, and z = x / l,
+All length-scale gradients come from one matrix product. With A = dK * slope, its row plus column
+sums a, and z = x / l,
 
     d/dl_k = -(2/l_k) sum_ij A_ij (z_ik - z_jk)^2 = -(2/l_k) (a . z_k^2 - 2 z_k^T A z_k)
     d/dz_i = 2 sum_j (A_ij + A_ji) (z_i - z_j),    and d/dl_k = -(1/l_k) sum_i z_ik d/dz_ik when both are wanted (Euler).
 
-Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 4. Length-scale prior: Hvarfner,
-Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions, 2024.
+Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 4.
+Length-scale prior: Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High
+Dimensions, 2024.
 """
 
 import math
@@ -34,7 +38,8 @@ __all__ = ["RBF", "Matern32", "Matern52", "Stationary", "length_scale_parameter"
 
 
 def length_scale_parameter(dimensions: int, ard: bool) -> Parameter:
-    """l_k ~ LogNormal(sqrt 2 + log(d) / 2, sqrt 3): typical distances in a cube grow with sqrt d, so do the length-scales."""
+    """l_k ~ LogNormal(sqrt 2 + log(d) / 2, sqrt 3): typical distances in a cube grow with sqrt d,
+    so do the length-scales."""
     density = LogNormal(math.sqrt(2.0) + 0.5 * math.log(max(dimensions, 1)), math.sqrt(3.0))
     return Parameter("length_scale", density, bounds=(0.02, 200.0), size=dimensions if ard else 1)
 
@@ -45,13 +50,16 @@ def expected_length_scales(columns: Sequence[Column], ard: bool) -> Parameter:
     if not ard or all(column.scale is None for column in columns):
         return usual
     assert isinstance(usual.density, LogNormal)
-    centres = [usual.density.mu if column.scale is None else math.log(column.scale) for column in columns]
+    centres = [
+        usual.density.mu if column.scale is None else math.log(column.scale) for column in columns
+    ]
     return replace(usual, density=LogNormals(tuple(centres), usual.density.sigma))
 
 
 @dataclass(frozen=True, eq=False)
 class Stationary(Kernel):
-    """A kernel of r^2, with one length-scale per column (``ard``) or one for all; its variance is profile(0) = 1.
+    """A kernel of r^2, with one length-scale per column (``ard``) or one for all; its variance is
+    profile(0) = 1.
 
     >>> kernel = Matern52((Column(), Column()))
     >>> kernel(np.zeros((1, 2)), np.zeros((1, 2)))
@@ -93,7 +101,8 @@ class Stationary(Kernel):
         return changed
 
     def scaled(self, x: Array) -> Array:
-        """Features divided by their length-scales (n, f); centred, which keeps the cancellation in r^2 small."""
+        """Features divided by their length-scales (n, f); centred, which keeps the cancellation in
+        r^2 small."""
         return (self.features(x) - 0.5) / self._per_feature
 
     @property
@@ -131,7 +140,9 @@ class Stationary(Kernel):
 
         def pull(d: Array) -> tuple[Array, Array]:
             d_z = _both_sides(z, d * slope)
-            return self._per_length_scale(-np.einsum("ij,ij->j", z, d_z)), self.features.pull(d_z / self._per_feature)
+            return self._per_length_scale(-np.einsum("ij,ij->j", z, d_z)), self.features.pull(
+                d_z / self._per_feature
+            )
 
         return covariance, pull
 
@@ -147,8 +158,11 @@ class Stationary(Kernel):
         return covariance, pull
 
     def _per_length_scale(self, per_feature: Array) -> Array:
-        """Gradients with respect to log length-scales, one per feature, to those of the length-scales themselves."""
-        per_parameter = self.features.gather(per_feature) if self.ard else np.array([per_feature.sum()])
+        """Gradients with respect to log length-scales, one per feature, to those of the
+        length-scales themselves."""
+        per_parameter = (
+            self.features.gather(per_feature) if self.ard else np.array([per_feature.sum()])
+        )
         return per_parameter / self._values
 
 
@@ -164,7 +178,8 @@ def _squared_distances(z1: Array, z2: Array) -> Array:
 
 
 def _both_sides(z: Array, weights: Array) -> Array:
-    """Gradient of sum_ij weights_ij |z_i - z_j|^2 with respect to z (n, f); weights need not be symmetric."""
+    """Gradient of sum_ij weights_ij |z_i - z_j|^2 with respect to z (n, f); weights need not be
+    symmetric."""
     total = weights.sum(0) + weights.sum(1)
     gradient: Array = 2.0 * (total[:, None] * z - weights @ z - weights.T @ z)
     return gradient

@@ -1,10 +1,12 @@
-"""Input warping: a kernel on w(x), where each number-like column is bent by a monotone function with learned shape.
+"""Input warping: a kernel on w(x), where each number-like column is bent by a monotone function
+with learned shape.
 
     w(x) = 1 - (1 - x^a)^b          (the distribution function of Kumaraswamy, a and b positive; a = b = 1 is the identity)
 
-It repairs scales that a search space got wrong, such as a rate searched linearly. Categorical columns are never warped.
-Inputs are squeezed to [1e-9, 1 - 1e-9] first, where the slopes of w are finite.
-Snoek, Swersky, Zemel, Adams, Input Warping for Bayesian Optimization of Non-Stationary Functions, 2014.
+It repairs scales that a search space got wrong, such as a rate searched linearly. Categorical
+columns are never warped. Inputs are squeezed to [1e-9, 1 - 1e-9] first, where the slopes of w are
+finite. Snoek, Swersky, Zemel, Adams, Input Warping for Bayesian Optimization of Non-Stationary
+Functions, 2014.
 
     Warped(Scaled(Matern52(columns)), columns)
 """
@@ -23,13 +25,17 @@ __all__ = ["WARPING_POWER", "Warped", "kumaraswamy"]
 _EDGE = 1e-9
 
 WARPING_POWER = Parameter("warping", LogNormal(0.0, 0.75), bounds=(0.25, 4.0), initial=1.0)
-"""Either power: log-normal around 1, as in Snoek et al. with the spread used for hyperparameter tuning."""
+"""Either power: log-normal around 1, as in Snoek et al. with the spread used for hyperparameter
+tuning."""
 
 
-def kumaraswamy(x: Array, a: Array, b: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
+def kumaraswamy(
+    x: Array, a: Array, b: Array
+) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
     """w(x) (n, d), and pull(dw) -> gradients of x (n, d), a (d,) and b (d,).
 
-    With t = x^a and u = 1 - t:  dw/dx = b u^(b-1) a x^(a-1),  dw/da = b u^(b-1) t log x,  dw/db = -u^b log u.
+    With t = x^a and u = 1 - t: dw/dx = b u^(b-1) a x^(a-1), dw/da = b u^(b-1) t log x, dw/db = -u^b
+    log u.
     """
     inside = _EDGE + (1.0 - 2.0 * _EDGE) * np.clip(x, 0.0, 1.0)
     log_x = np.log(inside)
@@ -41,14 +47,19 @@ def kumaraswamy(x: Array, a: Array, b: Array) -> tuple[Array, Callable[[Array], 
 
     def pull(d: Array) -> tuple[Array, Array, Array]:
         common = d * b * rest / u * t
-        return common * a / inside * (1.0 - 2.0 * _EDGE), (common * log_x).sum(0), -(d * rest * log_u).sum(0)
+        return (
+            common * a / inside * (1.0 - 2.0 * _EDGE),
+            (common * log_x).sum(0),
+            -(d * rest * log_u).sum(0),
+        )
 
     return warped, pull
 
 
 @dataclass(frozen=True, eq=False)
 class Warped(Kernel):
-    """k(x, x') = inner(w(x), w(x')), with the powers a, then b, of the warped columns as its first parameters."""
+    """k(x, x') = inner(w(x), w(x')), with the powers a, then b, of the warped columns as its first
+    parameters."""
 
     inner: Kernel
     columns: Sequence[Column]
@@ -58,8 +69,13 @@ class Warped(Kernel):
     _powers: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        chosen = np.array([k for k, column in enumerate(self.columns) if column.ordered], dtype=np.intp)
-        own = tuple(replace(self.power, name=f"{self.power.name}_{letter}", size=len(chosen)) for letter in "ab")
+        chosen = np.array(
+            [k for k, column in enumerate(self.columns) if column.ordered], dtype=np.intp
+        )
+        own = tuple(
+            replace(self.power, name=f"{self.power.name}_{letter}", size=len(chosen))
+            for letter in "ab"
+        )
         object.__setattr__(self, "_chosen", chosen)
         both = joined_parameters(own, self.inner.parameters, ("outer", "inner"))
         object.__setattr__(self, "_parameters", both)
@@ -75,7 +91,9 @@ class Warped(Kernel):
 
     def with_values(self, values: Array) -> "Warped":
         cut = len(self._powers)
-        changed = with_fields(self, _powers=values[:cut], inner=self.inner.with_values(values[cut:]))
+        changed = with_fields(
+            self, _powers=values[:cut], inner=self.inner.with_values(values[cut:])
+        )
         assert isinstance(changed, Warped)
         return changed
 

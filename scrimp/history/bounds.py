@@ -1,11 +1,13 @@
-"""Where the best configuration lies at an end of a parameter's range, the optimum may lie beyond it.
+"""Where the best configuration lies at an end of a parameter's range, the optimum may lie beyond
+it.
 
-A float within a hundredth of its range from an end counts as there (of a logarithmic one: a hundredth of the orders of
-magnitude), a whole number or an ordinal at its first or last value. One configuration may be there by accident, so another of the
-five best trials must be there too, and the hint says how many are. Lists have no ends, nor have parameters whose values have
-no order.
+A float within a hundredth of its range from an end counts as there (of a logarithmic one: a
+hundredth of the orders of magnitude), a whole number or an ordinal at its first or last value. One
+configuration may be there by accident, so another of the five best trials must be there too, and
+the hint says how many are. Lists have no ends, nor have parameters whose values have no order.
 
-    for hint in bound_hints(history):                      # "lr is at its upper end, 0.1, in 4 of the 5 best trials: ..."
+    # "lr is at its upper end, 0.1, in 4 of the 5 best trials: ..."
+    for hint in bound_hints(history):
         print(hint)
 """
 
@@ -34,11 +36,16 @@ def bound_hints(history: History) -> list[str]:
     for name, parameter in history.problem.space.items():
         end = _end(parameter, best.config[name]) if name in best.config else ""
         if end:
-            alike = sum(name in trial.config and _end(parameter, trial.config[name]) == end for trial in leaders)
+            alike = sum(
+                name in trial.config and _end(parameter, trial.config[name]) == end
+                for trial in leaders
+            )
             if len(leaders) > 2 and alike == 1:
                 continue
             among = f" in {alike} of the {len(leaders)} best trials" if len(leaders) > 1 else ""
-            hints.append(f"{name} is at its {end} end{among}: the optimum may lie beyond; widen its range?")
+            hints.append(
+                f"{name} is at its {end} end{among}: the optimum may lie beyond; widen its range?"
+            )
     return hints
 
 
@@ -49,7 +56,10 @@ def _leaders(history: History, best: Trial) -> Sequence[Trial]:
         for trial in history.trials
         if trial.id != best.id
     }
-    others = sorted((trial for trial in lowest if lowest[trial] < math.inf), key=lambda trial: (lowest[trial], trial))
+    others = sorted(
+        (trial for trial in lowest if lowest[trial] < math.inf),
+        key=lambda trial: (lowest[trial], trial),
+    )
     return [best, *(history.trials[trial] for trial in others[: BEST - 1])]
 
 

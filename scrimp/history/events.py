@@ -1,12 +1,15 @@
-"""What can happen to a study. The log of these events is the only truth; everything else is a fold over it.
+"""What can happen to a study. The log of these events is the only truth; everything else is a fold
+over it.
 
-Events are facts, in the past tense, and never change. A decision appends its facts as one batch under its number: what it
-saw and why (`Noted`), what was added (`TrialAdded`), how much may be spent (`BudgetGranted`). Running code appends
-`Reported`, `Ended` and `Lost` at any time, without a number. A person may append `Retried` for a trial that failed.
+Events are facts, in the past tense, and never change. A decision appends its facts as one batch
+under its number: what it saw and why (`Noted`), what was added (`TrialAdded`), how much may be
+spent (`BudgetGranted`). Running code appends `Reported`, `Ended` and `Lost` at any time, without a
+number. A person may append `Retried` for a trial that failed.
 
-Budgets are cumulative: a grant of 9 epochs to a trial that has used 3 lets it run 6 more. Each grant starts a new
-*attempt*; a report that carries an older attempt came from a worker that had been given up, and is kept without being counted.
-Metrics that are not finite are stored as None, so that every event is plain JSON.
+Budgets are cumulative: a grant of 9 epochs to a trial that has used 3 lets it run 6 more. Each
+grant starts a new *attempt*; a report that carries an older attempt came from a worker that had
+been given up, and is kept without being counted. Metrics that are not finite are stored as None, so
+that every event is plain JSON.
 
     StudyCreated, TrialAdded, BudgetGranted, Reported(step=1), Reported(step=2), Ended("completed")
 """
@@ -34,20 +37,26 @@ __all__ = [
 ]
 
 Config = dict[str, Any]
-"""A configuration: parameter names to int, float, str, bool or None; inactive parameters are absent."""
+"""A configuration: parameter names to int, float, str, bool or None; inactive parameters are
+absent."""
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", gc=False):
-    """``time`` is seconds on the clock of whoever appended; virtual seconds under the simulated executor."""
+class _Event(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", gc=False
+):
+    """``time`` is seconds on the clock of whoever appended; virtual seconds under the simulated
+    executor."""
 
     time: float = 0.0
 
 
 class StudyCreated(_Event, frozen=True, tag="study_created"):
-    """The first event of every log. ``problem`` and ``method`` are their JSON forms; ``kind`` is study or selection.
+    """The first event of every log. ``problem`` and ``method`` are their JSON forms; ``kind`` is
+    study or selection.
 
-    ``identity`` is drawn at random: it tells this study from every other, also from a later one of the same name.
-    ``plugins``: modules that registered names the method is made of. A record only: who opens the study decides what is imported.
+    ``identity`` is drawn at random: it tells this study from every other, also from a later one of
+    the same name. ``plugins``: modules that registered names the method is made of. A record only:
+    who opens the study decides what is imported.
     """
 
     name: str
@@ -60,7 +69,8 @@ class StudyCreated(_Event, frozen=True, tag="study_created"):
 
 
 class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody vouches for the study as it is: ``digest`` is of what is covered, ``value`` the signature by ``key``.
+    """Somebody vouches for the study as it is: ``digest`` is of what is covered, ``value`` the
+    signature by ``key``.
 
     A higher ``revision`` takes the place of every lower one.
     """
@@ -74,8 +84,9 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class StudyChanged(_Event, frozen=True, tag="study_changed"):
     """A grown space, new totals (n_trials, budget, timeout, ...), a paused or reopened study.
 
-    ``objective`` says what workers evaluate: ``{"function": "module:name"}`` or ``{"command": [words], "folder": path}``;
-    ``signature`` vouches for that and for the rest of the study (`scrimp.tuning.signing`).
+    ``objective`` says what workers evaluate: ``{"function": "module:name"}`` or ``{"command":
+    [words], "folder": path}``; ``signature`` vouches for that and for the rest of the study
+    (`scrimp.tuning.signing`).
     """
 
     problem: dict[str, Any] | None = None
@@ -114,7 +125,8 @@ class TrialAdded(_Event, frozen=True, tag="trial_added"):
 
 
 class BudgetGranted(_Event, frozen=True, tag="budget_granted"):
-    """The trial may run until ``budget`` (cumulative) as attempt number ``attempt``, carried out by ``worker``."""
+    """The trial may run until ``budget`` (cumulative) as attempt number ``attempt``, carried out by
+    ``worker``."""
 
     trial: int
     budget: float
@@ -123,7 +135,8 @@ class BudgetGranted(_Event, frozen=True, tag="budget_granted"):
 
 
 class Reported(_Event, frozen=True, tag="reported"):
-    """Metrics of a trial after ``step`` units of budget; ``cost`` is what this stretch took, in the study's cost metric."""
+    """Metrics of a trial after ``step`` units of budget; ``cost`` is what this stretch took, in the
+    study's cost metric."""
 
     trial: int
     step: float
@@ -134,8 +147,8 @@ class Reported(_Event, frozen=True, tag="reported"):
 
 
 class Ended(_Event, frozen=True, tag="ended"):
-    """The trial will not run again, unless a failed one is `Retried`: ``status`` is completed, stopped or failed; ``message``
-    says why."""
+    """The trial will not run again, unless a failed one is `Retried`: ``status`` is completed,
+    stopped or failed; ``message`` says why."""
 
     trial: int
     status: str
@@ -146,7 +159,8 @@ class Ended(_Event, frozen=True, tag="ended"):
 class Lost(_Event, frozen=True, tag="lost"):
     """The attempt vanished without ending: the trial is stale until somebody takes it over.
 
-    One that its worker ``handed_back``, asked to end or out of disk space, says nothing against the trial.
+    One that its worker ``handed_back``, asked to end or out of disk space, says nothing against the
+    trial.
     """
 
     trial: int
@@ -165,14 +179,16 @@ class Retried(_Event, frozen=True, tag="retried"):
 
 
 class CheckpointsRemoved(_Event, frozen=True, tag="checkpoints_removed"):
-    """The checkpoints of a trial nobody will take up again were deleted, which freed ``size`` bytes."""
+    """The checkpoints of a trial nobody will take up again were deleted, which freed ``size``
+    bytes."""
 
     trial: int
     size: int
 
 
 class Noted(_Event, frozen=True, tag="noted"):
-    """Why decision ``decision`` was taken, seeing the first ``seen`` events: fitted parameters, reasons, degraded."""
+    """Why decision ``decision`` was taken, seeing the first ``seen`` events: fitted parameters,
+    reasons, degraded."""
 
     decision: int
     seen: int

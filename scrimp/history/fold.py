@@ -1,7 +1,8 @@
 """The fold: from events to the present state, one event at a time, in constant time each.
 
-`State` is mutable and private to `History`, which shares it between versions of the same log. `Fold` is how policies keep
-state of their own: a rung table, for instance, advances with every event instead of being computed from all trials again.
+`State` is mutable and private to `History`, which shares it between versions of the same log.
+`Fold` is how policies keep state of their own: a rung table, for instance, advances with every
+event instead of being computed from all trials again.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +32,14 @@ from scrimp.history.events import (
 )
 from scrimp.history.problem import Problem
 from scrimp.history.trial import STATUSES, Observation, Trial
-from scrimp.history.vetting import ENDS, queue_objection, shortened, tag_objection, totals_objections, valid_totals
+from scrimp.history.vetting import (
+    ENDS,
+    queue_objection,
+    shortened,
+    tag_objection,
+    totals_objections,
+    valid_totals,
+)
 from scrimp.space.growth import upgrade
 from scrimp.space.space import Space
 
@@ -43,11 +51,13 @@ ABOUT_TRIALS = frozenset({Reported, BudgetGranted, Ended, Lost, Retried})
 
 
 class Fold(ABC, Generic[S]):
-    """Incremental state of a policy: a hashable value that says how to begin and how one event advances the state.
+    """Incremental state of a policy: a hashable value that says how to begin and how one event
+    advances the state.
 
-    ``step`` changes ``state`` in place; ``before`` and ``trial`` are the trial the event is about, before and after it.
-    A fold that names the ``kinds`` of events it needs gets those alone, without trials: it costs nothing with all others, and
-    begins in the middle of a study without going through all that happened to the trials again.
+    ``step`` changes ``state`` in place; ``before`` and ``trial`` are the trial the event is about,
+    before and after it. A fold that names the ``kinds`` of events it needs gets those alone,
+    without trials: it costs nothing with all others, and begins in the middle of a study without
+    going through all that happened to the trials again.
     """
 
     kinds: ClassVar[tuple[type, ...] | None] = None
@@ -65,7 +75,9 @@ class State:
     """Everything a history can be asked, kept current."""
 
     def __init__(self, parsed: dict[int, tuple[Any, Problem]] | None = None) -> None:
-        self.parsed = {} if parsed is None else parsed  # shared by states over the same log: a large pool is read once
+        self.parsed = (
+            {} if parsed is None else parsed
+        )  # shared by states over the same log: a large pool is read once
         self.length = 0
         self.created: StudyCreated | None = None
         self.problem: Problem | None = None
@@ -152,8 +164,9 @@ class State:
                 self.parsed[id(record)] = record, Problem.from_json(record)
             except (LookupError, TypeError, AttributeError, ValueError) as error:
                 raise StudyError(
-                    f"event {self.length} of the log records a problem that cannot be read ({error!r}); it is damaged, or "
-                    "a newer scrimp wrote it: use that version, or restore the study from a backup"
+                    f"event {self.length} of the log records a problem that cannot be read"
+                    f" ({error!r}); it is damaged, or a newer scrimp wrote it: use that version, or"
+                    " restore the study from a backup"
                 ) from None
         return self.parsed[id(record)][1]
 
@@ -173,7 +186,8 @@ class State:
             self.plugins = event.plugins
 
     def _move_to(self, old: Space, new: Space) -> None:
-        """Give every trial its place in a space that grew; one that fits no longer keeps its configuration as it was."""
+        """Give every trial its place in a space that grew; one that fits no longer keeps its
+        configuration as it was."""
         for number, trial in enumerate(self.trials):
             config = upgrade(trial.config, old, new)
             if config is not None:
@@ -184,7 +198,8 @@ class State:
     def _added(self, event: TrialAdded) -> Trial:
         if event.trial != len(self.trials):
             raise StudyError(
-                f"the log adds trial {event.trial} where {len(self.trials)} was due; it is damaged: export what is good"
+                f"the log adds trial {event.trial} where {len(self.trials)} was due; it is damaged:"
+                " export what is good"
             )
         if event.enqueued and self.queue:
             self.queue.popleft()
@@ -205,11 +220,14 @@ class State:
     def _known(self, number: int) -> Trial:
         if not 0 <= number < len(self.trials):
             raise StudyError(
-                f"event {self.length} of the log is about trial {number}, which was never added; the log is damaged"
+                f"event {self.length} of the log is about trial {number}, which was never added;"
+                " the log is damaged"
             )
         return self.trials[number]
 
-    def _about_trial(self, event: Reported | BudgetGranted | Ended | Lost | Retried, before: Trial) -> Trial:
+    def _about_trial(
+        self, event: Reported | BudgetGranted | Ended | Lost | Retried, before: Trial
+    ) -> Trial:
         match event:
             case Reported():
                 trial = self._reported(event, before)
@@ -217,14 +235,22 @@ class State:
                 trial = before if before.finished else _granted(event, before)
             case Ended() if event.status not in ENDS:
                 trial = before
-                self.ignored.append((self.length, f"trial {event.trial} ends as {shortened(event.status)}"))
+                self.ignored.append(
+                    (self.length, f"trial {event.trial} ends as {shortened(event.status)}")
+                )
             case Ended():
                 trial = before if _given_up(event, before) else _ended(event, before)
             case Lost():
                 trial = before
                 if before.status == "running" and event.attempt == before.attempt:
                     losses = before.losses if event.handed_back else before.losses + 1
-                    trial = replace(before, status="stale", lost=event.attempt, losses=losses, message=event.message)
+                    trial = replace(
+                        before,
+                        status="stale",
+                        lost=event.attempt,
+                        losses=losses,
+                        message=event.message,
+                    )
             case Retried():
                 trial = self._retried(before) if before.status == "failed" else before
         if trial is not before:
@@ -242,7 +268,9 @@ class State:
         vouched[event.attempt] = max(event.step, vouched.get(event.attempt, 0.0))
         loss = self.problem.loss(event.metrics)
         violation = self.problem.violation(event.metrics)
-        point = Observation(event.step, event.metrics, loss, event.stderr, event.cost, event.time, violation)
+        point = Observation(
+            event.step, event.metrics, loss, event.stderr, event.cost, event.time, violation
+        )
         curve = _with_point(before.curve, point)
         if curve is before.curve:
             return before  # the first report of a step counts
@@ -258,12 +286,25 @@ class State:
         last = curve[-1].loss
         value = self.problem.value(last)
         best = self._better(before.best, point)
-        return replace(before, curve=curve, status=status, ended=ended, loss=last, value=value, best=best, losses=0)
+        return replace(
+            before,
+            curve=curve,
+            status=status,
+            ended=ended,
+            loss=last,
+            value=value,
+            best=best,
+            losses=0,
+        )
 
     def _better(self, best: float | None, point: Observation) -> float | None:
         """The better of a trial's best value and a report's, in the user's direction."""
         assert self.problem is not None
-        if point.loss is None or not point.feasible or (best is not None and self.problem.sign * best <= point.loss):
+        if (
+            point.loss is None
+            or not point.feasible
+            or (best is not None and self.problem.sign * best <= point.loss)
+        ):
             return best
         return self.problem.value(point.loss)
 
@@ -277,8 +318,17 @@ class State:
         self.vouched[before.id] = {attempt: min(step, good) for attempt, step in vouched if good}
         loss = None if last is None else last.loss
         value = self.problem.value(loss)
-        state = {"curve": curve, "loss": loss, "value": value, "ended": None, "lost": before.attempt, "losses": 0}
-        return replace(before, status="stale", message="it failed, and is to be tried again", **state)
+        state = {
+            "curve": curve,
+            "loss": loss,
+            "value": value,
+            "ended": None,
+            "lost": before.attempt,
+            "losses": 0,
+        }
+        return replace(
+            before, status="stale", message="it failed, and is to be tried again", **state
+        )
 
     def _consider_best(self, trial: int, point: Observation) -> None:
         if point.loss is None or not point.feasible:
@@ -288,7 +338,8 @@ class State:
 
 
 def _given_up(event: Reported | Ended, before: Trial) -> bool:
-    """Whether the event comes too late: from an attempt that was lost or followed by another, or after the end."""
+    """Whether the event comes too late: from an attempt that was lost or followed by another, or
+    after the end."""
     return before.finished or event.attempt <= before.lost or event.attempt < before.attempt
 
 

@@ -1,10 +1,11 @@
 """What happened, as a value: a fold over the event log with queries and derived random generators.
 
-A `History` never changes; `with_events` gives a longer one and shares everything with it. The newest version answers in
-constant time. An older one still answers, by folding its part of the log again: sharing is a matter of time, not of result.
+A `History` never changes; `with_events` gives a longer one and shares everything with it. The
+newest version answers in constant time. An older one still answers, by folding its part of the log
+again: sharing is a matter of time, not of result.
 
-Randomness is derived, never stored: ``rng(purpose)`` depends on the study's seed, the number of decisions taken and the
-purpose. So a decision is a function of the history, and can be replayed.
+Randomness is derived, never stored: ``rng(purpose)`` depends on the study's seed, the number of
+decisions taken and the purpose. So a decision is a function of the history, and can be replayed.
 
     history = History.of(store.read())
     longer = history.with_events(news)
@@ -44,7 +45,9 @@ class History:
         """The history of these events; the first must be `StudyCreated`."""
         log = list(events)
         if not log or not isinstance(log[0], StudyCreated):
-            raise StudyError("the log does not begin with the creation of its study; it is empty or damaged")
+            raise StudyError(
+                "the log does not begin with the creation of its study; it is empty or damaged"
+            )
         return History([], 0, State()).with_events(log)
 
     def with_events(self, events: Iterable[Event]) -> "History":
@@ -57,7 +60,8 @@ class History:
         return History(log, state.length, state)
 
     def _current(self) -> State:
-        """The state at this length: shared when nobody went on from here, folded again otherwise."""
+        """The state at this length: shared when nobody went on from here, folded again
+        otherwise."""
         if self._state.length != self.length:
             events = self._log[: self.length]
             self._state = _folded(events, State(self._state.parsed), self._state.derived)
@@ -84,8 +88,11 @@ class History:
         return state
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """A generator that depends on the seed, the number of decisions taken so far, and ``purpose``."""
-        return np.random.default_rng([self.problem.seed, self.decisions, zlib.crc32(purpose.encode())])
+        """A generator that depends on the seed, the number of decisions taken so far, and
+        ``purpose``."""
+        return np.random.default_rng(
+            [self.problem.seed, self.decisions, zlib.crc32(purpose.encode())]
+        )
 
     @property
     def events(self) -> Sequence[Event]:
@@ -101,7 +108,8 @@ class History:
 
     @property
     def identity(self) -> str:
-        """What tells this study from every other: drawn when it was created, for older studies a digest of the first event."""
+        """What tells this study from every other: drawn when it was created, for older studies a
+        digest of the first event."""
         created = self.created
         if created.identity:
             return created.identity
@@ -145,7 +153,8 @@ class History:
         return self._current().trials
 
     def vouched(self, trial: int) -> dict[int, float]:
-        """For each attempt of a trial the highest step reported while it was listened to: up to there its checkpoints count."""
+        """For each attempt of a trial the highest step reported while it was listened to: up to
+        there its checkpoints count."""
         return dict(self._current().vouched.get(trial, {}))
 
     def with_status(self, *statuses: str) -> list[Trial]:
@@ -214,7 +223,10 @@ class History:
         ends = [
             (point.loss, trial.id, point)
             for trial in self.trials
-            if (point := trial.last) is not None and point.loss is not None and point.step >= full and point.feasible
+            if (point := trial.last) is not None
+            and point.loss is not None
+            and point.step >= full
+            and point.feasible
         ]
         if not ends:
             return None

@@ -1,6 +1,7 @@
 """What is being optimized: space, metric, direction, budget, constraints, cost.
 
-Metrics become losses (lower is better) in exactly one method, `Problem.loss`; nothing else asks for the direction.
+Metrics become losses (lower is better) in exactly one method, `Problem.loss`; nothing else asks for
+the direction.
 """
 
 import math
@@ -18,7 +19,8 @@ Direction = Literal["minimize", "maximize"]
 
 @dataclass(frozen=True)
 class Budget:
-    """What a trial may spend, in units such as epochs: from ``minimum`` (the first grant) to ``maximum`` (a full training).
+    """What a trial may spend, in units such as epochs: from ``minimum`` (the first grant) to
+    ``maximum`` (a full training).
 
     >>> Budget("epoch", 1, 81)
     Budget(name='epoch', minimum=1, maximum=81)
@@ -36,10 +38,13 @@ class Budget:
                 or not math.isfinite(number)
                 or number <= 0
             ):
-                raise StudyError(f"budget {label} is {number!r}; it must be a positive finite number")
+                raise StudyError(
+                    f"budget {label} is {number!r}; it must be a positive finite number"
+                )
         if self.minimum > self.maximum:
             raise StudyError(
-                f"budget minimum {self.minimum} is above its maximum {self.maximum}; swap them or raise the maximum"
+                f"budget minimum {self.minimum} is above its maximum {self.maximum}; swap them or"
+                " raise the maximum"
             )
         if not isinstance(self.name, str) or not self.name:
             raise StudyError(f"budget name is {self.name!r}; give the unit a name, such as 'epoch'")
@@ -136,22 +141,31 @@ def _check_constraint(name: str, rule: Any) -> None:
     """Refuse what is no rule, and rules that nothing can meet."""
     if not isinstance(rule, AtMost | AtLeast | Equals):
         raise StudyError(
-            f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit), scrimp.AtLeast(limit) or "
-            "scrimp.Equals(value, tolerance)"
+            f"constraint on {name!r} is {rule!r}; use scrimp.AtMost(limit), scrimp.AtLeast(limit)"
+            " or scrimp.Equals(value, tolerance)"
         )
     for label, number in vars(rule).items():
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-            raise StudyError(f"constraint on {name!r} has {label} {number!r}; it must be a finite number")
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int | float)
+            or not math.isfinite(number)
+        ):
+            raise StudyError(
+                f"constraint on {name!r} has {label} {number!r}; it must be a finite number"
+            )
     if isinstance(rule, Equals) and rule.tolerance <= 0:
         raise StudyError(
-            f"constraint on {name!r} has tolerance {rule.tolerance!r}; it must be positive, since measured numbers are "
-            "never exactly equal; for whole numbers use 0.5"
+            f"constraint on {name!r} has tolerance {rule.tolerance!r}; it must be positive, since"
+            " measured numbers are never exactly equal; for whole numbers use 0.5"
         )
 
 
 def _constraint_json(rule: Constraint) -> list[Any]:
     """The kind and its numbers."""
-    return [next(kind for kind, made in _KINDS.items() if isinstance(rule, made)), *vars(rule).values()]
+    return [
+        next(kind for kind, made in _KINDS.items() if isinstance(rule, made)),
+        *vars(rule).values(),
+    ]
 
 
 def _named(label: str, given: Any, example: str) -> Mapping[str, Any]:
@@ -177,22 +191,31 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.direction not in ("minimize", "maximize"):
-            raise StudyError(f"direction is {self.direction!r}; it must be 'minimize' or 'maximize'")
+            raise StudyError(
+                f"direction is {self.direction!r}; it must be 'minimize' or 'maximize'"
+            )
         if not isinstance(self.metric, str) or not self.metric:
             raise StudyError(
-                f"metric is {self.metric!r}; it must be the name of a reported metric, such as 'val_error'"
+                f"metric is {self.metric!r}; it must be the name of a reported metric, such as"
+                " 'val_error'"
             )
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise StudyError(f"seed is {self.seed!r}; it must be an integer of at least 0")
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise StudyError(
-                f"budget is {self.budget!r}; it must be a scrimp.Budget such as scrimp.Budget('epoch', 1, 81)"
+                f"budget is {self.budget!r}; it must be a scrimp.Budget such as"
+                " scrimp.Budget('epoch', 1, 81)"
             )
         if self.cost is not None and (not isinstance(self.cost, str) or not self.cost):
-            raise StudyError(f"cost is {self.cost!r}; it must be the name of a reported metric, such as 'seconds'")
+            raise StudyError(
+                f"cost is {self.cost!r}; it must be the name of a reported metric, such as"
+                " 'seconds'"
+            )
         if not isinstance(self.noisy, bool):
             raise StudyError(f"noisy is {self.noisy!r}; it must be True or False")
-        for name, rule in _named("constraints", self.constraints, "{'memory_gb': scrimp.AtMost(16)}").items():
+        for name, rule in _named(
+            "constraints", self.constraints, "{'memory_gb': scrimp.AtMost(16)}"
+        ).items():
             _check_constraint(name, rule)
         for name, number in _named("features", self.features, "{'rows': 1e5}").items():
             if not isinstance(number, int | float) or not math.isfinite(number):
@@ -218,7 +241,8 @@ class Problem:
         return None if loss is None else self.sign * loss
 
     def violation(self, metrics: Mapping[str, float | None]) -> float | None:
-        """The largest violation over all constraints (feasible when not positive); None when one was not reported."""
+        """The largest violation over all constraints (feasible when not positive); None when one
+        was not reported."""
         worst = -math.inf
         for name, rule in self.constraints.items():
             value = metrics.get(name)
@@ -238,8 +262,14 @@ class Problem:
             "space": self.space.to_json(),
             "metric": self.metric,
             "direction": self.direction,
-            "budget": None if self.budget is None else [self.budget.name, self.budget.minimum, self.budget.maximum],
-            "constraints": {name: _constraint_json(rule) for name, rule in self.constraints.items()},
+            "budget": (
+                None
+                if self.budget is None
+                else [self.budget.name, self.budget.minimum, self.budget.maximum]
+            ),
+            "constraints": {
+                name: _constraint_json(rule) for name, rule in self.constraints.items()
+            },
             "cost": self.cost,
             "features": dict(self.features),
             "seed": self.seed,
@@ -254,7 +284,10 @@ class Problem:
             metric=record["metric"],
             direction=record["direction"],
             budget=None if record["budget"] is None else Budget(*record["budget"]),
-            constraints={name: _KINDS[kind](*numbers) for name, (kind, *numbers) in record["constraints"].items()},
+            constraints={
+                name: _KINDS[kind](*numbers)
+                for name, (kind, *numbers) in record["constraints"].items()
+            },
             cost=record["cost"],
             features=record["features"],
             seed=record["seed"],

@@ -1,7 +1,7 @@
 """From what an objective says to what the log records: one place where numbers are judged.
 
-A metric that is not a number is refused. One that is not finite is recorded as None, and when it is the study's own metric
-the trial has failed: the message keeps what it was.
+A metric that is not a number is refused. One that is not finite is recorded as None, and when it is
+the study's own metric the trial has failed: the message keeps what it was.
 """
 
 import math
@@ -49,18 +49,25 @@ def as_metrics(result: Any, metric: str) -> dict[str, float]:
     metrics = {}
     for name, value in named.items():
         if not isinstance(name, str) or not name:
-            raise ReportError(f"metric name {name!r} is not a text; report metrics by name, such as val_error=0.3")
+            raise ReportError(
+                f"metric name {name!r} is not a text; report metrics by name, such as val_error=0.3"
+            )
         if len(name) > LONGEST_NAME:
-            raise ReportError(f"metric name {name[:50]!r}… has {len(name)} characters; at most {LONGEST_NAME} are kept")
+            raise ReportError(
+                f"metric name {name[:50]!r}… has {len(name)} characters; at most {LONGEST_NAME} are"
+                " kept"
+            )
         metrics[name] = _as_float(name, value)
     if len(metrics) > MOST_METRICS:
         raise ReportError(
-            f"{len(metrics)} metrics in one report; at most {MOST_METRICS} are kept: save the rest in a file"
+            f"{len(metrics)} metrics in one report; at most {MOST_METRICS} are kept: save the rest"
+            " in a file"
         )
     if metric not in metrics:
         known = ", ".join(sorted(metrics)) or "none"
         raise ReportError(
-            f"the study's metric {metric!r} was not reported (reported: {known}); report it with every step"
+            f"the study's metric {metric!r} was not reported (reported: {known}); report it with"
+            " every step"
         )
     return metrics
 
@@ -73,8 +80,15 @@ def _as_float(name: str, value: Any) -> float:
         except (AttributeError, ValueError, RuntimeError, TypeError):
             number = None
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        several = '; several go by name, as {"error": 0.1, "seconds": 3.0}' if isinstance(value, tuple | list) else ""
-        raise ReportError(f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a number{several}")
+        several = (
+            '; several go by name, as {"error": 0.1, "seconds": 3.0}'
+            if isinstance(value, tuple | list)
+            else ""
+        )
+        raise ReportError(
+            f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a"
+            f" number{several}"
+        )
     try:
         return float(number)
     except OverflowError:  # an integer beyond all floats
@@ -82,7 +96,8 @@ def _as_float(name: str, value: Any) -> float:
 
 
 def as_stderr(value: Any) -> float | None:
-    """A standard error, or None without one; what is negative or not finite is refused, for it would spoil every model."""
+    """A standard error, or None without one; what is negative or not finite is refused, for it
+    would spoil every model."""
     if value is None:
         return None
     number = _as_float("stderr", value)
@@ -92,12 +107,14 @@ def as_stderr(value: Any) -> float | None:
 
 
 def readable(text: str) -> str:
-    """``text`` as it can be stored anywhere: characters that are no Unicode text are spelled out, and what is too long is cut."""
+    """``text`` as it can be stored anywhere: characters that are no Unicode text are spelled out,
+    and what is too long is cut."""
     return cut(text, LONGEST_MESSAGE).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning and the end of a text of more than ``most`` characters, with a note between them.
+    """The beginning and the end of a text of more than ``most`` characters, with a note between
+    them.
 
     >>> cut("a" * 50 + "b" * 950, 100)[-60:]
     'aaa\\n[940 characters left out]\\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
@@ -109,16 +126,22 @@ def cut(text: str, most: int) -> str:
 
 
 def printable(text: str) -> str:
-    """``text`` as a terminal may show it: without control characters, so that nothing in it can drive the terminal.
+    """``text`` as a terminal may show it: without control characters, so that nothing in it can
+    drive the terminal.
 
     >>> printable("a name\\x1b[2J")
     'a name�[2J'
     """
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(letter if letter.isprintable() else "�" for letter in text)
+    )
 
 
 def headline(message: str) -> str:
-    """The one line of a message that says most: its first, and its last where a traceback or the end of a log follows.
+    """The one line of a message that says most: its first, and its last where a traceback or the
+    end of a log follows.
 
     >>> headline("the script exited with code 1\\nTraceback ...\\n  x\\nModuleNotFoundError: No module named 'torch'")
     "the script exited with code 1: ModuleNotFoundError: No module named 'torch'"
@@ -126,13 +149,16 @@ def headline(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if not lines:
         return ""
-    told = lines[-1] in lines[0] or lines[-1].endswith(lines[0])  # a module may stand before the name of an error
+    told = lines[-1] in lines[0] or lines[-1].endswith(
+        lines[0]
+    )  # a module may stand before the name of an error
     shown = lines[0] if told else f"{lines[0]}: {lines[-1]}"
     return shown if len(shown) <= LONGEST_HEADLINE else shown[:LONGEST_HEADLINE] + "…"
 
 
 def report_events(report: Reported, metric: str) -> list[Event]:
-    """The report with finite metrics only, and the failure of its trial when the study's metric is not finite."""
+    """The report with finite metrics only, and the failure of its trial when the study's metric is
+    not finite."""
     value = report.metrics.get(metric)
     finite = {
         name: number if number is not None and math.isfinite(number) else None
@@ -150,6 +176,13 @@ def report_events(report: Reported, metric: str) -> list[Event]:
     if finite.get(metric) is not None:
         return [clean]
     message = f"{metric} is {value} at step {report.step:g}: not a finite number"
-    failed = Ended(trial=report.trial, status="failed", message=message, attempt=report.attempt, time=report.time)
-    # A failed first report carries no information about the curve; later ones keep what came before.
+    failed = Ended(
+        trial=report.trial,
+        status="failed",
+        message=message,
+        attempt=report.attempt,
+        time=report.time,
+    )
+    # A failed first report carries no information about the curve; later ones keep what came
+    # before.
     return [clean, failed]

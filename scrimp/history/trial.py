@@ -17,9 +17,11 @@ BEHIND = 1e300
 
 
 class Observation(msgspec.Struct, frozen=True, gc=False):
-    """One report: metrics after ``step`` units of budget. ``loss`` is the study's metric, lower is better, or None.
+    """One report: metrics after ``step`` units of budget. ``loss`` is the study's metric, lower is
+    better, or None.
 
-    ``violation`` is the largest one over all constraints: not positive where all hold, None where one was not reported.
+    ``violation`` is the largest one over all constraints: not positive where all hold, None where
+    one was not reported.
     """
 
     step: float
@@ -39,9 +41,9 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
     def standing(self) -> float:
         """What runs are ranked by, lower is better; infinite where there is no loss.
 
-        Feasible ones by their loss, behind them those whose constraints were not all reported, by their loss, behind them
-        those that violate one, by the size of the violation: BEHIND (2 + s(loss)) and BEHIND (3 + s(violation)) with
-        s(v) = v / (1 + |v|).
+        Feasible ones by their loss, behind them those whose constraints were not all reported, by
+        their loss, behind them those that violate one, by the size of the violation: BEHIND (2 +
+        s(loss)) and BEHIND (3 + s(violation)) with s(v) = v / (1 + |v|).
         """
         if self.loss is None:
             return math.inf
@@ -55,11 +57,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A frozen view of one trial; every event about it makes a new view.
 
     ``granted`` and ``budget`` are cumulative: what it may use, and the highest step it reported.
-    ``status`` is running, paused (its grant is used up), completed, stopped, failed or stale (its worker vanished).
-    ``value`` is the last one reported at its highest budget, in the user's direction; ``loss`` the same, lower is better.
-    ``best`` is the best one that it reported at any budget with all constraints holding, in the user's direction.
-    ``lost`` is the newest attempt that vanished; reports of that attempt or an older one no longer count.
-    ``losses`` is how often that happened since its last report.
+    ``status`` is running, paused (its grant is used up), completed, stopped, failed or stale (its
+    worker vanished). ``value`` is the last one reported at its highest budget, in the user's
+    direction; ``loss`` the same, lower is better. ``best`` is the best one that it reported at any
+    budget with all constraints holding, in the user's direction. ``lost`` is the newest attempt
+    that vanished; reports of that attempt or an older one no longer count. ``losses`` is how often
+    that happened since its last report.
     """
 
     id: int

@@ -1,6 +1,8 @@
-"""What of a log may count. A storage is input: whoever writes to it may have written anything, so values are judged before use.
+"""What of a log may count. A storage is input: whoever writes to it may have written anything, so
+values are judged before use.
 
-What is judged here is left out of the state and remembered as ignored, with the reason; the rest of the study goes on.
+What is judged here is left out of the state and remembered as ignored, with the reason; the rest of
+the study goes on.
 """
 
 import math
@@ -10,7 +12,14 @@ from typing import Any
 from scrimp.errors import ConfigError
 from scrimp.space.space import Space
 
-__all__ = ["ENDS", "queue_objection", "shortened", "tag_objection", "totals_objections", "valid_totals"]
+__all__ = [
+    "ENDS",
+    "queue_objection",
+    "shortened",
+    "tag_objection",
+    "totals_objections",
+    "valid_totals",
+]
 
 ENDS = ("completed", "stopped", "failed")
 """How a trial may end."""
@@ -36,7 +45,10 @@ TOTALS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "halt": (lambda value: value in ("paused", "stopped"), "'paused' or 'stopped'"),
     "checkpoints": (lambda value: isinstance(value, str), "a URL"),
     "durable": (lambda value: value in ("all", "log"), "'all' or 'log'"),
-    "stop": (lambda value: isinstance(value, dict) and all(map(_setting, value.values())), "settings of a stop rule"),
+    "stop": (
+        lambda value: isinstance(value, dict) and all(map(_setting, value.values())),
+        "settings of a stop rule",
+    ),
 }
 """What each total may be, apart from None, which lifts it; totals of other names are never read."""
 
@@ -77,15 +89,18 @@ def queue_objection(space: Space, config: Any) -> str:
 
 
 BRACKETS_AHEAD = 1000
-"""How far the number of a bracket may be above that of its trial: brackets that open in turn have trials, others are few."""
+"""How far the number of a bracket may be above that of its trial: brackets that open in turn have
+trials, others are few."""
 
 
 def tag_objection(tag: Mapping[str, Any], trial: int) -> str:
-    """Why the tag of a trial does not count, so that it belongs to no bracket; empty when it does."""
+    """Why the tag of a trial does not count, so that it belongs to no bracket; empty when it
+    does."""
     for name in ("bracket", "slot"):
         if name in tag and not (_whole(tag[name]) and tag[name] <= trial + BRACKETS_AHEAD):
             return (
-                f"trial {trial} has the {name} {shortened(tag[name])}; it must be a whole number, and not far above it"
+                f"trial {trial} has the {name} {shortened(tag[name])}; it must be a whole number,"
+                " and not far above it"
             )
     if "slot" in tag and "bracket" not in tag:
         return f"trial {trial} has a slot and no bracket"

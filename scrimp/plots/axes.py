@@ -1,4 +1,5 @@
-"""How a parameter is shown on an axis: numbers as they are, logarithmic where the space says so, choices by their names."""
+"""How a parameter is shown on an axis: numbers as they are, logarithmic where the space says so,
+choices by their names."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +11,16 @@ from scrimp.plots.style import plain
 from scrimp.space.parameter import Float, Int, Ordinal, Parameter
 from scrimp.space.space import Space
 
-__all__ = ["axis_type", "check_parameters", "is_numeric", "labels", "marks", "order", "powers", "with_value"]
+__all__ = [
+    "axis_type",
+    "check_parameters",
+    "is_numeric",
+    "labels",
+    "marks",
+    "order",
+    "powers",
+    "with_value",
+]
 
 
 def is_numeric(parameter: Parameter) -> bool:
@@ -26,7 +36,8 @@ def axis_type(parameter: Parameter) -> str:
 
 
 def labels(parameter: Parameter, values: Sequence[Any]) -> list[Any]:
-    """The values as Plotly takes them: numbers, or plain texts; an ordinal keeps its order on the axis."""
+    """The values as Plotly takes them: numbers, or plain texts; an ordinal keeps its order on the
+    axis."""
     return list(values) if is_numeric(parameter) else [plain(value, 30) for value in values]
 
 
@@ -36,21 +47,30 @@ def order(parameter: Parameter) -> dict[str, Any]:
     if isinstance(parameter, Float | Int) and parameter.log:
         settings |= powers(parameter.low, parameter.high)
     if isinstance(parameter, Ordinal) or settings["type"] == "category":
-        settings |= {"categoryorder": "array", "categoryarray": labels(parameter, parameter.grid or ())}
+        settings |= {
+            "categoryorder": "array",
+            "categoryarray": labels(parameter, parameter.grid or ()),
+        }
     return settings
 
 
 def powers(low: float, high: float) -> dict[str, Any]:
-    """Ticks of a logarithmic axis: powers of ten over several decades, otherwise 1, 2, 5, 10, 20, ... as far as they go.
+    """Ticks of a logarithmic axis: powers of ten over several decades, otherwise 1, 2, 5, 10, 20,
+    ... as far as they go.
 
     >>> powers(1, 27)["tickvals"]
     [1.0, 2.0, 5.0, 10.0, 20.0]
     """
-    return {"dtick": 1, "exponentformat": "power"} if _wide(low, high) else {"tickvals": marks(low, high)}
+    return (
+        {"dtick": 1, "exponentformat": "power"}
+        if _wide(low, high)
+        else {"tickvals": marks(low, high)}
+    )
 
 
 def marks(low: float, high: float) -> list[float]:
-    """Round numbers on a logarithmic axis: powers of ten over several decades, otherwise 1, 2, 5, 10, 20, ...
+    """Round numbers on a logarithmic axis: powers of ten over several decades, otherwise 1, 2, 5,
+    10, 20, ...
 
     >>> marks(1e-3, 10), marks(4, 128)
     ([0.001, 0.01, 0.1, 1.0, 10.0], [5.0, 10.0, 20.0, 50.0, 100.0])
@@ -65,13 +85,18 @@ def _wide(low: float, high: float) -> bool:
     return math.log10(high / low) >= 2.5
 
 
-def check_parameters(space: Space, names: Sequence[str] | None, most: int | None = None) -> list[str]:
+def check_parameters(
+    space: Space, names: Sequence[str] | None, most: int | None = None
+) -> list[str]:
     """``names`` if all are searched parameters; the first ``most`` searched ones for None."""
     if names is None:
         return list(space.searched[:most])
     for name in names:
         if name not in space.searched:
-            raise StudyError(f"there is no searched parameter {name!r}; the space has {', '.join(space.searched)}")
+            raise StudyError(
+                f"there is no searched parameter {name!r}; the space has"
+                f" {', '.join(space.searched)}"
+            )
     return list(names)
 
 

@@ -25,14 +25,22 @@ def compare(*studies: Study, over: str = "trials") -> "Figure":
     picture = Figure()
     for place, study in enumerate(studies):
         line = best_line(study.history, over)
-        shape = {"color": SERIES[place % len(SERIES)], "shape": "hv", "dash": "solid" if place < len(SERIES) else "dot"}
+        shape = {
+            "color": SERIES[place % len(SERIES)],
+            "shape": "hv",
+            "dash": "solid" if place < len(SERIES) else "dot",
+        }
         xs, ys = [where for where, _ in line], [value for _, value in line]
         picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name=plain(study.name)))
     problem = studies[0].history.problem
     picture.update_xaxes(title_text=axis_title(studies[0].history, over))
     picture.update_yaxes(title_text=f"best {plain(problem.metric)} ({problem.direction})")
-    title = f"Best {plain(problem.metric)} of {len(studies)} {'study' if len(studies) == 1 else 'studies'} over {over}"
+    title = (
+        f"Best {plain(problem.metric)} of {len(studies)}"
+        f" {'study' if len(studies) == 1 else 'studies'} over {over}"
+    )
     ends = "; ".join(
-        f"{trace.name} {trace.y[-1]:.6g}" if trace.y else f"{trace.name} nothing" for trace in picture.data
+        f"{trace.name} {trace.y[-1]:.6g}" if trace.y else f"{trace.name} nothing"
+        for trace in picture.data
     )
     return figure(picture, title, f"{title}: {ends}.")

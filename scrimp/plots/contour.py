@@ -26,7 +26,8 @@ MOST = 500
 
 @one_thread()
 def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure":
-    """The posterior mean of the metric over ``x`` and ``y``, the first two numeric parameters for None, and the trials."""
+    """The posterior mean of the metric over ``x`` and ``y``, the first two numeric parameters for
+    None, and the trials."""
     from plotly.graph_objects import Contour, Figure, Heatmap, Scatter
 
     history = study.history
@@ -42,9 +43,15 @@ def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure
         "name": "posterior mean",
     }
     heights = problem.sign * mean
-    surface = Contour(x=across, y=up, z=heights, contours={"showlines": False}, ncontours=24, **colours)
+    surface = Contour(
+        x=across, y=up, z=heights, contours={"showlines": False}, ncontours=24, **colours
+    )
     picture = Figure(surface if numeric else Heatmap(x=across, y=up, z=heights, **colours))
-    there = [trial for trial in with_value(history.trials) if first in trial.config and second in trial.config]
+    there = [
+        trial
+        for trial in with_value(history.trials)
+        if first in trial.config and second in trial.config
+    ]
     shown = thinned(there, MOST)
     picture.add_trace(
         Scatter(
@@ -54,44 +61,77 @@ def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure
             marker={"color": "white", "size": 7, "line": {"color": "#22262d", "width": 1}},
             name="trials",
             customdata=[[trial.id, trial.value, params_text(trial.config)] for trial in shown],
-            hovertemplate="trial %{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+            hovertemplate=(
+                "trial %{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>"
+            ),
         )
     )
-    if history.best is not None and first in history.best[0].config and second in history.best[0].config:
+    if (
+        history.best is not None
+        and first in history.best[0].config
+        and second in history.best[0].config
+    ):
         config = history.best[0].config
-        place = {"x": labels(space[first], [config[first]]), "y": labels(space[second], [config[second]])}
-        star = {"color": ACCENT, "symbol": "star", "size": 15, "line": {"color": "white", "width": 1}}
+        place = {
+            "x": labels(space[first], [config[first]]),
+            "y": labels(space[second], [config[second]]),
+        }
+        star = {
+            "color": ACCENT,
+            "symbol": "star",
+            "size": 15,
+            "line": {"color": "white", "width": 1},
+        }
         picture.add_trace(Scatter(**place, mode="markers", marker=star, name="best"))
     picture.update_xaxes(title_text=plain(first), **order(space[first]))
     picture.update_yaxes(title_text=plain(second), **order(space[second]))
-    at = "" if problem.budget is None else f" after {plain(problem.budget.amount(landscape.budget))}"
+    at = (
+        "" if problem.budget is None else f" after {plain(problem.budget.amount(landscape.budget))}"
+    )
     title = f"Model of {plain(problem.metric)} over {plain(first)} and {plain(second)}{at}"
-    return figure(picture, title, f"{title}: posterior mean, {len(there)} trials, the others held at the best one.")
+    return figure(
+        picture,
+        title,
+        f"{title}: posterior mean, {len(there)} trials, the others held at the best one.",
+    )
 
 
 def _pair(space: Space, x: str | None, y: str | None) -> tuple[str, str]:
     given = [name for name in (x, y) if name is not None]
     check_parameters(space, given)
     others = sorted(
-        (name for name in space.searched if name not in given), key=lambda name: not is_numeric(space[name])
+        (name for name in space.searched if name not in given),
+        key=lambda name: not is_numeric(space[name]),
     )
     names = [*given, *others][:2]
     if len(set(names)) < 2:
-        raise StudyError("a contour needs two different parameters; use scrimp.plots.surrogate for a single one")
+        raise StudyError(
+            "a contour needs two different parameters; use scrimp.plots.surrogate for a single one"
+        )
     if y is not None and x is None:
         names.reverse()
     return names[0], names[1]
 
 
-def _surface(landscape: Landscape, space: Space, names: tuple[str, str]) -> tuple[list[Any], list[Any], np.ndarray]:
-    """Values along both axes, and the posterior mean of the loss (len(y), len(x)) in its own units."""
+def _surface(
+    landscape: Landscape, space: Space, names: tuple[str, str]
+) -> tuple[list[Any], list[Any], np.ndarray]:
+    """Values along both axes, and the posterior mean of the loss (len(y), len(x)) in its own
+    units."""
     encoding, model = landscape.encoding, landscape.model
     columns = [space.searched.index(name) for name in names]
     listed = [encoding.columns[column].values for column in columns]
-    units = [np.linspace(0.0, 1.0, POINTS) if values is None else np.array(values) for values in listed]
+    units = [
+        np.linspace(0.0, 1.0, POINTS) if values is None else np.array(values) for values in listed
+    ]
     rows = np.repeat(landscape.best[None, :], len(units[0]) * len(units[1]), axis=0)
     rows[:, columns[0]] = np.tile(units[0], len(units[1]))
     rows[:, columns[1]] = np.repeat(units[1], len(units[0]))
-    mean = model.target_units(model.mean(encoding.domain.snap(rows))[:, 0]).reshape(len(units[1]), len(units[0]))
-    across, up = (labels(space[name], space[name].from_units(place)) for name, place in zip(names, units, strict=True))
+    mean = model.target_units(model.mean(encoding.domain.snap(rows))[:, 0]).reshape(
+        len(units[1]), len(units[0])
+    )
+    across, up = (
+        labels(space[name], space[name].from_units(place))
+        for name, place in zip(names, units, strict=True)
+    )
     return across, up, mean

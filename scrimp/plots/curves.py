@@ -1,4 +1,5 @@
-"""Learning curves as they were observed, and how the method's curve model expects the open ones to go on.
+"""Learning curves as they were observed, and how the method's curve model expects the open ones to
+go on.
 
 scrimp.plots.curves(study)                    # the best and the newest trials
 scrimp.plots.curves(study, trials=[3, 17])
@@ -34,11 +35,16 @@ STEPS = 24
 
 
 def curves(study: Study, trials: Sequence[int] | None = None) -> "Figure":
-    """Values over budget, one line per trial; dashed with a band where a model predicts how a paused or running one goes on."""
+    """Values over budget, one line per trial; dashed with a band where a model predicts how a
+    paused or running one goes on."""
     history = study.history
     chosen = _chosen(history, trials)
     open_trials = sorted(
-        (trial for trial in chosen if trial.status in ("paused", "running") and trial.loss is not None),
+        (
+            trial
+            for trial in chosen
+            if trial.status in ("paused", "running") and trial.loss is not None
+        ),
         key=lambda trial: trial.loss or 0.0,
     )[:FORECASTS]
     return _drawn(study.name, history, chosen, _forecasts(history, open_trials))
@@ -48,15 +54,26 @@ def _chosen(history: History, trials: Sequence[int] | None) -> list[Trial]:
     if trials is not None:
         for number in trials:
             if not 0 <= number < len(history.trials):
-                raise StudyError(f"there is no trial {number}; the study has {len(history.trials)}, counted from 0")
+                raise StudyError(
+                    f"there is no trial {number}; the study has {len(history.trials)}, counted"
+                    " from 0"
+                )
         return [history.trials[number] for number in trials]
-    reported = [trial for trial in history.trials if any(point.loss is not None for point in trial.curve)]
-    best = sorted(reported, key=lambda trial: np.inf if trial.loss is None else trial.loss)[: MOST // 2]
-    return [history.trials[number] for number in sorted({trial.id for trial in [*best, *reported[-MOST // 2 :]]})]
+    reported = [
+        trial for trial in history.trials if any(point.loss is not None for point in trial.curve)
+    ]
+    best = sorted(reported, key=lambda trial: np.inf if trial.loss is None else trial.loss)[
+        : MOST // 2
+    ]
+    return [
+        history.trials[number]
+        for number in sorted({trial.id for trial in [*best, *reported[-MOST // 2 :]]})
+    ]
 
 
 def _forecasts(history: History, trials: Sequence[Trial]) -> Mapping[int, Forecast]:
-    """What the method's own curve model believes; nothing where it has none, or where it cannot be fitted now."""
+    """What the method's own curve model believes; nothing where it has none, or where it cannot be
+    fitted now."""
     if not trials or history.problem.budget is None:
         return {}
     begin, full = min(trial.budget for trial in trials), history.problem.full_budget
@@ -64,12 +81,16 @@ def _forecasts(history: History, trials: Sequence[Trial]) -> Mapping[int, Foreca
     try:
         policy = policy_of(history)
         with one_thread():
-            return policy.forecast(history, [trial.id for trial in trials], steps, history.rng("forecast"))
+            return policy.forecast(
+                history, [trial.id for trial in trials], steps, history.rng("forecast")
+            )
     except ScrimpError:
         return {}
 
 
-def _drawn(name: str, history: History, chosen: Sequence[Trial], forecasts: Mapping[int, Forecast]) -> Any:
+def _drawn(
+    name: str, history: History, chosen: Sequence[Trial], forecasts: Mapping[int, Forecast]
+) -> Any:
     from plotly.graph_objects import Figure
 
     problem = history.problem
@@ -89,7 +110,9 @@ def _drawn(name: str, history: History, chosen: Sequence[Trial], forecasts: Mapp
     title = f"Learning curves of {plain(name)}"
     shown = f"{len(chosen)} of {len(history.trials)} trials"
     predicted = f", with predicted continuations of {len(forecasts)}" if forecasts else ""
-    return figure(picture, title, f"{title}: {plain(problem.metric)} over budget for {shown}{predicted}.")
+    return figure(
+        picture, title, f"{title}: {plain(problem.metric)} over budget for {shown}{predicted}."
+    )
 
 
 def _observed(sign: float, trial: Trial, legend: bool) -> Any:
@@ -107,11 +130,15 @@ def _observed(sign: float, trial: Trial, legend: bool) -> Any:
         legendgroup=trial.status,
         showlegend=legend,
         meta={"trial": trial.id},
-        hovertemplate=f"trial {trial.id}: %{{y}} at %{{x}}<br>{params_text(trial.config)}<extra></extra>",
+        hovertemplate=(
+            f"trial {trial.id}: %{{y}} at %{{x}}<br>{params_text(trial.config)}<extra></extra>"
+        ),
     )
 
 
-def _forecast_traces(sign: float, trial: Trial, forecast: Forecast | None, legend: bool) -> list[Any]:
+def _forecast_traces(
+    sign: float, trial: Trial, forecast: Forecast | None, legend: bool
+) -> list[Any]:
     from plotly.graph_objects import Scatter
 
     if forecast is None:
@@ -123,10 +150,22 @@ def _forecast_traces(sign: float, trial: Trial, forecast: Forecast | None, legen
         return [sign * values[place] for place in places]
 
     steps = [forecast.steps[place] for place in places]
-    edge = {"x": steps, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+    edge = {
+        "x": steps,
+        "mode": "lines",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
     return [
         Scatter(y=along(forecast.high), **edge),
-        Scatter(y=along(forecast.low), fill="tonexty", fillcolor=rgba(colour, 0.15), meta={"band": trial.id}, **edge),
+        Scatter(
+            y=along(forecast.low),
+            fill="tonexty",
+            fillcolor=rgba(colour, 0.15),
+            meta={"band": trial.id},
+            **edge,
+        ),
         Scatter(
             x=steps,
             y=along(forecast.mean),

@@ -38,17 +38,25 @@ def best_line(history: History, over: str = "trials") -> list[tuple[float, float
 def axis_title(history: History, over: str) -> str:
     """What stands at the axis."""
     unit = "evaluations" if history.problem.budget is None else history.problem.budget.units
-    titles = {"trials": "trial", "time": "time since the start (seconds)", "budget": f"budget spent ({plain(unit)})"}
+    titles = {
+        "trials": "trial",
+        "time": "time since the start (seconds)",
+        "budget": f"budget spent ({plain(unit)})",
+    }
     return titles[over]
 
 
-def _best_line(history: History, reports: list[tuple[float, Trial, Observation]]) -> list[tuple[float, float]]:
+def _best_line(
+    history: History, reports: list[tuple[float, Trial, Observation]]
+) -> list[tuple[float, float]]:
     line: list[tuple[float, float]] = []
     best: float | None = None
     for place, _, point in reports:
         if point.loss is not None and point.feasible and (best is None or point.loss < best):
             best = point.loss
-            line[-1 if line and line[-1][0] == place else len(line) :] = [(place, history.problem.sign * best)]
+            line[-1 if line and line[-1][0] == place else len(line) :] = [
+                (place, history.problem.sign * best)
+            ]
     end = max((place for place, _, _ in reports), default=0.0)
     if line and line[-1][0] < end:
         line.append((end, line[-1][1]))
@@ -58,11 +66,20 @@ def _best_line(history: History, reports: list[tuple[float, Trial, Observation]]
 def _reports(history: History, over: str) -> list[tuple[float, Trial, Observation]]:
     """All reports with their place on the axis, in order."""
     if over == "trials":
-        return [(float(trial.id), trial, point) for trial in history.trials for point in trial.curve]
+        return [
+            (float(trial.id), trial, point) for trial in history.trials for point in trial.curve
+        ]
     found = sorted(
-        ((point.time, trial.id, place) for trial in history.trials for place, point in enumerate(trial.curve)),
+        (
+            (point.time, trial.id, place)
+            for trial in history.trials
+            for place, point in enumerate(trial.curve)
+        ),
     )
-    in_order = [(time, history.trials[number], history.trials[number].curve[place]) for time, number, place in found]
+    in_order = [
+        (time, history.trials[number], history.trials[number].curve[place])
+        for time, number, place in found
+    ]
     if over == "time":
         began = history.created.time
         return [(time - began, trial, point) for time, trial, point in in_order]
@@ -71,7 +88,9 @@ def _reports(history: History, over: str) -> list[tuple[float, Trial, Observatio
     raise StudyError(f"over is {over!r}; it must be 'trials', 'time' or 'budget'")
 
 
-def _by_budget(reports: list[tuple[float, Trial, Observation]]) -> Iterator[tuple[float, Trial, Observation]]:
+def _by_budget(
+    reports: list[tuple[float, Trial, Observation]],
+) -> Iterator[tuple[float, Trial, Observation]]:
     """Each report at the budget that all trials together had used by then."""
     spent, used = 0.0, dict[int, float]()
     for _, trial, point in reports:

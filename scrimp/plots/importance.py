@@ -4,14 +4,16 @@ Functional analysis of variance: for f over the space, with all configurations e
 
     I_k = Var_k( E[f | x_k] ) / Var(f)
 
-is the importance of parameter k; what is left beside the sum of all I_k comes from parameters acting together. f is the posterior
-mean of the Gaussian process. E[f | x_k] is estimated by the means of bins along x_k; a bin's own scatter would count as
-importance, so the variance within bins is taken off (epsilon squared of the analysis of variance). The whiskers are the 10%
-and 90% points over models of random two thirds of the trials, about what a bootstrap keeps: how far the trials decide it.
-A parameter that does not exist everywhere is judged where it does, so that it is not credited with its parent's effect.
+is the importance of parameter k; what is left beside the sum of all I_k comes from parameters
+acting together. f is the posterior mean of the Gaussian process. E[f | x_k] is estimated by the
+means of bins along x_k; a bin's own scatter would count as importance, so the variance within bins
+is taken off (epsilon squared of the analysis of variance). The whiskers are the 10% and 90% points
+over models of random two thirds of the trials, about what a bootstrap keeps: how far the trials
+decide it. A parameter that does not exist everywhere is judged where it does, so that it is not
+credited with its parent's effect.
 
-Hutter, Hoos, Leyton-Brown, An Efficient Approach for Assessing Hyperparameter Importance, 2014; Kelley, An Unbiased Correlation
-Ratio Measure, 1935.
+Hutter, Hoos, Leyton-Brown, An Efficient Approach for Assessing Hyperparameter Importance, 2014;
+Kelley, An Unbiased Correlation Ratio Measure, 1935.
 
     scrimp.plots.importance(study)
 """
@@ -46,9 +48,11 @@ TOGETHER = "acting together"
 
 @one_thread()
 def importance(study: Study, budget: float | None = None) -> "Figure":
-    """A bar per parameter: the share of the variance it explains alone; the rest is what several explain together.
+    """A bar per parameter: the share of the variance it explains alone; the rest is what several
+    explain together.
 
-    ``budget``: after which training losses are compared; None for the largest budget that three quarters of the trials reached.
+    ``budget``: after which training losses are compared; None for the largest budget that three
+    quarters of the trials reached.
     """
     from plotly.graph_objects import Bar, Figure
 
@@ -76,17 +80,24 @@ def importance(study: Study, budget: float | None = None) -> "Figure":
     )
     picture = Figure(bars)
     metric = plain(history.problem.metric)
-    picture.update_xaxes(title_text=f"share of the variance of {metric}", tickformat=".0%", rangemode="tozero")
+    picture.update_xaxes(
+        title_text=f"share of the variance of {metric}", tickformat=".0%", rangemode="tozero"
+    )
     picture.update_yaxes(title_text="parameter", type="category", automargin=True)
     picture.update_layout(height=max(320, 190 + 30 * len(names)))
-    at = "" if history.problem.budget is None else f" after {plain(history.problem.budget.amount(landscape.budget))}"
+    at = (
+        ""
+        if history.problem.budget is None
+        else f" after {plain(history.problem.budget.amount(landscape.budget))}"
+    )
     title = f"Importance of parameters for {metric}{at}"
     said = "; ".join(f"{plain(name)} {shares[name][0]:.0%}" for name in reversed(names))
     return figure(picture, title, f"{title}, from a model of {len(landscape.data)} trials: {said}.")
 
 
 def importances(history: History, landscape: Landscape) -> dict[str, tuple[float, float, float]]:
-    """For each parameter, and for parameters acting together: its share of the variance, with 10% and 90% points."""
+    """For each parameter, and for parameters acting together: its share of the variance, with 10%
+    and 90% points."""
     space = history.problem.space
     rng = history.rng("importance")
     configs = _places(landscape.encoding, space, rng)
@@ -94,22 +105,32 @@ def importances(history: History, landscape: Landscape) -> dict[str, tuple[float
     there = np.array([[name in config for name in space.searched] for config in configs])
     models = [landscape.model, *landscape.resampled(RESAMPLES, rng)]
     means = np.stack([model.target_units(model.mean(rows)[:, 0]) for model in models])
-    shares = np.stack([main_effects(means, bins_of(rows[:, k]), there[:, k]) for k in range(rows.shape[1])])
+    shares = np.stack(
+        [main_effects(means, bins_of(rows[:, k]), there[:, k]) for k in range(rows.shape[1])]
+    )
     rest = np.clip(1.0 - shares.sum(axis=0), 0.0, 1.0)
     named = {**dict(zip(space.searched, shares, strict=True)), TOGETHER: rest}
-    return {name: (float(share[0]), *np.quantile(share[1:], [0.1, 0.9]).tolist()) for name, share in named.items()}
+    return {
+        name: (float(share[0]), *np.quantile(share[1:], [0.1, 0.9]).tolist())
+        for name, share in named.items()
+    }
 
 
 def _places(encoding: Encoding, space: Space, rng: np.random.Generator) -> list[Config]:
     """Configurations spread evenly over the space; of a pool its members."""
     if isinstance(space, Pool):
-        rows = np.arange(len(space.configs)) if space.size <= PLACES else rng.choice(len(space.configs), PLACES, False)
+        rows = (
+            np.arange(len(space.configs))
+            if space.size <= PLACES
+            else rng.choice(len(space.configs), PLACES, False)
+        )
         return [space.configs[row] for row in np.sort(rows)]
     return encoding.decode(sobol_points(encoding.dimension, PLACES, rng))
 
 
 def bins_of(column: Array) -> NDArray[np.intp]:
-    """Which bin each value (m,) of a column belongs to: its own where there are few, else one of `BINS` equal ranks."""
+    """Which bin each value (m,) of a column belongs to: its own where there are few, else one of
+    `BINS` equal ranks."""
     values, place = np.unique(column, return_inverse=True)
     if len(values) <= BINS:
         return np.asarray(place, dtype=np.intp)
@@ -118,7 +139,8 @@ def bins_of(column: Array) -> NDArray[np.intp]:
 
 
 def main_effects(functions: Array, bins: NDArray[np.intp], there: NDArray[np.bool_]) -> Array:
-    """The share of the variance of each function (s, m) that lies between bins (m,), among the places (m,) that count.
+    """The share of the variance of each function (s, m) that lies between bins (m,), among the
+    places (m,) that count.
 
     Epsilon squared, with the variance over all places below the line, cut off at 0; as (s,).
 

@@ -28,8 +28,8 @@ ABSENT = "not there"
 
 
 def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
-    """One axis per parameter and one for the metric; lines are coloured by the value. A parameter that does not exist in a
-    configuration has a place of its own below the others."""
+    """One axis per parameter and one for the metric; lines are coloured by the value. A parameter
+    that does not exist in a configuration has a place of its own below the others."""
     from plotly.graph_objects import Figure, Parcoords
 
     history = study.history
@@ -48,7 +48,9 @@ def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
         "reversescale": problem.direction == "minimize",
         "colorbar": {"title": {"text": f"{better} is good"}},
     }
-    picture = Figure(Parcoords(dimensions=axes, line=line, labelfont={"color": TEXT}, tickfont={"color": TEXT}))
+    picture = Figure(
+        Parcoords(dimensions=axes, line=line, labelfont={"color": TEXT}, tickfont={"color": TEXT})
+    )
     title = f"Parallel coordinates of {plain(study.name)}"
     figure(picture, title, _alternative(title, problem, names, len(shown), len(known)))
     return picture.update_layout(margin={"l": 80, "r": 40, "t": 100, "b": 40})
@@ -56,11 +58,14 @@ def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
 
 def _alternative(title: str, problem: Problem, names: Sequence[str], shown: int, count: int) -> str:
     listed = ", ".join(plain(name) for name in names)
-    return f"{title}: {shown} of {count} trials as lines through {listed} and {plain(problem.metric)}."
+    return (
+        f"{title}: {shown} of {count} trials as lines through {listed} and {plain(problem.metric)}."
+    )
 
 
 def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str, Any]:
-    """One axis: numbers (their logarithm where the space is logarithmic) or places of choices, with ticks that say so."""
+    """One axis: numbers (their logarithm where the space is logarithmic) or places of choices, with
+    ticks that say so."""
     given = [trial.config.get(name) if name in trial.config else ABSENT for trial in trials]
     if is_numeric(parameter):
         assert isinstance(parameter, Float | Int)
@@ -107,11 +112,17 @@ def _marks(parameter: Float | Int) -> list[float]:
         between = [float(value) for value in parameter.from_units(np.array([0.25, 0.5, 0.75]))]
     else:
         between = [low + (high - low) * place / 4 for place in (1, 2, 3)]
-        between = [float(round(value)) for value in between] if isinstance(parameter, Int) else between
+        between = (
+            [float(round(value)) for value in between] if isinstance(parameter, Int) else between
+        )
     return sorted({low, *between, high})
 
 
 def _index(choices: list[Any], value: Any) -> int:
     """The place of a choice; 1, 1.0 and True are different ones."""
-    same = [place for place, choice in enumerate(choices) if choice == value and type(choice) is type(value)]
+    same = [
+        place
+        for place, choice in enumerate(choices)
+        if choice == value and type(choice) is type(value)
+    ]
     return same[0] if same else choices.index(value)

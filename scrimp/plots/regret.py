@@ -32,7 +32,8 @@ Curve = tuple[list[float], list[float], list[float]]
 
 
 def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> "Figure":
-    """One line per method: mean regret over tasks and seeds, with a band of one standard error over tasks."""
+    """One line per method: mean regret over tasks and seeds, with a band of one standard error over
+    tasks."""
     from plotly.graph_objects import Figure, Scatter
 
     records = _read(Path(results)) if isinstance(results, str | Path) else list(results)
@@ -42,29 +43,51 @@ def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> "Figure":
     picture = Figure()
     for place, (method, (xs, mean, error)) in enumerate(curves.items()):
         colour = SERIES[place % len(SERIES)]
-        edge = {"x": xs, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        edge = {
+            "x": xs,
+            "mode": "lines",
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
         picture.add_trace(Scatter(y=np.add(mean, error).tolist(), legendgroup=method, **edge))
         fill = {"fill": "tonexty", "fillcolor": rgba(colour, 0.13), "legendgroup": method}
-        lower = np.maximum(np.subtract(mean, error), LEAST * np.array(mean)) if log else np.subtract(mean, error)
+        lower = (
+            np.maximum(np.subtract(mean, error), LEAST * np.array(mean))
+            if log
+            else np.subtract(mean, error)
+        )
         picture.add_trace(Scatter(y=lower.tolist(), **fill, **edge))
         line = {"color": colour, "dash": "solid" if place < len(SERIES) else "dot"}
         picture.add_trace(
-            Scatter(x=xs, y=mean, mode="lines+markers", line=line, name=plain(method), legendgroup=method)
+            Scatter(
+                x=xs,
+                y=mean,
+                mode="lines+markers",
+                line=line,
+                name=plain(method),
+                legendgroup=method,
+            )
         )
     picture.update_xaxes(title_text=AXES[axis])
     picture.update_yaxes(title_text="mean regret", type="log" if log else "linear")
-    suites = ", ".join(sorted({" ".join(dict.fromkeys((record["suite"], record["table"]))) for record in records}))
+    suites = ", ".join(
+        sorted({" ".join(dict.fromkeys((record["suite"], record["table"]))) for record in records})
+    )
     title = f"Regret of {len(curves)} methods on {plain(suites, 80)}"
     last = "; ".join(f"{plain(method)} {mean[-1]:.3g}" for method, (_, mean, _) in curves.items())
     return figure(picture, title, f"{title}, {len(records)} runs; at the end: {last}.")
 
 
 def mean_regrets(records: Sequence[Mapping[str, Any]], axis: str) -> dict[str, Curve]:
-    """Per method: the axis, the mean over tasks of the mean over seeds, and its standard error over tasks.
+    """Per method: the axis, the mean over tasks of the mean over seeds, and its standard error over
+    tasks.
 
     Points that not all runs of a method reached are left out.
     """
-    runs: dict[str, dict[tuple[str, str], list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    runs: dict[str, dict[tuple[str, str], list[list[float]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     places: dict[str, list[float]] = {}
     for record in records:
         values = [np.nan if value is None else float(value) for value in record["regret"]]
@@ -74,8 +97,12 @@ def mean_regrets(records: Sequence[Mapping[str, Any]], axis: str) -> dict[str, C
     curves: dict[str, Curve] = {}
     for method, tasks in runs.items():
         length = len(places[method])
-        table = np.array([np.mean([run[:length] for run in task], axis=0) for task in tasks.values()])
-        error = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else np.zeros(length)
+        table = np.array(
+            [np.mean([run[:length] for run in task], axis=0) for task in tasks.values()]
+        )
+        error = (
+            table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else np.zeros(length)
+        )
         curves[method] = places[method], table.mean(axis=0).tolist(), np.asarray(error).tolist()
     return curves
 
@@ -85,7 +112,8 @@ def _axis(records: Sequence[Mapping[str, Any]]) -> str:
         if records and all(axis in record and "regret" in record for record in records):
             return axis
     raise TableError(
-        "these are no results with regrets over one axis; give a file that scrimp bench wrote, one suite only"
+        "these are no results with regrets over one axis; give a file that scrimp bench wrote, one"
+        " suite only"
     )
 
 
@@ -94,4 +122,6 @@ def _read(path: Path) -> list[dict[str, Any]]:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines if line.strip()]
     except (OSError, ValueError) as error:
-        raise TableError(f"{str(path)!r} cannot be read as results of scrimp bench: {error}") from None
+        raise TableError(
+            f"{str(path)!r} cannot be read as results of scrimp bench: {error}"
+        ) from None

@@ -35,11 +35,15 @@ SYMBOLS = {
 
 
 def rungs(study: Study) -> "Figure":
-    """One line per trial from its start through its reports, a marker where it stands, and the granted budgets as rungs."""
+    """One line per trial from its start through its reports, a marker where it stands, and the
+    granted budgets as rungs."""
     from plotly.graph_objects import Figure, Scatter
 
     history = study.history
-    shown = sorted(sorted(history.trials, key=lambda trial: (-trial.budget, -trial.id))[:MOST], key=lambda t: t.id)
+    shown = sorted(
+        sorted(history.trials, key=lambda trial: (-trial.budget, -trial.id))[:MOST],
+        key=lambda t: t.id,
+    )
     began = history.created.time
     picture = Figure()
     for status in STATUSES:
@@ -52,7 +56,15 @@ def rungs(study: Study) -> "Figure":
         colour, name = STATUS[status], f"{status} ({len(group)})"
         thin = {"color": colour, "width": 1}
         picture.add_trace(
-            Scatter(x=xs, y=ys, mode="lines", line=thin, hoverinfo="skip", legendgroup=status, showlegend=False)
+            Scatter(
+                x=xs,
+                y=ys,
+                mode="lines",
+                line=thin,
+                hoverinfo="skip",
+                legendgroup=status,
+                showlegend=False,
+            )
         )
         picture.add_trace(
             Scatter(
@@ -83,8 +95,12 @@ def _finished(picture: Any, name: str, history: History, shown: int) -> Any:
     picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero")
     picture.update_yaxes(tickvals=_apart(levels))
     title = f"Rungs of {plain(name)} over time"
-    reached = "; ".join(f"{row['reached']} trials reached {row['budget']:g}" for row in rung_counts(history))
-    part = "" if shown == len(history.trials) else f", {shown} of {len(history.trials)} trials shown"
+    reached = "; ".join(
+        f"{row['reached']} trials reached {row['budget']:g}" for row in rung_counts(history)
+    )
+    part = (
+        "" if shown == len(history.trials) else f", {shown} of {len(history.trials)} trials shown"
+    )
     return figure(picture, title, f"{title}{part}: {reached or 'no trial has started'}.")
 
 
@@ -102,7 +118,8 @@ def _apart(levels: Sequence[float]) -> list[float]:
 
 
 def rung_counts(history: History) -> list[dict[str, float]]:
-    """One row per budget that was ever granted: how many trials reached it, and how many of them are there in which state."""
+    """One row per budget that was ever granted: how many trials reached it, and how many of them
+    are there in which state."""
     levels = sorted({event.budget for event in history.events if isinstance(event, BudgetGranted)})
     reached = dict.fromkeys(levels, 0)
     here: dict[float, dict[str, int]] = {level: defaultdict(int) for level in levels}
@@ -115,6 +132,10 @@ def rung_counts(history: History) -> list[dict[str, float]]:
         elif passed and trial.status != "running":
             here[passed[-1]][trial.status] += 1
     return [
-        {"budget": level, "reached": reached[level], **{status: here[level][status] for status in STATUSES}}
+        {
+            "budget": level,
+            "reached": reached[level],
+            **{status: here[level][status] for status in STATUSES},
+        }
         for level in levels
     ]

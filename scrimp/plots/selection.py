@@ -1,4 +1,5 @@
-"""Pictures of a selection: what was evaluated, what the model believes of each checkpoint, and how sure it became.
+"""Pictures of a selection: what was evaluated, what the model believes of each checkpoint, and how
+sure it became.
 
 scrimp.plots.selection_grid(selection)
 scrimp.plots.selection_curve(selection, tasks=["mmlu", "gsm8k"])
@@ -15,7 +16,18 @@ from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.errors import StudyError
 from scrimp.history.events import Noted
 from scrimp.history.history import History
-from scrimp.plots.style import ACCENT, BAND, FAILED, LINE, MUTED, SCALE, SERIES, figure, plain, thinned
+from scrimp.plots.style import (
+    ACCENT,
+    BAND,
+    FAILED,
+    LINE,
+    MUTED,
+    SCALE,
+    SERIES,
+    figure,
+    plain,
+    thinned,
+)
 from scrimp.surrogates.surrogate import Array
 from scrimp.tuning.cell_policy import believed, pending_cells, recommendation, score_table
 from scrimp.tuning.selection import Selection
@@ -46,17 +58,24 @@ class _Belief:
     def labels(self) -> list[Any]:
         """The checkpoints in this order: steps as numbers, names as text."""
         names = [self.table.checkpoints[row] for row in self.order]
-        return [plain(name) for name in names] if any(isinstance(name, str) for name in names) else names
+        return (
+            [plain(name) for name in names]
+            if any(isinstance(name, str) for name in names)
+            else names
+        )
 
 
 def selection_grid(selection: Selection) -> "Figure":
-    """Checkpoints by tasks: colour is the expected score relative to the task, dots are cells that were evaluated."""
+    """Checkpoints by tasks: colour is the expected score relative to the task, dots are cells that
+    were evaluated."""
     from plotly.graph_objects import Figure, Heatmap
 
     history = selection.history
     belief = _belief(history)
     table, order = belief.table, belief.order
-    centred = (belief.cells - belief.cells.mean(axis=0)) * np.sign(table.weights)  # higher is better
+    centred = (belief.cells - belief.cells.mean(axis=0)) * np.sign(
+        table.weights
+    )  # higher is better
     shades = (centred / np.maximum(centred.std(axis=0), 1e-12))[order].T
     columns = [plain(str(label)) for label in belief.labels]
     rows = [plain(task) for task in table.tasks]
@@ -82,9 +101,15 @@ def selection_grid(selection: Selection) -> "Figure":
     )
     for name, mask, symbol, colour in kinds:
         _add_cells(picture, belief, mask, name, {"symbol": symbol, "color": colour, "size": 7})
-    picture.update_xaxes(title_text="checkpoint", type="category", showgrid=False, range=[-0.5, len(columns) - 0.5])
+    picture.update_xaxes(
+        title_text="checkpoint", type="category", showgrid=False, range=[-0.5, len(columns) - 0.5]
+    )
     picture.update_yaxes(
-        title_text="task", automargin=True, type="category", showgrid=False, range=[-0.5, len(rows) - 0.5]
+        title_text="task",
+        automargin=True,
+        type="category",
+        showgrid=False,
+        range=[-0.5, len(rows) - 0.5],
     )
     picture.update_layout(height=max(360, 200 + 18 * len(rows)), showlegend=True)
     done = int(table.seen.sum())
@@ -113,7 +138,8 @@ def _add_cells(picture: Any, belief: _Belief, mask: Any, name: str, marker: dict
 
 
 def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) -> "Figure":
-    """The mean score of every checkpoint with a band of two standard deviations; below it single tasks, a few by default."""
+    """The mean score of every checkpoint with a band of two standard deviations; below it single
+    tasks, a few by default."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
@@ -121,19 +147,29 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     table, order = belief.table, belief.order
     unknown = [task for task in tasks or () if task not in table.tasks]
     if unknown:
-        raise StudyError(f"there is no task {unknown[0]!r}; known are {', '.join(table.tasks[:12])}")
+        raise StudyError(
+            f"there is no task {unknown[0]!r}; known are {', '.join(table.tasks[:12])}"
+        )
     shown = list(tasks) if tasks else thinned(table.tasks, MOST_TASKS)
-    picture = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.55, 0.45])
+    picture = make_subplots(
+        rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.55, 0.45]
+    )
     mean, spread, xs = belief.means[order], belief.spread[order], belief.labels
     edge = {"x": xs, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
     picture.add_trace(Scatter(y=(mean + 2 * spread).tolist(), showlegend=False, **edge), 1, 1)
     band = {"fill": "tonexty", "fillcolor": BAND, "name": "two standard deviations"}
     picture.add_trace(Scatter(y=(mean - 2 * spread).tolist(), **band, **edge), 1, 1)
     mode = "lines" if table.steps is not None else "markers"
-    picture.add_trace(Scatter(x=xs, y=mean.tolist(), mode=mode, line={"color": LINE}, name="mean score"), 1, 1)
+    picture.add_trace(
+        Scatter(x=xs, y=mean.tolist(), mode=mode, line={"color": LINE}, name="mean score"), 1, 1
+    )
     best = order.index(table.checkpoints.index(belief.answer.checkpoint))
     mark = {"color": ACCENT, "size": 11, "symbol": "star"}
-    picture.add_trace(Scatter(x=[xs[best]], y=[float(mean[best])], mode="markers", marker=mark, name="answer"), 1, 1)
+    picture.add_trace(
+        Scatter(x=[xs[best]], y=[float(mean[best])], mode="markers", marker=mark, name="answer"),
+        1,
+        1,
+    )
     for place, task in enumerate(shown):
         _add_task(picture, belief, task, SERIES[place % len(SERIES)], mode)
     picture.update_yaxes(title_text="mean score", row=1, col=1)
@@ -143,8 +179,14 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     score = belief.answer.expected_score
     title = f"{plain(selection.name)}: checkpoint {plain(belief.answer.checkpoint)}"
     title += "" if score is None else f", mean score {score:.4g}"
-    drawn = figure(picture, title, f"{title}; {int(table.seen.sum())} of {table.scores.size} cells were evaluated.")
-    return drawn.update_layout(legend={"orientation": "v", "x": 1.02, "xanchor": "left", "y": 1.0, "yanchor": "top"})
+    drawn = figure(
+        picture,
+        title,
+        f"{title}; {int(table.seen.sum())} of {table.scores.size} cells were evaluated.",
+    )
+    return drawn.update_layout(
+        legend={"orientation": "v", "x": 1.02, "xanchor": "left", "y": 1.0, "yanchor": "top"}
+    )
 
 
 def _add_task(picture: Any, belief: _Belief, task: str, colour: str, mode: str) -> None:
@@ -154,7 +196,16 @@ def _add_task(picture: Any, belief: _Belief, task: str, colour: str, mode: str) 
     column, xs, name = table.tasks.index(task), belief.labels, plain(task)
     believed = belief.cells[order, column].tolist()
     picture.add_trace(
-        Scatter(x=xs, y=believed, mode=mode, line={"color": colour, "width": 1.5}, name=name, legendgroup=name), 2, 1
+        Scatter(
+            x=xs,
+            y=believed,
+            mode=mode,
+            line={"color": colour, "width": 1.5},
+            name=name,
+            legendgroup=name,
+        ),
+        2,
+        1,
     )
     seen = [place for place, row in enumerate(order) if table.seen[row, column]]
     picture.add_trace(
@@ -173,14 +224,16 @@ def _add_task(picture: Any, belief: _Belief, task: str, colour: str, mode: str) 
 
 
 def selection_confidence(selection: Selection) -> "Figure":
-    """How sure the answer was after so many cells: the probability that it is as good as best, and the expected loss."""
+    """How sure the answer was after so many cells: the probability that it is as good as best, and
+    the expected loss."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
     moments = _moments(selection.history)
     if not moments:
         raise StudyError(
-            f"selection {selection.name!r} has no stated confidence yet; measure cells, by a method with a model such as kg"
+            f"selection {selection.name!r} has no stated confidence yet; measure cells, by a method"
+            " with a model such as kg"
         )
     cells = [cell for cell, _ in moments]
     texts = [f"checkpoint {plain(answer.checkpoint)}" for _, answer in moments]
@@ -194,7 +247,15 @@ def selection_confidence(selection: Selection) -> "Figure":
     ):
         line = {"color": colour}
         hover = "%{text}: %{y:.3g} after %{x} cells<extra></extra>"
-        trace = Scatter(x=cells, y=values, text=texts, mode="lines+markers", line=line, name=name, hovertemplate=hover)
+        trace = Scatter(
+            x=cells,
+            y=values,
+            text=texts,
+            mode="lines+markers",
+            line=line,
+            name=name,
+            hovertemplate=hover,
+        )
         picture.add_trace(trace, row, 1)
         picture.update_yaxes(title_text=name, rangemode="tozero", row=row, col=1)
     changed = [place for place in range(1, len(texts)) if texts[place] != texts[place - 1]]
@@ -205,14 +266,19 @@ def selection_confidence(selection: Selection) -> "Figure":
     picture.update_layout(height=560, showlegend=False)
     last = moments[-1][1]
     title = (
-        f"{plain(selection.name)}: within {last.tolerance:g} of the best with probability {last.probability_best:.2f}"
+        f"{plain(selection.name)}: within {last.tolerance:g} of the best with probability"
+        f" {last.probability_best:.2f}"
     )
-    words = f"{title}; expected loss {last.expected_loss:.2g} after {cells[-1]} cells. Dotted: the answer changed."
+    words = (
+        f"{title}; expected loss {last.expected_loss:.2g} after {cells[-1]} cells. Dotted: the"
+        " answer changed."
+    )
     return figure(picture, title, words)
 
 
 def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
-    """Cells measured and the answer of the time, at some of the decisions and at the end, once there is confidence."""
+    """Cells measured and the answer of the time, at some of the decisions and at the end, once
+    there is confidence."""
     ends = [event.seen for event in history.events if isinstance(event, Noted)]
     found: dict[int, Recommendation] = {}
     for end in thinned([*(end for end in ends if end > 1), history.length], MOST_MOMENTS):
@@ -224,11 +290,16 @@ def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
 
 
 def _belief(history: History) -> _Belief:
-    """What the scores so far say; without a model, or without scores, the measured numbers alone."""
+    """What the scores so far say; without a model, or without scores, the measured numbers
+    alone."""
     from scrimp.checkpoints.posterior import posterior_of
 
     table, answer, means = score_table(history), recommendation(history), believed(history)
-    order = list(range(table.shape[0])) if table.steps is None else np.argsort(table.steps, kind="stable").tolist()
+    order = (
+        list(range(table.shape[0]))
+        if table.steps is None
+        else np.argsort(table.steps, kind="stable").tolist()
+    )
     if means is None:
         counts = np.maximum(table.seen.sum(axis=0), 1)
         level = np.where(table.seen, table.scores, 0.0).sum(axis=0) / counts

@@ -18,7 +18,8 @@ __all__ = ["selection_correlations"]
 
 
 def selection_correlations(selection: Selection, kernel: bool = False) -> "Figure":
-    """Tasks by tasks: the correlation of their scores over the checkpoints, as the model expects it; alike tasks stand together.
+    """Tasks by tasks: the correlation of their scores over the checkpoints, as the model expects
+    it; alike tasks stand together.
 
     ``kernel=True``: that of the fitted covariance alone, which for ``ei-icm`` is its K_t.
     """
@@ -44,7 +45,9 @@ def selection_correlations(selection: Selection, kernel: bool = False) -> "Figur
     picture.update_yaxes(type="category", showgrid=False, automargin=True, autorange="reversed")
     picture.update_layout(height=max(360, 200 + 18 * len(names)))
     title = f"{plain(selection.name)}: how {len(names)} tasks move together along the run"
-    return figure(picture, title, f"{title}{_extremes(matrix, [plain(task) for task in selection.tasks])}.")
+    return figure(
+        picture, title, f"{title}{_extremes(matrix, [plain(task) for task in selection.tasks])}."
+    )
 
 
 def _extremes(matrix: Array, names: list[str]) -> str:
@@ -54,11 +57,15 @@ def _extremes(matrix: Array, names: list[str]) -> str:
         return ""
     values = matrix[first, second]
     most, least = int(np.argmax(values)), int(np.argmin(values))
-    pairs = [f"{names[first[place]]} and {names[second[place]]} ({values[place]:.2f})" for place in (most, least)]
+    pairs = [
+        f"{names[first[place]]} and {names[second[place]]} ({values[place]:.2f})"
+        for place in (most, least)
+    ]
     return f"; most alike are {pairs[0]}, least {pairs[1]}"
 
 
 def _together(matrix: Array) -> list[int]:
-    """An order in which alike tasks are neighbours: by their place along the main direction of the matrix."""
+    """An order in which alike tasks are neighbours: by their place along the main direction of the
+    matrix."""
     _, vectors = np.linalg.eigh(matrix)
     return [int(place) for place in np.argsort(vectors[:, -1], kind="stable")]

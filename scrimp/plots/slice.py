@@ -19,7 +19,8 @@ MOST = 1000
 
 
 def slice(study: Study, parameters: Sequence[str] | None = None, columns: int = 3) -> "Figure":
-    """One panel per parameter, so many beside each other; trials in which it does not exist are left out of its panel."""
+    """One panel per parameter, so many beside each other; trials in which it does not exist are
+    left out of its panel."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
@@ -28,7 +29,9 @@ def slice(study: Study, parameters: Sequence[str] | None = None, columns: int = 
     names = check_parameters(space, parameters, 8)
     lines = -(-len(names) // max(columns, 1))
     columns = -(-len(names) // lines)  # rows as even as they can be
-    picture = make_subplots(rows=lines, cols=columns, shared_yaxes=True, vertical_spacing=0.32 / lines)
+    picture = make_subplots(
+        rows=lines, cols=columns, shared_yaxes=True, vertical_spacing=0.32 / lines
+    )
     known = with_value(history.trials)
     shown = thinned(known, MOST)
     for place, name in enumerate(names):
@@ -54,4 +57,6 @@ def slice(study: Study, parameters: Sequence[str] | None = None, columns: int = 
     title = f"Slices of {plain(study.name)}"
     listed = ", ".join(plain(name) for name in names)
     part = f"{len(shown)} of {len(known)} trials"
-    return figure(picture, title, f"{title}: {plain(history.problem.metric)} over {listed} for {part}.")
+    return figure(
+        picture, title, f"{title}: {plain(history.problem.metric)} over {listed} for {part}."
+    )

@@ -28,19 +28,28 @@ def source_weights(study: Study) -> "Figure":
     recorded = recorded_weights(study.history)
     if not recorded:
         raise StudyError(
-            f"study {study.name!r} recorded no weights of sources; create it with learn_from=[...] and a transfer method"
+            f"study {study.name!r} recorded no weights of sources; create it with learn_from=[...]"
+            " and a transfer method"
         )
     names = list(dict.fromkeys(name for _, weights in recorded for name in weights))
     picture = Figure()
     for place, name in enumerate(names):
-        line = {"color": SERIES[place % len(SERIES)], "dash": "solid" if place < len(SERIES) else "dot"}
-        xs, ys = [decision for decision, _ in recorded], [weights.get(name, 0.0) for _, weights in recorded]
+        line = {
+            "color": SERIES[place % len(SERIES)],
+            "dash": "solid" if place < len(SERIES) else "dot",
+        }
+        xs, ys = (
+            [decision for decision, _ in recorded],
+            [weights.get(name, 0.0) for _, weights in recorded],
+        )
         picture.add_trace(Scatter(x=xs, y=ys, mode="lines+markers", line=line, name=plain(name)))
     picture.update_xaxes(title_text="decision")
     picture.update_yaxes(title_text="weight (share)", rangemode="tozero")
     title = f"What {plain(study.name)} learned from"
     last = "; ".join(f"{plain(name)} {recorded[-1][1].get(name, 0.0):.2f}" for name in names)
-    return figure(picture, title, f"{title}: weights of sources over {len(recorded)} decisions; now {last}.")
+    return figure(
+        picture, title, f"{title}: weights of sources over {len(recorded)} decisions; now {last}."
+    )
 
 
 def recorded_weights(history: History) -> list[tuple[int, dict[str, float]]]:

@@ -1,9 +1,11 @@
-"""Where a study spent its budget: configurations started, gone on with and finished, over time, over budgets and over the space.
+"""Where a study spent its budget: configurations started, gone on with and finished, over time,
+over budgets and over the space.
 
 scrimp.plots.spending(study)
 
-A search that climbs into corners, or starts everything and finishes nothing, shows at once: the title of a parameter's panel says
-what share of the configurations lies at its bounds (within a fiftieth of a number's range; the first or last of listed values).
+A search that climbs into corners, or starts everything and finishes nothing, shows at once: the
+title of a parameter's panel says what share of the configurations lies at its bounds (within a
+fiftieth of a number's range; the first or last of listed values).
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,8 @@ if TYPE_CHECKING:  # only for types: drawing loads it
 __all__ = ["Course", "at_bounds", "courses", "spending"]
 
 KINDS = {"started": MUTED, "gone on": LINE, "finished": STATUS["completed"]}
-"""What may happen to a configuration; each of the later ones has been all of the former, or nearly so."""
+"""What may happen to a configuration; each of the later ones has been all of the former, or nearly
+so."""
 
 BINS = 12
 MOMENTS = 24
@@ -41,7 +44,8 @@ MOST = 12
 
 @dataclass(frozen=True)
 class Course:
-    """One configuration: the budget it reached, and when it was started, gone on with and (None: not) finished."""
+    """One configuration: the budget it reached, and when it was started, gone on with and (None:
+    not) finished."""
 
     config: dict[str, Any]
     budget: float
@@ -51,7 +55,8 @@ class Course:
 
 
 def courses(history: History) -> list[Course]:
-    """Every trial that was started, in its order; seconds since the study began. A retry after a loss is no going on."""
+    """Every trial that was started, in its order; seconds since the study began. A retry after a
+    loss is no going on."""
     began = history.created.time
     grants: dict[int, list[BudgetGranted]] = {}
     for event in history.events:
@@ -62,14 +67,19 @@ def courses(history: History) -> list[Course]:
         own = grants.get(trial.id, [])
         if not own:
             continue
-        more = [grant.time - began for before, grant in pairwise(own) if grant.budget > before.budget]
-        ended = trial.curve[-1].time - began if trial.status == "completed" and trial.curve else None
+        more = [
+            grant.time - began for before, grant in pairwise(own) if grant.budget > before.budget
+        ]
+        ended = (
+            trial.curve[-1].time - began if trial.status == "completed" and trial.curve else None
+        )
         found.append(Course(trial.config, trial.budget, own[0].time - began, tuple(more), ended))
     return found
 
 
 def at_bounds(parameter: Parameter, values: Sequence[Any]) -> tuple[float, float] | None:
-    """The share of values at either bound, and the share that even draws would have; None where there are no bounds."""
+    """The share of values at either bound, and the share that even draws would have; None where
+    there are no bounds."""
     grid = parameter.grid
     if isinstance(parameter, Categorical) or not values or (grid is not None and len(grid) < 3):
         return None
@@ -81,7 +91,8 @@ def at_bounds(parameter: Parameter, values: Sequence[Any]) -> tuple[float, float
 
 
 def spending(study: Study, parameters: Sequence[str] | None = None, columns: int = 4) -> "Figure":
-    """Above: what happened when, and how far configurations came. Below: one panel per parameter, so many beside each other."""
+    """Above: what happened when, and how far configurations came. Below: one panel per parameter,
+    so many beside each other."""
     from plotly.subplots import make_subplots
 
     history = study.history
@@ -95,7 +106,14 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
     first: list[list[Any]] = (
         [[{}], [{}]]
         if columns == 1
-        else [[{"colspan": half}, *[None] * (half - 1), {"colspan": columns - half}, *[None] * (columns - half - 1)]]
+        else [
+            [
+                {"colspan": half},
+                *[None] * (half - 1),
+                {"colspan": columns - half},
+                *[None] * (columns - half - 1),
+            ]
+        ]
     )
     rest: list[list[Any]] = [[{} for _ in range(columns)] for _ in range(lines - above)]
     shares = {name: _share(space[name], name, found) for name in names}
@@ -111,10 +129,14 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
     _add_time(picture, found)
     _add_reach(picture, found, history, (1, half + 1) if columns > 1 else (2, 1))
     for place, name in enumerate(names):
-        _add_parameter(picture, space[name], name, found, (above + 1 + place // columns, place % columns + 1))
+        _add_parameter(
+            picture, space[name], name, found, (above + 1 + place // columns, place % columns + 1)
+        )
     picture.update_layout(barmode="overlay", height=140 + 215 * lines, bargap=0.06)
     picture.update_annotations(font_size=12)
-    drawn = figure(picture, f"Where {plain(study.name)} spent its budget", _words(study.name, found, shares))
+    drawn = figure(
+        picture, f"Where {plain(study.name)} spent its budget", _words(study.name, found, shares)
+    )
     drawn.update_xaxes(title_font_size=12, title_standoff=4)
     drawn.update_yaxes(title_font_size=12, title_standoff=4)
     return drawn.update_layout(margin_t=104, legend_y=1.0 + 0.12 / lines)
@@ -148,13 +170,23 @@ def _add_time(picture: Any, found: Sequence[Course]) -> None:
     below = np.zeros(MOMENTS)
     for kind, moments in times.items():
         count = np.histogram(moments, edges)[0]
-        _bar(picture, kind, (edges[:-1] + edges[1:]) / 2, count, (1, 1), base=below.copy(), width=0.94 * edges[1])
+        _bar(
+            picture,
+            kind,
+            (edges[:-1] + edges[1:]) / 2,
+            count,
+            (1, 1),
+            base=below.copy(),
+            width=0.94 * edges[1],
+        )
         below += count
     picture.update_xaxes(title_text="seconds since the start", row=1, col=1)
     picture.update_yaxes(title_text="events", row=1, col=1)
 
 
-def _add_reach(picture: Any, found: Sequence[Course], history: History, where: tuple[int, int]) -> None:
+def _add_reach(
+    picture: Any, found: Sequence[Course], history: History, where: tuple[int, int]
+) -> None:
     """How many configurations ended up at which budget."""
     reached, count = np.unique([course.budget for course in found], return_counts=True)
     if len(reached) > MOMENTS:
@@ -164,7 +196,14 @@ def _add_reach(picture: Any, found: Sequence[Course], history: History, where: t
     colours = [KINDS["finished"] if budget >= full else KINDS["gone on"] for budget in reached]
     if len(reached) > 1:
         colours[0] = KINDS["started"]
-    _bar(picture, "started", [number(float(budget)) for budget in reached], count, where, marker={"color": colours})
+    _bar(
+        picture,
+        "started",
+        [number(float(budget)) for budget in reached],
+        count,
+        where,
+        marker={"color": colours},
+    )
     unit = "evaluations" if history.problem.budget is None else plain(history.problem.budget.units)
     picture.update_xaxes(title_text=unit, type="category", row=where[0], col=where[1])
     picture.update_yaxes(title_text="configurations", row=where[0], col=where[1])
@@ -173,15 +212,21 @@ def _add_reach(picture: Any, found: Sequence[Course], history: History, where: t
 def _add_parameter(
     picture: Any, parameter: Parameter, name: str, found: Sequence[Course], where: tuple[int, int]
 ) -> None:
-    """Configurations over the range of one parameter; those gone on with and finished stand in front."""
+    """Configurations over the range of one parameter; those gone on with and finished stand in
+    front."""
     there = [course for course in found if name in course.config]
     grid = parameter.grid
     listed = grid is not None and len(grid) <= FEW
     edges = _edges(parameter, listed)
     middle = (edges[:-1] + edges[1:]) / 2
-    texts = [number(value) for value in (grid if listed and grid is not None else parameter.from_units(middle))]
+    texts = [
+        number(value)
+        for value in (grid if listed and grid is not None else parameter.from_units(middle))
+    ]
     for kind, part in _counts(there).items():
-        units = parameter.to_units([course.config[name] for course in part]) if part else np.zeros(0)
+        units = (
+            parameter.to_units([course.config[name] for course in part]) if part else np.zeros(0)
+        )
         _bar(
             picture,
             kind,
@@ -195,7 +240,11 @@ def _add_parameter(
     ticks = middle if listed else np.array([0.0, 0.5, 1.0])
     words = texts if listed else [number(float(value)) for value in parameter.from_units(ticks)]
     picture.update_xaxes(
-        tickvals=ticks, ticktext=[word[:9] for word in words], range=[-0.03, 1.03], row=where[0], col=where[1]
+        tickvals=ticks,
+        ticktext=[word[:9] for word in words],
+        range=[-0.03, 1.03],
+        row=where[0],
+        col=where[1],
     )
 
 
@@ -214,12 +263,20 @@ def _share(parameter: Parameter, name: str, found: Sequence[Course]) -> tuple[fl
 
 
 def _title(name: str, share: tuple[float, float] | None) -> str:
-    return plain(name, 24) if share is None else f"{plain(name, 24)}: {share[0]:.0%} at bounds (even {share[1]:.0%})"
+    return (
+        plain(name, 24)
+        if share is None
+        else f"{plain(name, 24)}: {share[0]:.0%} at bounds (even {share[1]:.0%})"
+    )
 
 
-def _words(name: str, found: Sequence[Course], shares: dict[str, tuple[float, float] | None]) -> str:
+def _words(
+    name: str, found: Sequence[Course], shares: dict[str, tuple[float, float] | None]
+) -> str:
     counts = {kind: len(part) for kind, part in _counts(found).items()}
     listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    worst = max(((share[0] - share[1], key) for key, share in shares.items() if share), default=None)
+    worst = max(
+        ((share[0] - share[1], key) for key, share in shares.items() if share), default=None
+    )
     bounds = "" if worst is None else f"; {_title(worst[1], shares[worst[1]])}"
     return f"Where {plain(name)} spent its budget: configurations {listed}{bounds}."

@@ -1,7 +1,9 @@
-"""The look all figures share: readable in light and dark, titles and axis names always there, a text alternative.
+"""The look all figures share: readable in light and dark, titles and axis names always there, a
+text alternative.
 
-Text is of middle brightness, at least 4:1 against white and against near-black, on a transparent ground; lines and markers
-are at least 3:1. Names that come from users pass through `plain`, because Plotly reads some HTML in texts.
+Text is of middle brightness, at least 4:1 against white and against near-black, on a transparent
+ground; lines and markers are at least 3:1. Names that come from users pass through `plain`, because
+Plotly reads some HTML in texts.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
-"""What the model believed and why it chose: mean and band over one parameter, observations, the acquisition below.
+"""What the model believed and why it chose: mean and band over one parameter, observations, the
+acquisition below.
 
-scrimp.plots.surrogate(study, "lr")                     # as it is now
-scrimp.plots.surrogate(study, "lr", iteration=3)        # as it was when the fourth configuration was chosen
+scrimp.plots.surrogate(study, "lr") # as it is now scrimp.plots.surrogate(study, "lr",
+iteration=3) # as it was when the fourth configuration was chosen
 """
 
 from typing import TYPE_CHECKING, Any
@@ -33,12 +34,16 @@ DEPTH = 25.0
 
 @one_thread()
 def surrogate(study: Study, parameter: str | None = None, iteration: int | None = None) -> "Figure":
-    """A Plotly figure of the loss model along ``parameter`` (the first one for None), the others held at the best configuration.
+    """A Plotly figure of the loss model along ``parameter`` (the first one for None), the others
+    held at the best configuration.
 
-    ``iteration`` is the number of the trial about to be chosen; None shows the model after all that happened.
+    ``iteration`` is the number of the trial about to be chosen; None shows the model after all that
+    happened.
     """
     history, chosen = _as_it_was(study.history, iteration)
-    (parameter,) = check_parameters(history.problem.space, None if parameter is None else [parameter], 1)
+    (parameter,) = check_parameters(
+        history.problem.space, None if parameter is None else [parameter], 1
+    )
     belief = belief_of(study, history)
     picture = _drawn(history, belief, parameter, _slice(belief, history, parameter), chosen)
     if not isinstance(study.suggester, BayesianSuggester):
@@ -53,7 +58,9 @@ def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial 
     if iteration is None:
         return history, None
     if not 0 <= iteration < len(history.trials):
-        raise StudyError(f"iteration is {iteration}; the study has trials 0 to {len(history.trials) - 1}")
+        raise StudyError(
+            f"iteration is {iteration}; the study has trials 0 to {len(history.trials) - 1}"
+        )
     seen = 0
     for event in history.events:
         if isinstance(event, Noted):
@@ -63,8 +70,11 @@ def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial 
     return History.of(history.events[:seen]), history.trials[iteration]
 
 
-def _slice(belief: Belief, history: History, parameter: str) -> tuple[list[Any], np.ndarray, np.ndarray]:
-    """Values of the parameter, their places in the unit cube, and the rows through the best configuration."""
+def _slice(
+    belief: Belief, history: History, parameter: str
+) -> tuple[list[Any], np.ndarray, np.ndarray]:
+    """Values of the parameter, their places in the unit cube, and the rows through the best
+    configuration."""
     space, encoding = history.problem.space, belief.encoding
     column = space.searched.index(parameter)
     listed = encoding.columns[column].values
@@ -89,17 +99,28 @@ def _drawn(
 
     problem = history.problem
     values, _, rows = line
-    picture = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.68, 0.32], vertical_spacing=0.06)
+    picture = make_subplots(
+        rows=2, cols=1, shared_xaxes=True, row_heights=[0.68, 0.32], vertical_spacing=0.06
+    )
     for trace in _belief_traces(problem, belief, values, rows):
         picture.add_trace(trace, 1, 1)
-    seen = [trial for trial in history.trials if trial.value is not None and parameter in trial.config]
+    seen = [
+        trial for trial in history.trials if trial.value is not None and parameter in trial.config
+    ]
     shown = thinned(seen, MOST)
     spec = problem.space[parameter]
-    places, heights = labels(spec, [trial.config[parameter] for trial in shown]), [trial.value for trial in shown]
+    places, heights = (
+        labels(spec, [trial.config[parameter] for trial in shown]),
+        [trial.value for trial in shown],
+    )
     marker = {"color": MUTED, "size": 9, "line": {"color": LINE, "width": 1}}
-    picture.add_trace(Scatter(x=places, y=heights, mode="markers", marker=marker, name="observed"), 1, 1)
+    picture.add_trace(
+        Scatter(x=places, y=heights, mode="markers", marker=marker, name="observed"), 1, 1
+    )
     scores = belief.score(rows)
-    picture.add_trace(Scatter(x=values, y=scores, mode="lines", line={"color": ACCENT}, name="acquisition"), 2, 1)
+    picture.add_trace(
+        Scatter(x=values, y=scores, mode="lines", line={"color": ACCENT}, name="acquisition"), 2, 1
+    )
     if chosen is not None and parameter in chosen.config:
         (where,) = labels(spec, [chosen.config[parameter]])
         picture.add_vline(x=where, line={"color": ACCENT, "dash": "dot"})
@@ -108,14 +129,23 @@ def _drawn(
     picture.update_yaxes(title_text=plain(problem.metric), row=1, col=1)
     highest = float(np.max(scores))
     picture.update_yaxes(title_text="acquisition", row=2, col=1)
-    if float(np.min(scores)) < highest - DEPTH:  # a logarithm falls without end beside what is known
+    if (
+        float(np.min(scores)) < highest - DEPTH
+    ):  # a logarithm falls without end beside what is known
         picture.update_yaxes(range=[highest - DEPTH, highest + 0.05 * DEPTH], row=2, col=1)
-    title = f"Model of {plain(problem.metric)} along {plain(parameter)} after {len(seen)} observations"
-    return figure(picture, title, f"{title}: mean with band, observed values, and the acquisition below.")
+    title = (
+        f"Model of {plain(problem.metric)} along {plain(parameter)} after {len(seen)} observations"
+    )
+    return figure(
+        picture, title, f"{title}: mean with band, observed values, and the acquisition below."
+    )
 
 
-def _belief_traces(problem: Problem, belief: Belief, values: list[Any], rows: np.ndarray) -> list[Any]:
-    """The mean and a band of two standard deviations, in the units and the direction of the metric."""
+def _belief_traces(
+    problem: Problem, belief: Belief, values: list[Any], rows: np.ndarray
+) -> list[Any]:
+    """The mean and a band of two standard deviations, in the units and the direction of the
+    metric."""
     from plotly.graph_objects import Scatter
 
     model = belief.models.fitted["loss"]

@@ -56,22 +56,34 @@ def timeline(study: Study) -> "Figure":
                 marker={"color": colour, "line": {"width": 0.5, "color": "rgba(255,255,255,0.6)"}},
                 name=status,
                 customdata=[[stretch.trial, stretch.end - stretch.begin] for _, stretch in bars],
-                hovertemplate=f"trial %{{customdata[0]}}, {status} after %{{customdata[1]:.1f}} s<extra></extra>",
+                hovertemplate=(
+                    f"trial %{{customdata[0]}}, {status} after %{{customdata[1]:.1f}}"
+                    " s<extra></extra>"
+                ),
             )
         )
     lanes = sorted({lane for lane, _ in shown}, reverse=True)
     picture.update_layout(barmode="overlay", height=max(320, 190 + 26 * len(lanes)))
     picture.update_xaxes(title_text="time since the start (seconds)")
     picture.update_yaxes(
-        title_text="worker", type="category", categoryorder="array", categoryarray=lanes, automargin=True
+        title_text="worker",
+        type="category",
+        categoryorder="array",
+        categoryarray=lanes,
+        automargin=True,
     )
     title = f"Workers of {plain(study.name)}"
     part = "" if len(found) <= MOST else f", the newest {MOST} of {len(found)} stretches"
-    return figure(picture, title, f"{title} over time{part}: {len(lanes)} lanes, {len(found)} stretches of training.")
+    return figure(
+        picture,
+        title,
+        f"{title} over time{part}: {len(lanes)} lanes, {len(found)} stretches of training.",
+    )
 
 
 def stretches(history: History) -> list[Stretch]:
-    """Every grant with the time at which its trial paused, ended, was lost, or is now; seconds since the study began."""
+    """Every grant with the time at which its trial paused, ended, was lost, or is now; seconds
+    since the study began."""
     began, now = history.created.time, history.time
     open_: dict[int, BudgetGranted] = {}
     found: list[Stretch] = []
@@ -83,7 +95,10 @@ def stretches(history: History) -> list[Stretch]:
             if status:
                 grant = open_.pop(event.trial)
                 found.append(_stretch(grant, event.time - began, status, began))
-    found += [_stretch(grant, now - began, history.trials[number].status, began) for number, grant in open_.items()]
+    found += [
+        _stretch(grant, now - began, history.trials[number].status, began)
+        for number, grant in open_.items()
+    ]
     return found
 
 

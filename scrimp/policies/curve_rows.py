@@ -1,15 +1,17 @@
 """Which reports of a study a curve model learns from, in the order in which they came.
 
-*Levels* grow by a factor of 1.6: 1, 2, 3, 5, 8, 13, ... times the minimum, up to the full budget. The first report at or
-beyond a level that its trial had not reached gives a row, at the step it was made; so does the last report of a run that
-ended. Its loss is the lowest the trial has reported so far: what a study keeps of a run is its best value, and lowest losses
-fall steadily where losses are noisy or rise again. A failed run, or one whose value is not finite, gives a row with an
-infinite loss at the level it did not reach, and is dead. Where there are constraints, lowest means the best standing
-(`Observation.standing`): a run without a feasible report teaches as an infinite loss (`losses_of`), and while all are like that,
-models learn standings instead, so the search looks for feasibility.
+*Levels* grow by a factor of 1.6: 1, 2, 3, 5, 8, 13, ... times the minimum, up to the full budget.
+The first report at or beyond a level that its trial had not reached gives a row, at the step it was
+made; so does the last report of a run that ended. Its loss is the lowest the trial has reported so
+far: what a study keeps of a run is its best value, and lowest losses fall steadily where losses are
+noisy or rise again. A failed run, or one whose value is not finite, gives a row with an infinite
+loss at the level it did not reach, and is dead. Where there are constraints, lowest means the best
+standing (`Observation.standing`): a run without a feasible report teaches as an infinite loss
+(`losses_of`), and while all are like that, models learn standings instead, so the search looks for
+feasibility.
 
-Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision that names how many rows
-it saw can be repeated.
+Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision
+that names how many rows it saw can be repeated.
 
     rows = history.derive(CurveTable())
     rows.trial, rows.step, rows.standing                   # lists of the same length
@@ -42,7 +44,8 @@ NEARLY_FULL = 0.85
 
 
 def slice_levels(budget: Budget | None) -> Levels:
-    """Each level 1.6 times the one before, whole where the minimum is, and the full budget, which replaces a level close below.
+    """Each level 1.6 times the one before, whole where the minimum is, and the full budget, which
+    replaces a level close below.
 
     >>> slice_levels(Budget("epoch", 1, 50))
     (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 50.0)
@@ -58,8 +61,8 @@ def slice_levels(budget: Budget | None) -> Levels:
 
 
 def losses_of(standings: NDArray[np.float64], known: bool) -> NDArray[np.float64]:
-    """What a model learns of rows (n,): losses, infinite where nothing feasible was reported; standings / `BEHIND` while no
-    feasible row is ``known``."""
+    """What a model learns of rows (n,): losses, infinite where nothing feasible was reported;
+    standings / `BEHIND` while no feasible row is ``known``."""
     return np.where(standings < BEHIND, standings, math.inf) if known else standings / BEHIND
 
 
@@ -101,14 +104,18 @@ class RowList:
             self.ends[trial.id] = last.step
         if trial.status == "failed":
             self.died(trial)
-        elif last is not None and last.loss is not None and last.step > self.last.get(trial.id, -1.0):
+        elif (
+            last is not None and last.loss is not None and last.step > self.last.get(trial.id, -1.0)
+        ):
             self._append(trial.id, last.step, self.lowest[trial.id])
 
     def died(self, trial: Trial) -> None:
         """An infinite loss at the next level; once."""
         if trial.id not in self.dead:
             self.dead.add(trial.id)
-            finite = max((point.step for point in trial.curve if point.loss is not None), default=0.0)
+            finite = max(
+                (point.step for point in trial.curve if point.loss is not None), default=0.0
+            )
             step = self.levels[min(self.reached(finite), len(self.levels) - 1)]
             if step > self.last.get(trial.id, -1.0):
                 self._append(trial.id, step, math.inf)
@@ -116,17 +123,24 @@ class RowList:
     def retried(self, trial: Trial) -> None:
         """Forget the infinite loss of a trial that is tried again."""
         self.dead.discard(trial.id)
-        kept = [row for row, who in enumerate(self.trial) if who != trial.id or self.standing[row] < math.inf]
+        kept = [
+            row
+            for row, who in enumerate(self.trial)
+            if who != trial.id or self.standing[row] < math.inf
+        ]
         self.trial, self.step, self.standing = (
             [self.trial[row] for row in kept],
             [self.step[row] for row in kept],
             [self.standing[row] for row in kept],
         )
         self.last.pop(trial.id, None)
-        self.last |= {who: step for who, step in zip(self.trial, self.step, strict=True) if who == trial.id}
+        self.last |= {
+            who: step for who, step in zip(self.trial, self.step, strict=True) if who == trial.id
+        }
 
     def moved(self, trial: Trial) -> None:
-        """Take what became of a trial in: whether it runs, and whether it waits for another slice."""
+        """Take what became of a trial in: whether it runs, and whether it waits for another
+        slice."""
         (self.running.add if trial.status == "running" else self.running.discard)(trial.id)
         self.workers = max(self.workers, len(self.running))
         self.waiting.pop(trial.id, None)

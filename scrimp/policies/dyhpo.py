@@ -1,17 +1,20 @@
 """DyHPO: paused trials compete with new configurations for the next slice of training.
 
-Rungs are evenly spaced. With probability ``probability_sh`` a free worker first tries to promote a trial by the rule of
-asynchronous halving, with quantiles r_j / r_{j+1} for these rungs; that keeps it from starting too many trials before it goes on
-with any. Otherwise, or where none can be promoted, every paused trial is scored by expected improvement at its next rung, and
-random new configurations by expected improvement at the first; the best gets the slice. The improvement at a rung is over the
-smallest posterior mean among the observations there, over all observations where the rung has none.
+Rungs are evenly spaced. With probability ``probability_sh`` a free worker first tries to promote a
+trial by the rule of asynchronous halving, with quantiles r_j / r_{j+1} for these rungs; that keeps
+it from starting too many trials before it goes on with any. Otherwise, or where none can be
+promoted, every paused trial is scored by expected improvement at its next rung, and random new
+configurations by expected improvement at the first; the best gets the slice. The improvement at a
+rung is over the smallest posterior mean among the observations there, over all observations where
+the rung has none.
 
 The model must predict rungs nobody has reached, so one process per rung will not do.
 
     DyHPO(probability_sh=0.0).decide(history, history.rng("decide"))       # the published rule
 
-Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter Configurations, 2022. The mixture with successive
-halving is that of Syne Tune; the deep kernel of the paper is replaced by Gaussian processes over budgets.
+Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter
+Configurations, 2022. The mixture with successive halving is that of Syne Tune; the deep kernel of
+the paper is replaced by Gaussian processes over budgets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,12 +55,14 @@ MOST_RUNGS = 25
 
 @dataclass(frozen=True)
 class DyHPO(Policy):
-    """``increment``: the distance between rungs, None for the minimum budget (a 25th of the maximum at least).
+    """``increment``: the distance between rungs, None for the minimum budget (a 25th of the maximum
+    at least).
 
-    ``candidates``: new configurations that compete, at least as many as there are paused trials. The model's settings are
-    those of `CurveSettings`; ``model`` is gp_multitask or, with data="all", one of the additive models. ``acquisition`` by name,
-    yours too, with ``acquisition_settings``, takes the place of expected improvement. ``incumbent`` at a rung: the best posterior
-    ``mean`` there, or the best loss ``observed``, as published.
+    ``candidates``: new configurations that compete, at least as many as there are paused trials.
+    The model's settings are those of `CurveSettings`; ``model`` is gp_multitask or, with
+    data="all", one of the additive models. ``acquisition`` by name, yours too, with
+    ``acquisition_settings``, takes the place of expected improvement. ``incumbent`` at a rung: the
+    best posterior ``mean`` there, or the best loss ``observed``, as published.
     """
 
     probability_sh: float = 0.25
@@ -83,15 +88,18 @@ class DyHPO(Policy):
     def __post_init__(self) -> None:
         if self.model == "gp_independent":
             raise MethodError(
-                "DyHPO scores trials at rungs that nobody has reached, where 'gp_independent' knows nothing; "
-                "use model='gp_multitask', or the method 'mobster-indep'"
+                "DyHPO scores trials at rungs that nobody has reached, where 'gp_independent' knows"
+                " nothing; use model='gp_multitask', or the method 'mobster-indep'"
             )
         if self.incumbent not in ("mean", "observed"):
             raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
         if not 0 <= self.probability_sh <= 1:
             raise MethodError(f"probability_sh is {self.probability_sh}; it is a probability")
         if self.increment is not None and not self.increment > 0:
-            raise MethodError(f"increment is {self.increment}; it must be positive: it is the distance between rungs")
+            raise MethodError(
+                f"increment is {self.increment}; it must be positive: it is the distance between"
+                " rungs"
+            )
         for name in ("initial", "fantasies", "candidates"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -119,7 +127,10 @@ class DyHPO(Policy):
         budget, increment = problem.budget, self.increment
         if increment is None and budget is not None:
             apart = budget.maximum / MOST_RUNGS
-            increment = max(budget.minimum, float(np.ceil(apart)) if float(budget.minimum).is_integer() else apart)
+            increment = max(
+                budget.minimum,
+                float(np.ceil(apart)) if float(budget.minimum).is_integer() else apart,
+            )
         return AsynchronousHalving(increment=increment)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
@@ -137,31 +148,46 @@ class DyHPO(Policy):
         new = draw_fresh(race.known, max(self.candidates, len(race.paused)), rng) if adding else []
         if not new and not race.paused:
             return Decision(wait_or_finish(history, "nothing is left to start or to go on with"))
-        if not anything_reported(history):  # all of the space was tried, and nothing was reported yet
+        if not anything_reported(
+            history
+        ):  # all of the space was tried, and nothing was reported yet
             return Decision(race.action(0, new))
         return self._winner(race, new, rng)
 
     def _winner(self, race: "_Race", new: list[Config], rng: np.random.Generator) -> Decision:
-        """The best of paused and new by the model; when that fails, what MOBSTER on the same rungs would do, with a note."""
+        """The best of paused and new by the model; when that fails, what MOBSTER on the same rungs
+        would do, with a note."""
         try:
             curves = fit_curves(race.history, race.encoding, race.levels, self._settings, rng)
             model = fantasise(curves.fitted, curves.pending, self.fantasies, rng)
             formula = curve_formula(self.acquisition, self.acquisition_settings)
-            scores = improvements(model, curves, race.rows(new), formula, self.incumbent == "observed")
+            scores = improvements(
+                model, curves, race.rows(new), formula, self.incumbent == "observed"
+            )
         except NumericalError as error:
-            below = Scheduled(self._scheduler(race.history.problem), MultiFidelitySuggester(model="gp_independent"))
+            below = Scheduled(
+                self._scheduler(race.history.problem),
+                MultiFidelitySuggester(model="gp_independent"),
+            )
             decision = below.decide(race.history, rng)
-            used = decision.notes.get("degraded", "asynchronous halving with gp_independent instead")
-            return Decision(decision.action, {**decision.notes, "degraded": f"{self.model} failed ({error}); {used}"})
+            used = decision.notes.get(
+                "degraded", "asynchronous halving with gp_independent instead"
+            )
+            return Decision(
+                decision.action,
+                {**decision.notes, "degraded": f"{self.model} failed ({error}); {used}"},
+            )
         best = int(np.argmax(scores))
         sides = _competitors(scores, len(race.paused))
         return Decision(
-            race.action(best, new), {**curves.notes, "acquisition": float(scores[best]), "competitors": sides}
+            race.action(best, new),
+            {**curves.notes, "acquisition": float(scores[best]), "competitors": sides},
         )
 
 
 def _may_go_on(history: History, least: float) -> bool:
-    """Whether paused trials may get more: with ``n_trials`` alone, up to what successive halving spends on as many.
+    """Whether paused trials may get more: with ``n_trials`` alone, up to what successive halving
+    spends on as many.
 
     That is n_trials x minimum budget x number of rungs, less what the trials still to come need.
     """
@@ -185,19 +211,29 @@ def improvements(
     acquisition: MeanStdAcquisition | None = None,
     observed: bool = False,
 ) -> Array:
-    """log EI of rows (x, share) (m, d + 1), averaged over fantasies; each over the best posterior mean at its own budget.
+    """log EI of rows (x, share) (m, d + 1), averaged over fantasies; each over the best posterior
+    mean at its own budget.
 
-    Another ``acquisition``, a formula of mean and standard deviation, counts by the logarithm that wrappers weigh. ``observed``:
-    over the best observation at its own budget instead.
+    Another ``acquisition``, a formula of mean and standard deviation, counts by the logarithm that
+    wrappers weigh. ``observed``: over the best observation at its own budget instead.
     """
     formula = LogExpectedImprovement() if acquisition is None else acquisition.logarithm()
     shares = curves.data.x[:, -1]
-    reached = {share: _at(formula, model, share, curves.data.x[shares == share, :-1]) for share in np.unique(shares)}
+    reached = {
+        share: _at(formula, model, share, curves.data.x[shares == share, :-1])
+        for share in np.unique(shares)
+    }
     if observed:
         targets = curves.fitted.model_units(curves.data).y
-        reached = {share: _over(bound, float(targets[shares == share].min())) for share, bound in reached.items()}
+        reached = {
+            share: _over(bound, float(targets[shares == share].min()))
+            for share, bound in reached.items()
+        }
     # At a budget that nobody has reached, the best at any budget is what has to be beaten.
-    overall = [np.min([bound.members[k][1] for bound in reached.values()], axis=0) for k in range(len(model.members))]
+    overall = [
+        np.min([bound.members[k][1] for bound in reached.values()], axis=0)
+        for k in range(len(model.members))
+    ]
     scores = np.empty(len(rows))
     for share in np.unique(rows[:, -1]):
         bound = next((known for other, known in reached.items() if abs(other - share) < 1e-9), None)
@@ -209,30 +245,40 @@ def improvements(
     return scores
 
 
-def _at(formula: MeanStdAcquisition, model: FittedSurrogate, share: float, evaluated: Array) -> BoundMeanStd:
+def _at(
+    formula: MeanStdAcquisition, model: FittedSurrogate, share: float, evaluated: Array
+) -> BoundMeanStd:
     return formula.bind({"loss": AtBudget(model, share)}, Context(evaluated))
 
 
 def _over(bound: BoundMeanStd, best: float) -> BoundMeanStd:
     """The same with ``best`` to be improved upon."""
-    return replace(bound, members=tuple((model, np.full_like(old, best)) for model, old in bound.members))
+    return replace(
+        bound, members=tuple((model, np.full_like(old, best)) for model, old in bound.members)
+    )
 
 
 class _Race:
     """The competitors of one decision: paused trials, then new configurations."""
 
-    def __init__(self, history: History, encoding: Encoding, levels: tuple[float, ...], going_on: bool) -> None:
+    def __init__(
+        self, history: History, encoding: Encoding, levels: tuple[float, ...], going_on: bool
+    ) -> None:
         self.history, self.encoding, self.levels = history, encoding, levels
         self.known = history.derive(KNOWN)
         self._x, usable = encoded_trials(history, encoding)
         paused = history.with_status("paused") if going_on else []
         self.paused: Sequence[Trial] = [trial for trial in paused if usable[trial.id]]
-        self.next = [next(level for level in levels if level > trial.budget) for trial in self.paused]
+        self.next = [
+            next(level for level in levels if level > trial.budget) for trial in self.paused
+        ]
 
     def rows(self, new: list[Config]) -> Array:
         """All competitors as (x, share of the budget they would report at)."""
         full = self.levels[-1]
-        paused = with_share(self._x[[trial.id for trial in self.paused]], np.array(self.next) / full)
+        paused = with_share(
+            self._x[[trial.id for trial in self.paused]], np.array(self.next) / full
+        )
         fresh = self.encoding.encode(new) if new else np.empty((0, self.encoding.dimension))
         return np.vstack([paused, with_share(fresh, self.levels[0] / full)])
 
@@ -241,4 +287,8 @@ class _Race:
         if place < len(self.paused):
             trial, budget = self.paused[place], self.next[place]
             return Resume(trial.id, budget, f"most improvement expected at {budget:g}")
-        return Start(new[place - len(self.paused)], self.levels[0], reason="most improvement expected of a new one")
+        return Start(
+            new[place - len(self.paused)],
+            self.levels[0],
+            reason="most improvement expected of a new one",
+        )

@@ -1,20 +1,23 @@
 """DEHB: Hyperband in which the configurations of each rung evolve instead of being drawn.
 
-The first bracket is successive halving on random configurations, with pause and resume. Every later rung is filled with new
-configurations, trained to its level from scratch, by differential evolution in the unit cube (rand/1/bin):
+The first bracket is successive halving on random configurations, with pause and resume. Every later
+rung is filled with new configurations, trained to its level from scratch, by differential evolution
+in the unit cube (rand/1/bin):
 
     mutant = a + F (b - c)                 a, b, c: different parents; entries outside [0, 1] are drawn anew
-    child  = mutant where a coin with probability C says so, and in one entry always; the target elsewhere
+    child  = mutant where a coin with probability C says so, and in one entry always; the target
+           elsewhere
 
-The parents come from the best of the rung below; in a first rung from the population at its level; from all populations
-where these are fewer than three. The population at a level has one place per slot: the first bracket fills it, later slots
-that have no place yet add one. The target is the holder of the child's own place, and the child takes it over when it is at
-least as good. Children that were tried already are made anew; of a pool, the nearest member that is left is taken.
+The parents come from the best of the rung below; in a first rung from the population at its level;
+from all populations where these are fewer than three. The population at a level has one place per
+slot: the first bracket fills it, later slots that have no place yet add one. The target is the
+holder of the child's own place, and the child takes it over when it is at least as good. Children
+that were tried already are made anew; of a pool, the nearest member that is left is taken.
 
     Evolution().decide(history, history.rng("decide"))
 
-Awad, Mallik and Hutter, "DEHB: evolutionary Hyperband for scalable, robust and efficient hyperparameter optimization", 2021.
-Storn and Price, "Differential evolution", 1997.
+Awad, Mallik and Hutter, "DEHB: evolutionary Hyperband for scalable, robust and efficient
+hyperparameter optimization", 2021. Storn and Price, "Differential evolution", 1997.
 """
 
 import math
@@ -44,12 +47,14 @@ __all__ = ["Evolution", "Populations", "child"]
 Array = NDArray[np.float64]
 
 RETRIES = 50
-"""How often a child that was tried already is made anew before a random configuration takes its place."""
+"""How often a child that was tried already is made anew before a random configuration takes its
+place."""
 
 
 @dataclass(frozen=True)
 class Evolution(Policy):
-    """``mutation`` is F, ``crossover`` is C; ``brackets``, ``reduction`` and ``rounding`` as in synchronous Hyperband."""
+    """``mutation`` is F, ``crossover`` is C; ``brackets``, ``reduction`` and ``rounding`` as in
+    synchronous Hyperband."""
 
     mutation: float = 0.5
     crossover: float = 0.5
@@ -66,11 +71,17 @@ class Evolution(Policy):
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The oldest bracket that has work: a promotion in the first, a child in any other."""
-        shapes = SynchronousHalving(self.brackets, self.reduction, self.rounding).shapes(history.problem)
+        shapes = SynchronousHalving(self.brackets, self.reduction, self.rounding).shapes(
+            history.problem
+        )
         brackets = history.derive(BracketTable(shapes, promoting=1))
         job = brackets.job()
         if job is None:
-            return Decision(wait_or_finish(history, "no further configuration may be added and none can be promoted"))
+            return Decision(
+                wait_or_finish(
+                    history, "no further configuration may be added and none can be promoted"
+                )
+            )
         reason = f"bracket {job.bracket}, level {job.level:g}"
         if job.trial is not None:
             return Decision(Resume(job.trial, job.level, reason))
@@ -79,15 +90,22 @@ class Evolution(Policy):
         configs = configs or draw_fresh(history.derive(KNOWN), 1, rng)
         if not configs:
             return Decision(wait_or_finish(history, "every configuration of the space was tried"))
-        return Decision(Start(configs[0], job.level, {"bracket": job.bracket, "slot": job.slot}, reason=reason))
+        return Decision(
+            Start(configs[0], job.level, {"bracket": job.bracket, "slot": job.slot}, reason=reason)
+        )
 
     def may_resume(self, history: History, trial: int) -> bool:
         """In the first bracket only, as long as its rung is not decided."""
-        shapes = SynchronousHalving(self.brackets, self.reduction, self.rounding).shapes(history.problem)
+        shapes = SynchronousHalving(self.brackets, self.reduction, self.rounding).shapes(
+            history.problem
+        )
         return history.derive(BracketTable(shapes, promoting=1)).may_resume(history.trials[trial])
 
-    def _children(self, history: History, job: Job, leaders: Sequence[int], rng: np.random.Generator) -> list[Config]:
-        """A new configuration for the slot; none when there are too few parents or no child is new."""
+    def _children(
+        self, history: History, job: Job, leaders: Sequence[int], rng: np.random.Generator
+    ) -> list[Config]:
+        """A new configuration for the slot; none when there are too few parents or no child is
+        new."""
         known, space = history.derive(KNOWN), history.problem.space
         members = history.derive(POPULATIONS).members
         here = [trial for _, trial in members.get(job.level, ())]
@@ -109,8 +127,11 @@ class Evolution(Policy):
         return []
 
 
-def child(parents: Array, target: Array, mutation: float, crossover: float, rng: np.random.Generator) -> Array:
-    """One child (d,) of three ``parents`` (3, d) and a ``target`` (d,), by rand/1 mutation and binomial crossover."""
+def child(
+    parents: Array, target: Array, mutation: float, crossover: float, rng: np.random.Generator
+) -> Array:
+    """One child (d,) of three ``parents`` (3, d) and a ``target`` (d,), by rand/1 mutation and
+    binomial crossover."""
     mutant = parents[0] + mutation * (parents[1] - parents[2])
     outside = (mutant < 0.0) | (mutant > 1.0)
     mutant = np.where(outside, rng.random(len(mutant)), mutant)
@@ -120,13 +141,15 @@ def child(parents: Array, target: Array, mutation: float, crossover: float, rng:
 
 
 class Populations:
-    """Who holds each place of the population at each level, as (loss, trial). Read it, do not change it."""
+    """Who holds each place of the population at each level, as (loss, trial). Read it, do not
+    change it."""
 
     def __init__(self) -> None:
         self.members: dict[float, list[tuple[float, int]]] = {}
 
     def arrived(self, trial: Trial) -> None:
-        """A trial used up its grant: it takes an empty place, or its own slot's where it is at least as good."""
+        """A trial used up its grant: it takes an empty place, or its own slot's where it is at
+        least as good."""
         loss = value_at(trial, trial.granted)
         if loss == math.inf:
             return
@@ -146,7 +169,9 @@ class _PopulationTable(Fold[Populations]):
         del problem
         return Populations()
 
-    def step(self, state: Populations, event: Event, before: Trial | None, trial: Trial | None) -> None:
+    def step(
+        self, state: Populations, event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
         if before is None or trial is None or trial is before or "slot" not in trial.tag:
             return
         if before.status == "running" and trial.status in ("paused", "completed"):

@@ -1,14 +1,19 @@
-"""Freeze-thaw: every decision asks which configuration, half trained or new, should get the next slice of training.
+"""Freeze-thaw: every decision asks which configuration, half trained or new, should get the next
+slice of training.
 
 1. A few first configurations at the lowest budget.
-2. A Gaussian process over all learning curves (`scrimp.surrogates.curve_gp`) predicts every candidate: paused trials, and new
-   configurations: rows of a list, or in a continuous space the one that is expected to end best. Slices grow by a factor of 1.6.
-3. Early, the candidate wins whose *next level* has the largest expected improvement over the best value at that level (Wistuba,
-   Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter Configurations, 2022). Later a horizon h and a
-   threshold T are drawn at random for each decision, and the candidate wins that is most likely to be below T after h further
-   steps (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for Hyperparameter Optimization, 2024).
+2. A Gaussian process over all learning curves (`scrimp.surrogates.curve_gp`) predicts every
+   candidate: paused trials, and new configurations: rows of a list, or in a continuous space the
+   one that is expected to end best. Slices grow by a factor of 1.6.
+3. Early, the candidate wins whose *next level* has the largest expected improvement over the best
+   value at that level (Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of
+   Hyperparameter Configurations, 2022). Later a horizon h and a threshold T are drawn at random for
+   each decision, and the candidate wins that is most likely to be below T after h further steps
+   (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for Hyperparameter
+   Optimization, 2024).
 4. Running slices count as if they had come out as predicted.
-5. Where many trials share the best value, some decisions are left to random scouts (`scrimp.policies.scouting`).
+5. Where many trials share the best value, some decisions are left to random scouts
+   (`scrimp.policies.scouting`).
 
     create_study(..., budget=Budget("epoch", 1, 81), method="freeze-thaw")
 """
@@ -49,7 +54,8 @@ SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 @dataclass(frozen=True)
 class Scores:
-    """Of all candidates, paused trials before newcomers: scores (larger is better) and what they rest on, (m + k,) each."""
+    """Of all candidates, paused trials before newcomers: scores (larger is better) and what they
+    rest on, (m + k,) each."""
 
     score: Array
     mean: Array
@@ -62,10 +68,12 @@ class Scores:
 
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
-    """``initial``: configurations before the model decides, None for 4 of a list and 3 for each parameter of a continuous space
-    while less than a tenth of the budget is spent; ``race``: share of the budget decided by the next level alone.
+    """``initial``: configurations before the model decides, None for 4 of a list and 3 for each
+    parameter of a continuous space while less than a tenth of the budget is spent; ``race``: share
+    of the budget decided by the next level alone.
 
-    ``shapes``: the centre of the curve model's prior, as past studies taught it (`scrimp.policies.past_curves`).
+    ``shapes``: the centre of the curve model's prior, as past studies taught it
+    (`scrimp.policies.past_curves`).
     """
 
     initial: int | None = None
@@ -74,7 +82,9 @@ class FreezeThaw(Policy):
 
     def __post_init__(self) -> None:
         if self.initial is not None and self.initial < 1:
-            raise MethodError(f"initial is {self.initial}; at least one configuration comes before the model")
+            raise MethodError(
+                f"initial is {self.initial}; at least one configuration comes before the model"
+            )
         if not 0.0 <= self.race <= 1.0:
             raise MethodError(f"race is {self.race}; it is a share of the budget, between 0 and 1")
 
@@ -83,14 +93,24 @@ class FreezeThaw(Policy):
         rows = history.derive(CurveTable())
         outlook = Outlook.of(history, rows)
         waiting = [
-            (trial, *slice_) for trial, slice_ in rows.waiting.items() if slice_[1] - slice_[0] <= outlook.resume
+            (trial, *slice_)
+            for trial, slice_ in rows.waiting.items()
+            if slice_[1] - slice_[0] <= outlook.resume
         ]
         if not outlook.add and not waiting:
-            return Decision(wait_or_finish(history, "no further configuration may be added and no slice is left"))
-        if outlook.add and (len(history.trials) < self._first(history, outlook) or not _has_values(rows)):
+            return Decision(
+                wait_or_finish(
+                    history, "no further configuration may be added and no slice is left"
+                )
+            )
+        if outlook.add and (
+            len(history.trials) < self._first(history, outlook) or not _has_values(rows)
+        ):
             first = first_configs(history, 1, 1, rng)
             if first:
-                return Decision(Start(first[0], rows.levels[0], {SCOUT: True}, reason="first design"))
+                return Decision(
+                    Start(first[0], rows.levels[0], {SCOUT: True}, reason="first design")
+                )
         try:
             return self._modelled(history, rows, outlook, waiting, rng)
         except NumericalError as error:
@@ -98,16 +118,26 @@ class FreezeThaw(Policy):
             return _scouted(history, rows, waiting, outlook.add, rng, notes)
 
     def _first(self, history: History, outlook: Outlook) -> int:
-        """How many configurations the first design has by now: a model of few points in many dimensions knows corners only."""
+        """How many configurations the first design has by now: a model of few points in many
+        dimensions knows corners only."""
         if self.initial is not None:
             return self.initial
         space = history.problem.space
-        return FEW if isinstance(space, Pool) or outlook.share >= DESIGN else max(FEW, EACH * len(space))
+        return (
+            FEW
+            if isinstance(space, Pool) or outlook.share >= DESIGN
+            else max(FEW, EACH * len(space))
+        )
 
     def forecast(
-        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+        self,
+        history: History,
+        trials: Sequence[int],
+        steps: Sequence[float],
+        rng: np.random.Generator,
     ) -> Mapping[int, Forecast]:
-        """The lowest loss the model expects of each trial after each step, with two standard deviations either way."""
+        """The lowest loss the model expects of each trial after each step, with two standard
+        deviations either way."""
         rows = history.derive(CurveTable())
         if history.best is None:
             return {}
@@ -118,12 +148,23 @@ class FreezeThaw(Policy):
         return {trial: _forecast(belief, trial, steps) for trial in trials if trial in known}
 
     def _modelled(
-        self, history: History, rows: RowList, outlook: Outlook, waiting: list[Waiting], rng: np.random.Generator
+        self,
+        history: History,
+        rows: RowList,
+        outlook: Outlook,
+        waiting: list[Waiting],
+        rng: np.random.Generator,
     ) -> Decision:
         if not _has_values(rows):
-            return Decision(wait_or_finish(history, "every configuration was tried, and nothing finite was reported"))
+            return Decision(
+                wait_or_finish(
+                    history, "every configuration was tried, and nothing finite was reported"
+                )
+            )
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
-        belief = believe(history, rows, encoding_of(history.problem.space), running, rng, self.shapes)
+        belief = believe(
+            history, rows, encoding_of(history.problem.space), running, rng, self.shapes
+        )
         spread = belief.target.cap - belief.target.low
         crowd = scouting_probability(np.array(list(rows.lowest.values())), spread)
         if outlook.add and crowd >= PLATEAU:
@@ -136,7 +177,9 @@ class FreezeThaw(Policy):
         waiting = [slice_ for slice_ in waiting if slice_[0] in known]
         fresh = belief.unknown() if outlook.add else np.zeros(0, dtype=np.intp)
         if not waiting and not len(fresh):
-            return Decision(wait_or_finish(history, "every configuration of the space was tried to its end"))
+            return Decision(
+                wait_or_finish(history, "every configuration of the space was tried to its end")
+            )
         early = [race(belief, rows, waiting)] if outlook.share < self.race else []
         for question in chain(early, horizons(history, belief, rows, waiting, outlook, rng)):
             answered, scores = _asked(belief, question, waiting, fresh, rng)
@@ -158,18 +201,28 @@ def _forecast(belief: Belief, trial: int, steps: Sequence[float]) -> Forecast:
 
 
 def _asked(
-    belief: Belief, question: Question, waiting: list[Waiting], new: Places, rng: np.random.Generator
+    belief: Belief,
+    question: Question,
+    waiting: list[Waiting],
+    new: Places,
+    rng: np.random.Generator,
 ) -> tuple[Belief, Scores]:
-    """The answers of paused trials and newcomers. In a space without a list the drawn newcomers are replaced by their nominee."""
+    """The answers of paused trials and newcomers. In a space without a list the drawn newcomers are
+    replaced by their nominee."""
     if len(new) and belief.newcomers.rows is None:
         best = nominee(belief, question, new, rng)
-        belief, new = replace(belief, newcomers=replace(belief.newcomers, x=best)), np.arange(len(best))
+        belief, new = (
+            replace(belief, newcomers=replace(belief.newcomers, x=best)),
+            np.arange(len(best)),
+        )
         steps = belief.newcomer_steps(best, question.step)
         unseen = belief.of_configs(best, steps)
     else:
         steps = belief.newcomer_steps(belief.newcomers.x[new], question.step)
         unseen = belief.of_newcomers(new, steps)
-    seen = belief.of_trials(np.array([trial for trial, _, _ in waiting], dtype=np.intp), question.steps)
+    seen = belief.of_trials(
+        np.array([trial for trial, _, _ in waiting], dtype=np.intp), question.steps
+    )
     mean, deviation = (np.concatenate(both) for both in zip(seen, unseen, strict=True))
     goals = np.concatenate([question.goals, np.full(len(new), question.goal)])
     score = question.formula(mean, deviation, goals)
@@ -182,7 +235,10 @@ def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> De
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
     shown = [_told(belief, scores, int(place)) for place in order]
     if not belief.feasible:
-        shown = [{name: told[name] for name in told if name not in ("loss", "low", "high")} for told in shown]
+        shown = [
+            {name: told[name] for name in told if name not in ("loss", "low", "high")}
+            for told in shown
+        ]
     told = {"believed": shown[0], "acquisition": shown[0]["score"], "competitors": shown[1:]}
     notes = {**scores.reasons, **told, **_noted(history, belief)}
     place, count, reason = int(order[0]), len(scores.waiting), _reason(scores.reasons)
@@ -201,10 +257,17 @@ def _reason(reasons: Mapping[str, Any]) -> str:
 
 
 def _told(belief: Belief, scores: Scores, place: int) -> dict[str, Any]:
-    """Who a candidate is, its score, and its predicted lowest loss after ``step`` with a band of two standard deviations."""
+    """Who a candidate is, its score, and its predicted lowest loss after ``step`` with a band of
+    two standard deviations."""
     mean, deviation = scores.mean[place], scores.deviation[place]
     loss, low, high = belief.target.backward(mean + deviation * np.array([0.0, -2.0, 2.0])).tolist()
-    numbers = {"score": scores.score[place], "step": scores.step[place], "loss": loss, "low": low, "high": high}
+    numbers = {
+        "score": scores.score[place],
+        "step": scores.step[place],
+        "loss": loss,
+        "low": low,
+        "high": high,
+    }
     told = {name: float(f"{number:.6g}") for name, number in numbers.items()}
     count = len(scores.waiting)
     if place < count:
@@ -225,14 +288,19 @@ def _scouted(  # the parts of a decision without a model
     rng: np.random.Generator,
     notes: dict[str, Any],
 ) -> Decision:
-    """The next step of successive halving: among scouts, or among all where the model failed or nothing may be added."""
+    """The next step of successive halving: among scouts, or among all where the model failed or
+    nothing may be added."""
     scouts = None if "degraded" in notes or not add else rows.scouts
     best = promotion(rows, waiting, scouts)
     fresh = draw_fresh(history.derive(KNOWN), 1, rng) if add and best is None else []
     if fresh:
-        return Decision(Start(fresh[0], rows.levels[0], {SCOUT: True}, reason="a random scout"), notes)
+        return Decision(
+            Start(fresh[0], rows.levels[0], {SCOUT: True}, reason="a random scout"), notes
+        )
     if best is None and waiting:
         best = min(waiting, key=lambda slice_: (rows.lowest.get(slice_[0], math.inf), slice_[0]))
     if best is None:
-        return Decision(wait_or_finish(history, "every configuration of the space was tried"), notes)
+        return Decision(
+            wait_or_finish(history, "every configuration of the space was tried"), notes
+        )
     return Decision(Resume(best[0], best[2], "in the better half of its level"), notes)

@@ -1,9 +1,10 @@
 """New configurations that compete with running ones: a pool that is redrawn every few decisions.
 
-A pool is a function of what was known when it was drawn: the trials, the rows of the curve model, the number of the decision.
-So a resumed study draws the same one. Most members are random (rows of the user's own list, or a Sobol sequence); the others
-are those of a larger draw that the model expects to begin lowest, and those it expects to end lowest. In a continuous
-space the larger draw also holds perturbations of the best configurations.
+A pool is a function of what was known when it was drawn: the trials, the rows of the curve model,
+the number of the decision. So a resumed study draws the same one. Most members are random (rows of
+the user's own list, or a Sobol sequence); the others are those of a larger draw that the model
+expects to begin lowest, and those it expects to end lowest. In a continuous space the larger draw
+also holds perturbations of the best configurations.
 """
 
 import zlib
@@ -29,7 +30,8 @@ ANCHORS = 5  # best configurations that are perturbed
 
 @dataclass(frozen=True)
 class Newcomers:
-    """Encoded configurations ``x`` (m, d) that were unknown when they were drawn; of a user's list also its ``rows`` (m,)."""
+    """Encoded configurations ``x`` (m, d) that were unknown when they were drawn; of a user's list
+    also its ``rows`` (m,)."""
 
     encoding: Encoding
     x: Array
@@ -50,7 +52,8 @@ def draw_newcomers(
     predicted: Callable[[Array], Array],
     seed: tuple[int, int],
 ) -> Newcomers:
-    """A pool: ``known`` (k, d) are not in it, ``best`` (b, d) are perturbed, ``predicted`` gives losses (2, m) of x (m, d).
+    """A pool: ``known`` (k, d) are not in it, ``best`` (b, d) are perturbed, ``predicted`` gives
+    losses (2, m) of x (m, d).
 
     ``seed`` is that of the study and the number of the decision.
     """

@@ -1,8 +1,10 @@
-"""What a freeze-thaw decision believes: the curve model on the rows of a study, fitted when it is time, grown in between.
+"""What a freeze-thaw decision believes: the curve model on the rows of a study, fitted when it is
+time, grown in between.
 
-What cannot be computed again from the log is noted there: the hyperparameters, and how many rows and trials were known when they
-were fitted and when the pool of new configurations was drawn. Everything else follows from these, so the factor and
-the columns of the candidates are kept only to save time.
+What cannot be computed again from the log is noted there: the hyperparameters, and how many rows
+and trials were known when they were fitted and when the pool of new configurations was drawn.
+Everything else follows from these, so the factor and the columns of the candidates are kept only to
+save time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,7 +72,8 @@ class TimeAxis:
 
 @dataclass(frozen=True)
 class StudyCurves:
-    """The rows of a study as arrays, with the configurations they belong to; a row of an unusable trial is never used."""
+    """The rows of a study as arrays, with the configurations they belong to; a row of an unusable
+    trial is never used."""
 
     trial: Places  # (n,)
     step: Array  # (n,)
@@ -99,11 +102,13 @@ class StudyCurves:
         return np.asarray(self.map.owner, dtype=np.intp)
 
     def feasible(self, order: Places) -> bool:
-        """Whether one of these rows is: otherwise their targets say how far they are from it, not losses."""
+        """Whether one of these rows is: otherwise their targets say how far they are from it, not
+        losses."""
         return bool((self.standing[order] < BEHIND).any())
 
     def targets(self, order: Places) -> tuple[CurveTarget, Array]:
-        """The transform for these rows, and their targets. They depend on no later row, so that they can be had again."""
+        """The transform for these rows, and their targets. They depend on no later row, so that
+        they can be had again."""
         _, first = np.unique(self.trial[: int(order.max()) + 1], return_index=True)
         known = self.feasible(order)
         losses = losses_of(self.standing[order], known)
@@ -111,7 +116,8 @@ class StudyCurves:
         return target, target.forward(losses)
 
     def trimmed(self, count: int) -> Places:
-        """Which of the first ``count`` rows a fit keeps: beyond `FULL` of the worst trials only the last row, then none."""
+        """Which of the first ``count`` rows a fit keeps: beyond `FULL` of the worst trials only the
+        last row, then none."""
         places = np.flatnonzero(self.usable[self.trial[:count]])
         if len(places) <= FULL:
             return places
@@ -142,8 +148,8 @@ class StudyCurves:
 
 @dataclass(frozen=True)
 class Belief:
-    """The model of one decision: the rows it learned from (``order`` among all ``curves``), their targets z, and the factor,
-    which ends with the pending ones."""
+    """The model of one decision: the rows it learned from (``order`` among all ``curves``), their
+    targets z, and the factor, which ends with the pending ones."""
 
     curves: StudyCurves
     order: Places  # (n,)
@@ -158,10 +164,13 @@ class Belief:
     def of_trials(self, trials: Places, steps: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the curves of trials (m,) after steps (m,)."""
         scaled, times = self.factor.scaled(self.curves.features[trials]), self.curves.clock(steps)
-        return self.factor.marginals(self.factor.columns(scaled, trials, times), times, self.whitened)
+        return self.factor.marginals(
+            self.factor.columns(scaled, trials, times), times, self.whitened
+        )
 
     def of_newcomers(self, places: Places, steps: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation of the drawn newcomers at ``places`` (k,) after steps (k,), few of them different."""
+        """Mean and standard deviation of the drawn newcomers at ``places`` (k,) after steps (k,),
+        few of them different."""
         mean, deviation = np.empty(len(places)), np.empty(len(places))
         for step in np.unique(steps):
             time = self.curves.clock(step)
@@ -174,7 +183,9 @@ class Belief:
     def of_configs(self, x: Array, steps: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of runs of x (m, d), which nobody tried, after steps (m,)."""
         scaled = self.factor.scaled(self.curves.map(x))
-        return self.factor.marginals_and_pullback(scaled, self.curves.clock(steps), self.whitened)[:2]
+        return self.factor.marginals_and_pullback(scaled, self.curves.clock(steps), self.whitened)[
+            :2
+        ]
 
     @property
     def feasible(self) -> bool:
@@ -183,11 +194,15 @@ class Belief:
 
     def ends(self, x: Array) -> Array:
         """How long runs of x (m, d) are expected to be."""
-        trials, lengths = list(self.curves.ends), np.array(list(self.curves.ends.values()), dtype=float)
+        trials, lengths = (
+            list(self.curves.ends),
+            np.array(list(self.curves.ends.values()), dtype=float),
+        )
         return expected_ends(self.curves.x[trials], lengths, x, self.curves.clock.last)
 
     def newcomer_steps(self, x: Array, step: float) -> Array:
-        """When to look at runs of x (m, d) after ``step``: at the level nearest to it, or to the expected end where sooner."""
+        """When to look at runs of x (m, d) after ``step``: at the level nearest to it, or to the
+        expected end where sooner."""
         levels = self.curves.levels
         steps = np.minimum(self.ends(x), step)
         return np.asarray(levels[np.abs(np.log(levels / steps[:, None])).argmin(axis=1)])
@@ -220,7 +235,9 @@ class _Cache(Fold[_Kept]):
         return _Kept()
 
     def step(self, state: _Kept, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        if isinstance(event, Retried) or (isinstance(event, StudyChanged) and event.problem is not None):
+        if isinstance(event, Retried) or (
+            isinstance(event, StudyChanged) and event.problem is not None
+        ):
             state.clear()  # rows may have gone
 
 
@@ -232,7 +249,8 @@ def believe(  # the parts of a belief
     rng: np.random.Generator,
     shapes: tuple[float, ...] = (),
 ) -> Belief:
-    """The model at this moment, with ``pending`` evaluations (trial, step) as if they had come out as expected.
+    """The model at this moment, with ``pending`` evaluations (trial, step) as if they had come out
+    as expected.
 
     ``shapes``: the centre of the prior of its hyperparameters, where past studies taught one.
     """
@@ -263,7 +281,9 @@ def _record(
             return dict(record)
         return {**record, "pool": pool}
     mode = np.array(shapes) if len(shapes) == size else None
-    theta = fitted_parameters(curves, count, rng, start=np.array(record["theta"]) if known else mode, mode=mode)
+    theta = fitted_parameters(
+        curves, count, rng, start=np.array(record["theta"]) if known else mode, mode=mode
+    )
     return {"theta": np.round(theta, 8).tolist(), "rows": count, "pool": pool}
 
 
@@ -280,12 +300,15 @@ def fitted_parameters(  # what a fit depends on
     _, z = curves.targets(order)
     chosen = _subset(curves.trial[order], z, rng)
     some = order[chosen]
-    rows = CurveRows(curves.features, curves.owner, curves.trial[some], curves.clock(curves.step[some]))
+    rows = CurveRows(
+        curves.features, curves.owner, curves.trial[some], curves.clock(curves.step[some])
+    )
     return fit_curves(rows, z[chosen], start, steps, mode)
 
 
 def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:
-    """At most `FITTED` rows: the best third of the allowance by best value, the rest at random; whole trials."""
+    """At most `FITTED` rows: the best third of the allowance by best value, the rest at random;
+    whole trials."""
     if len(trial) <= FITTED:
         return np.arange(len(trial))
     trials, inverse, sizes = np.unique(trial, return_inverse=True, return_counts=True)
@@ -293,7 +316,10 @@ def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:
     np.minimum.at(best, inverse, z)
     chosen = np.zeros(len(trials), dtype=bool)
     taken = 0
-    for limit, order in ((FITTED // 3, np.argsort(best, kind="stable")), (FITTED, rng.permutation(len(trials)))):
+    for limit, order in (
+        (FITTED // 3, np.argsort(best, kind="stable")),
+        (FITTED, rng.permutation(len(trials))),
+    ):
         for place in order:
             if not chosen[place] and taken + sizes[place] <= limit:
                 chosen[place] = True
@@ -301,7 +327,9 @@ def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:
     return np.flatnonzero(chosen[inverse])
 
 
-def _sync(kept: _Kept, record: Mapping[str, Any], curves: StudyCurves) -> tuple[CurveFactor, Places]:
+def _sync(
+    kept: _Kept, record: Mapping[str, Any], curves: StudyCurves
+) -> tuple[CurveFactor, Places]:
     """The factor of all rows and which rows these are: grown from the kept one, or built again."""
     fit = (tuple(record["theta"]), record["rows"])
     if kept.fit != fit or kept.seen > len(curves.trial) or kept.factor is None:
@@ -332,11 +360,16 @@ def _sync_pool(
 
     def predicted(rows: Array) -> Array:
         scaled = factor.scaled(curves.map(rows))
-        both = [factor.cross(scaled, None, np.array([time]))[: len(weights)] for time in (0.0, curves.clock.end)]
+        both = [
+            factor.cross(scaled, None, np.array([time]))[: len(weights)]
+            for time in (0.0, curves.clock.end)
+        ]
         return np.asarray([weights @ cross for cross in both])
 
     ranked = curves.trial[order][np.argsort(curves.standing[order], kind="stable")]
     best = curves.x[list(dict.fromkeys(ranked.tolist()))[:ANCHORS]]
-    newcomers = draw_newcomers(encoding, curves.x[: drawn["trials"]], best, predicted, (seed, drawn["decision"]))
+    newcomers = draw_newcomers(
+        encoding, curves.x[: drawn["trials"]], best, predicted, (seed, drawn["decision"])
+    )
     kept.pool = pool, newcomers, CandidateColumns(factor, curves.map(newcomers.x))
     return kept.pool[1:]

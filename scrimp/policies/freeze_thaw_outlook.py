@@ -1,11 +1,13 @@
 """How much of a study's budget is left, and what may still be granted.
 
-The total is the study's ``budget``; given ``n_trials`` alone, what successive halving would spend on as many configurations:
-n_trials x minimum budget x number of rungs. A time limit counts from the begin of its run (``since``), through what a unit of
-budget has cost so far. Without any limit the study is taken to be as long as `USUAL_FULLS` full trainings.
+The total is the study's ``budget``; given ``n_trials`` alone, what successive halving would spend
+on as many configurations: n_trials x minimum budget x number of rungs. A time limit counts from the
+begin of its run (``since``), through what a unit of budget has cost so far. Without any limit the
+study is taken to be as long as `USUAL_FULLS` full trainings.
 
     outlook = Outlook.of(history, rows)
-    outlook.share, outlook.each                            # spent so far; what each worker can still spend
+    # spent so far; what each worker can still spend
+    outlook.share, outlook.each
 """
 
 import math
@@ -23,10 +25,11 @@ USUAL_FULLS = 20.0
 
 @dataclass(frozen=True)
 class Outlook:
-    """``share`` of the total that is spent; ``each``: budget left per worker, infinite when unlimited.
+    """``share`` of the total that is spent; ``each``: budget left per worker, infinite when
+    unlimited.
 
-    ``resume``: the largest slice that leaves enough to start all configurations that are still to come; ``add``: whether
-    another configuration may join.
+    ``resume``: the largest slice that leaves enough to start all configurations that are still to
+    come; ``add``: whether another configuration may join.
     """
 
     share: float
@@ -39,7 +42,9 @@ class Outlook:
         """At the present moment."""
         totals, budget, full = history.totals, history.problem.budget, history.problem.full_budget
         first = full if budget is None else float(budget.minimum)
-        committed = sum(max(trial.granted - trial.budget, 0.0) for trial in history.with_status("running"))
+        committed = sum(
+            max(trial.granted - trial.budget, 0.0) for trial in history.with_status("running")
+        )
         total, lacking = totals.get("budget"), 0
         if total is None and totals.get("n_trials") is not None:
             total = totals["n_trials"] * first * len(halving_levels(budget))

@@ -1,14 +1,18 @@
-"""Hyper-Tune: asynchronous successive halving whose model weighs rungs by how well they order configurations.
+"""Hyper-Tune: asynchronous successive halving whose model weighs rungs by how well they order
+configurations.
 
-Like MOBSTER, with two differences, both resting on the weights theta_r of `scrimp.surrogates.rung_weights`. They are estimated
-as soon as the second rung has six observations; before that the lowest rung has all weight.
+Like MOBSTER, with two differences, both resting on the weights theta_r of
+`scrimp.surrogates.rung_weights`. They are estimated as soon as the second rung has six
+observations; before that the lowest rung has all weight.
 
-*What*: configurations are scored by the mixture  sum theta_r EI_r(x), r up to the highest supported rung; weights of at most
-0.01 are left out. ``combine="linear"`` scores the linear ensemble instead (mean sum theta mean_r, variance sum theta^2
-variance_r), as the reference code does. Another ``acquisition`` takes the place of EI, yours too.
+*What*: configurations are scored by the mixture sum theta_r EI_r(x), r up to the highest supported
+rung; weights of at most 0.01 are left out. ``combine="linear"`` scores the linear ensemble instead
+(mean sum theta mean_r, variance sum theta^2 variance_r), as the reference code does. Another
+``acquisition`` takes the place of EI, yours too.
 
-*How much*: with several brackets, a new trial starts at rung r of the supported ones with probability proportional to
-theta_r / r, scaled to the mass that the law of asynchronous Hyperband gives them; at higher rungs that law itself holds.
+*How much*: with several brackets, a new trial starts at rung r of the supported ones with
+probability proportional to theta_r / r, scaled to the mass that the law of asynchronous Hyperband
+gives them; at higher rungs that law itself holds.
 
     HyperTune(brackets=4).decide(history, history.rng("decide"))
 
@@ -32,7 +36,14 @@ from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import draw_bracket
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import CANDIDATES, Plan, curve_formula, degrading, search_configs, without_model
+from scrimp.suggesters.curve_search import (
+    CANDIDATES,
+    Plan,
+    curve_formula,
+    degrading,
+    search_configs,
+    without_model,
+)
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
@@ -47,12 +58,15 @@ COMBINE = ("mixture", "linear")
 
 @dataclass(frozen=True)
 class HyperTune(Policy):
-    """``type``, ``brackets`` and ``reduction`` as in asynchronous halving, the model's settings as in `CurveSettings`.
+    """``type``, ``brackets`` and ``reduction`` as in asynchronous halving, the model's settings as
+    in `CurveSettings`.
 
-    ``acquisition``: by name, with ``acquisition_settings``; ``combine``: mixture or linear. ``samples``: draws from which the
-    weights are estimated. ``initial``: configurations before the model decides. ``fantasies``: joint samples over running trials.
-    ``wait_for_full``: weights are estimated only once the full budget has enough observations, as published. ``cutoff`` as in
-    asynchronous halving: "delayed" is the paper's. ``candidates``: rows of a finite pool that are scored in one decision.
+    ``acquisition``: by name, with ``acquisition_settings``; ``combine``: mixture or linear.
+    ``samples``: draws from which the weights are estimated. ``initial``: configurations before the
+    model decides. ``fantasies``: joint samples over running trials. ``wait_for_full``: weights are
+    estimated only once the full budget has enough observations, as published. ``cutoff`` as in
+    asynchronous halving: "delayed" is the paper's. ``candidates``: rows of a finite pool that are
+    scored in one decision.
     """
 
     type: str = "promotion"
@@ -83,11 +97,14 @@ class HyperTune(Policy):
     def __post_init__(self) -> None:
         if self.model in ADDITIVE:
             raise MethodError(
-                f"Hyper-Tune compares rungs, which the additive model {self.model!r} does not keep apart; "
-                "use model='gp_independent' or 'gp_multitask', or the method 'mobster-joint'"
+                f"Hyper-Tune compares rungs, which the additive model {self.model!r} does not keep"
+                " apart; use model='gp_independent' or 'gp_multitask', or the method"
+                " 'mobster-joint'"
             )
         if self.combine not in COMBINE:
-            raise MethodError(f"combine is {self.combine!r}; it must be one of {', '.join(COMBINE)}")
+            raise MethodError(
+                f"combine is {self.combine!r}; it must be one of {', '.join(COMBINE)}"
+            )
         self._formula()
         for name in ("samples", "initial", "fantasies", "candidates"):
             if getattr(self, name) < 1:
@@ -113,7 +130,8 @@ class HyperTune(Policy):
         )
 
     def _formula(self) -> MeanStdAcquisition:
-        """What is mixed over rungs; studies of earlier versions say in ``acquisition`` how to combine."""
+        """What is mixed over rungs; studies of earlier versions say in ``acquisition`` how to
+        combine."""
         name = "log-ei" if self.acquisition in COMBINE else self.acquisition
         return curve_formula(name, self.acquisition_settings)
 
@@ -130,7 +148,8 @@ class HyperTune(Policy):
         return self._scheduler.review(history, trial)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """Promote the best trial that may go on, else start a new one where and how the weights say."""
+        """Promote the best trial that may go on, else start a new one where and how the weights
+        say."""
         going_on = self._going_on(history)
         if going_on is not None:
             return going_on
@@ -139,14 +158,18 @@ class HyperTune(Policy):
         chance = float(rng.random())
         suggestion = self._suggestion(history, default, chance, rng)
         if not suggestion.configs:
-            return Decision(wait_or_finish(history, "every configuration of the space was tried"), suggestion.notes)
+            return Decision(
+                wait_or_finish(history, "every configuration of the space was tried"),
+                suggestion.notes,
+            )
         bracket = int(suggestion.notes.get("bracket", draw_bracket(default, chance)))
         sample = scheduler.start(history.problem, bracket)
         start = Start(suggestion.configs[0], sample.budget, sample.tag, reason=sample.reason)
         return Decision(start, suggestion.notes)
 
     def outline(self, history: History, rng: np.random.Generator) -> Decision:
-        """With one bracket no model is needed; with several, its weights say where a trial begins."""
+        """With one bracket no model is needed; with several, its weights say where a trial
+        begins."""
         going_on = self._going_on(history)
         if going_on is not None:
             return going_on
@@ -161,7 +184,11 @@ class HyperTune(Policy):
         if resume is not None:
             return Decision(resume)
         if not may_add(history):
-            return Decision(wait_or_finish(history, "no further configuration may be added and none can be promoted"))
+            return Decision(
+                wait_or_finish(
+                    history, "no further configuration may be added and none can be promoted"
+                )
+            )
         return None
 
     def _suggestion(
@@ -188,7 +215,8 @@ class HyperTune(Policy):
     def _weights(
         self, history: History, curves: Curves, shares: Array, rng: np.random.Generator
     ) -> tuple[Array, dict[str, Any]]:
-        """theta over the supported levels; taken from the record while nothing changed at the highest of them."""
+        """theta over the supported levels; taken from the record while nothing changed at the
+        highest of them."""
         data, state = curves.data, curves.fitted.state
         top = supported_level(shares, data.x)
         if top == 0 or (self.wait_for_full and top < len(shares) - 1):
@@ -202,7 +230,11 @@ class HyperTune(Policy):
         return theta, {"rung_weights": {"seen": seen, "theta": theta.tolist()}}
 
     def _plan(self, theta: Array, shares: Array, bracket: int, notes: dict[str, Any]) -> Plan:
-        used = [(float(weight), float(shares[k])) for k, weight in enumerate(theta) if weight > LEAST_WEIGHT]
+        used = [
+            (float(weight), float(shares[k]))
+            for k, weight in enumerate(theta)
+            if weight > LEAST_WEIGHT
+        ]
         weights, budgets = tuple(weight for weight, _ in used), [share for _, share in used]
 
         formula = self._formula()
@@ -211,7 +243,9 @@ class HyperTune(Policy):
             views = tuple(AtBudget(model, share) for share in budgets)
             if self._linear:
                 return formula.bind({"loss": LinearEnsemble(weights, views)}, context)
-            return BoundMixture(weights, tuple(bind_logarithm(formula, {"loss": view}, context) for view in views))
+            return BoundMixture(
+                weights, tuple(bind_logarithm(formula, {"loss": view}, context) for view in views)
+            )
 
         shown = budgets[int(np.argmax(weights))]
         return Plan(bind, shown, float(shares[bracket]), self.fantasies, notes, self.candidates)
@@ -220,9 +254,11 @@ class HyperTune(Policy):
 def adaptive_law(
     default: Sequence[float], levels: Sequence[float], theta: Sequence[float] | Array
 ) -> tuple[float, ...]:
-    """The probability of each bracket: theta_r / r over the supported levels with the mass ``default`` gives them.
+    """The probability of each bracket: theta_r / r over the supported levels with the mass
+    ``default`` gives them.
 
-    The default law alone while only one level is supported, or where no supported bracket has any weight.
+    The default law alone while only one level is supported, or where no supported bracket has any
+    weight.
 
     >>> adaptive_law((0.6, 0.3, 0.1), (1.0, 3.0, 9.0), (0.25, 0.75)) == (0.45, 0.45, 0.1)
     True

@@ -1,9 +1,10 @@
 """What past learning curves teach a freeze-thaw study: the hyperparameters of its curve model.
 
-The curve model is fitted once to the curves of each past study: how much similar configurations share, how smooth curves are in
-logarithmic time, how noisy, and how long the length-scales of parameters are that both studies have. The prior of a new study is
-centred half-way between the usual centre and the mean of these vectors. Its widths stay as they are: a new study that differs
-is believed.
+The curve model is fitted once to the curves of each past study: how much similar configurations
+share, how smooth curves are in logarithmic time, how noisy, and how long the length-scales of
+parameters are that both studies have. The prior of a new study is centred half-way between the
+usual centre and the mean of these vectors. Its widths stay as they are: a new study that differs is
+believed.
 
     fitted = fitted_curves(History.of(events))              # plain data, to be kept
     theta = curve_parameters(fitted, past_space, space)     # () where there are no curves
@@ -30,13 +31,20 @@ STEPS = 30
 
 
 def fitted_curves(past: History) -> dict[str, Any]:
-    """Logarithms of the length-scales by parameter, and of what all share; empty without curves to learn from."""
+    """Logarithms of the length-scales by parameter, and of what all share; empty without curves to
+    learn from."""
     rows = past.derive(CurveTable())
-    if past.problem.budget is None or len(rows.standing) < LEAST_ROWS or not np.isfinite(rows.standing).any():
+    if (
+        past.problem.budget is None
+        or len(rows.standing) < LEAST_ROWS
+        or not np.isfinite(rows.standing).any()
+    ):
         return {}
     curves = StudyCurves.of(past, rows, Encoding(past.problem.space))
     try:
-        theta = fitted_parameters(curves, len(curves.trial), np.random.default_rng(past.problem.seed), STEPS)
+        theta = fitted_parameters(
+            curves, len(curves.trial), np.random.default_rng(past.problem.seed), STEPS
+        )
     except NumericalError:
         return {}
     lengths = dict(zip(past.problem.space.searched, theta[:-SHARED].tolist(), strict=True))
@@ -44,7 +52,8 @@ def fitted_curves(past: History) -> dict[str, Any]:
 
 
 def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tuple[float, ...]:
-    """The vector (d + 9,) for the d searched parameters of ``space``; empty where nothing was fitted.
+    """The vector (d + 9,) for the d searched parameters of ``space``; empty where nothing was
+    fitted.
 
     A parameter that the past study lacks, or has with other bounds, gets the usual length-scale.
     """
@@ -59,7 +68,8 @@ def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tu
 
 
 def prior_centre(found: Sequence[tuple[float, ...]], dimension: int) -> tuple[float, ...]:
-    """Half-way between the usual centre and the mean of the vectors of past studies; empty without any."""
+    """Half-way between the usual centre and the mean of the vectors of past studies; empty without
+    any."""
     vectors = [vector for vector in found if vector]
     if not vectors:
         return ()

@@ -1,7 +1,8 @@
 """The contract of policies: the whole decision, what and how much together.
 
-`Scheduled(scheduler, suggester)` makes a policy of two independent parts; methods that weigh new configurations against paused
-ones (DyHPO, freeze-thaw, DEHB) are policies themselves. A decision is a sum type with reasons, never a boolean or a string:
+`Scheduled(scheduler, suggester)` makes a policy of two independent parts; methods that weigh new
+configurations against paused ones (DyHPO, freeze-thaw, DEHB) are policies themselves. A decision is
+a sum type with reasons, never a boolean or a string:
 
     match policy.decide(history, rng).action:
         case Start(config, budget): ...
@@ -21,12 +22,23 @@ from scrimp.history.history import History
 from scrimp.schedulers.scheduler import Finish, Resume, Verdict, Wait
 from scrimp.suggesters.suggester import Suggester
 
-__all__ = ["Action", "Decision", "Finish", "Forecast", "Policy", "Resume", "Start", "Verdict", "Wait"]
+__all__ = [
+    "Action",
+    "Decision",
+    "Finish",
+    "Forecast",
+    "Policy",
+    "Resume",
+    "Start",
+    "Verdict",
+    "Wait",
+]
 
 
 @dataclass(frozen=True)
 class Start:
-    """Try a new configuration with this first budget; ``continue_from`` names a trial whose checkpoint it begins with."""
+    """Try a new configuration with this first budget; ``continue_from`` names a trial whose
+    checkpoint it begins with."""
 
     config: Config
     budget: float
@@ -40,7 +52,8 @@ Action = Start | Resume | Wait | Finish
 
 @dataclass(frozen=True)
 class Decision:
-    """An action and what there is to say about it: fitted parameters, reasons, degraded flags. All of it goes into the log."""
+    """An action and what there is to say about it: fitted parameters, reasons, degraded flags. All
+    of it goes into the log."""
 
     action: Action
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +61,8 @@ class Decision:
 
 @dataclass(frozen=True)
 class Forecast:
-    """How a curve model expects one trial to go on: losses after ``steps``, with a band of two standard deviations."""
+    """How a curve model expects one trial to go on: losses after ``steps``, with a band of two
+    standard deviations."""
 
     steps: tuple[float, ...]
     mean: tuple[float, ...]
@@ -61,7 +75,8 @@ class Policy(ABC):
 
     @property
     def chooser(self) -> Suggester | None:
-        """The part that chooses configurations, which pictures ask what it believes; None for a method that decides jointly.
+        """The part that chooses configurations, which pictures ask what it believes; None for a
+        method that decides jointly.
 
         A wrapper hands on what it wraps.
         """
@@ -72,15 +87,17 @@ class Policy(ABC):
         """What a free worker should do next."""
 
     def outline(self, history: History, rng: np.random.Generator) -> Decision:
-        """What `decide` says, as far as it does not need a configuration of its own: that of a `Start` is not looked at.
+        """What `decide` says, as far as it does not need a configuration of its own: that of a
+        `Start` is not looked at.
 
-        It is asked when the configuration comes from the queue, or when there is no room for another. The default decides in
-        full; a method whose configurations cost a model spares it.
+        It is asked when the configuration comes from the queue, or when there is no room for
+        another. The default decides in full; a method whose configurations cost a model spares it.
         """
         return self.decide(history, rng)
 
     def may_resume(self, history: History, trial: int) -> bool:
-        """Whether this paused trial may ever go on, in a study that may still grow; if not, its checkpoints are removed."""
+        """Whether this paused trial may ever go on, in a study that may still grow; if not, its
+        checkpoints are removed."""
         del history, trial
         return True
 
@@ -90,8 +107,13 @@ class Policy(ABC):
         return Verdict.CONTINUE
 
     def forecast(
-        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+        self,
+        history: History,
+        trials: Sequence[int],
+        steps: Sequence[float],
+        rng: np.random.Generator,
     ) -> Mapping[int, Forecast]:
-        """What the method's curve model believes of these trials after ``steps``, for pictures; nothing without such a model."""
+        """What the method's curve model believes of these trials after ``steps``, for pictures;
+        nothing without such a model."""
         del history, trials, steps, rng
         return {}

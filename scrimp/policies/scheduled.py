@@ -18,7 +18,8 @@ __all__ = ["Scheduled"]
 
 @dataclass(frozen=True)
 class Scheduled(Policy):
-    """Asks ``scheduler`` what to do, and ``suggester`` for the configuration when that is a new one."""
+    """Asks ``scheduler`` what to do, and ``suggester`` for the configuration when that is a new
+    one."""
 
     scheduler: Scheduler
     suggester: Suggester
@@ -33,10 +34,15 @@ class Scheduled(Policy):
         wanted = self.scheduler.next_request(history, rng)
         if not isinstance(wanted, Sample):
             return Decision(wanted)
-        request = Request(wanted.budget, wanted.bracket, wanted.tag, self.scheduler.levels(history.problem))
+        request = Request(
+            wanted.budget, wanted.bracket, wanted.tag, self.scheduler.levels(history.problem)
+        )
         suggestion = self.suggester.suggest(history, request, 1, rng)
         if not suggestion.configs:
-            return Decision(wait_or_finish(history, "every configuration of the space was tried"), suggestion.notes)
+            return Decision(
+                wait_or_finish(history, "every configuration of the space was tried"),
+                suggestion.notes,
+            )
         start = Start(suggestion.configs[0], wanted.budget, wanted.tag, reason=wanted.reason)
         return Decision(start, suggestion.notes)
 

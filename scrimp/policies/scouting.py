@@ -1,17 +1,19 @@
 """Scouts: successive halving among random configurations, beside a model or instead of it.
 
-A model that learned from its own choices can settle on a plateau: a degenerate answer, such as predicting the most frequent
-class, that many configurations give from the first step to the last. There is no better value nearby and nothing says so.
-What says so is the crowd: in a search that makes progress few trials share the best value, on a plateau most do. So each
-decision is a scout's with probability
+A model that learned from its own choices can settle on a plateau: a degenerate answer, such as
+predicting the most frequent class, that many configurations give from the first step to the last.
+There is no better value nearby and nothing says so. What says so is the crowd: in a search that
+makes progress few trials share the best value, on a plateau most do. So each decision is a scout's
+with probability
 
     p = min(0.75, 3 (crowd - 1) / trials),      crowd = trials within 2 % of the range of losses from the best.
 
-Scouts are random configurations that compete with each other alone, whatever the model did: the best of a level goes on
-to the next while it is in the better half of the scouts that reached its level (Jamieson and Talwalkar, Non-stochastic
-best arm identification and hyperparameter optimization, 2016). Whoever sits on the plateau and does not move gets no more
-training. As soon as one finds something better the crowd is gone, and with it the scouts. A failed model leaves all trials to
-the same rule.
+Scouts are random configurations that compete with each other alone, whatever the model did: the
+best of a level goes on to the next while it is in the better half of the scouts that reached its
+level (Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter
+optimization, 2016). Whoever sits on the plateau and does not move gets no more training. As soon as
+one finds something better the crowd is gone, and with it the scouts. A failed model leaves all
+trials to the same rule.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,7 +31,10 @@ PLATEAU = 0.375
 
 SLOPE = 3.0
 NEAR = 0.02
-SURE, STILL = 2, 0.01  # who sits on a plateau did not fall by this share of the range over so many levels
+SURE, STILL = (
+    2,
+    0.01,
+)  # who sits on a plateau did not fall by this share of the range over so many levels
 
 
 def scouting_probability(lowest: NDArray[np.float64], spread: float) -> float:
@@ -45,7 +50,8 @@ def scouting_probability(lowest: NDArray[np.float64], spread: float) -> float:
 
 
 def stuck(rows: RowList, spread: float) -> set[int]:
-    """The crowd that came to stay: trials in it that fell by less than 1 % of the range over the last two levels."""
+    """The crowd that came to stay: trials in it that fell by less than 1 % of the range over the
+    last two levels."""
     losses: dict[int, list[float]] = {}
     for trial, loss in zip(rows.trial, rows.standing, strict=True):
         losses.setdefault(trial, []).append(loss)
@@ -57,15 +63,22 @@ def stuck(rows: RowList, spread: float) -> set[int]:
     }
 
 
-def promotion(rows: RowList, waiting: Sequence[Waiting], members: Collection[int] | None = None) -> Waiting | None:
-    """Whose turn it is among ``members`` (everybody, unless told), from the highest level down; None when a new one is due."""
+def promotion(
+    rows: RowList, waiting: Sequence[Waiting], members: Collection[int] | None = None
+) -> Waiting | None:
+    """Whose turn it is among ``members`` (everybody, unless told), from the highest level down;
+    None when a new one is due."""
     reached: dict[int, dict[int, float]] = {}
     for trial, step, loss in zip(rows.trial, rows.step, rows.standing, strict=True):
         if members is None or trial in members:
             reached.setdefault(rows.reached(step), {})[trial] = loss
     for place in sorted(reached, reverse=True):
         entries = sorted(reached[place].values())
-        ready = [slice_ for slice_ in waiting if slice_[0] in reached[place] and rows.reached(slice_[1]) == place]
+        ready = [
+            slice_
+            for slice_ in waiting
+            if slice_[0] in reached[place] and rows.reached(slice_[1]) == place
+        ]
         if ready and len(entries) > 1:
             best = min(ready, key=lambda slice_: (reached[place][slice_[0]], slice_[0]))
             if reached[place][best[0]] <= entries[len(entries) // 2 - 1]:

@@ -1,7 +1,9 @@
-"""A policy that begins with configurations which past studies recommend, and then decides as it would.
+"""A policy that begins with configurations which past studies recommend, and then decides as it
+would.
 
-Any method learns this much from the past: the first configurations it starts are those of a portfolio, at the budgets and with
-the tags the method itself gives out; from then on its models rest on them.
+Any method learns this much from the past: the first configurations it starts are those of a
+portfolio, at the budgets and with the tags the method itself gives out; from then on its models
+rest on them.
 
     WarmStarted(policy, ({"lr": 1e-3}, {"lr": 1e-2})).decide(history, rng)
 """
@@ -28,7 +30,8 @@ class WarmStarted(Policy):
     configs: tuple[Config, ...]
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """What ``inner`` decides; a new trial gets the next recommended configuration, and no model is fitted for it."""
+        """What ``inner`` decides; a new trial gets the next recommended configuration, and no model
+        is fitted for it."""
         known = history.derive(KNOWN)
         left = [config for config in self.configs if config not in known]
         if not left or len(history.trials) >= len(self.configs):
@@ -37,7 +40,9 @@ class WarmStarted(Policy):
         if not isinstance(decision.action, Start):
             return decision
         reason = "recommended by past studies"
-        return Decision(replace(decision.action, config=dict(left[0]), reason=reason), {"reason": reason})
+        return Decision(
+            replace(decision.action, config=dict(left[0]), reason=reason), {"reason": reason}
+        )
 
     @property
     def chooser(self) -> Suggester | None:
@@ -53,7 +58,11 @@ class WarmStarted(Policy):
         return self.inner.may_resume(history, trial)
 
     def forecast(
-        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+        self,
+        history: History,
+        trials: Sequence[int],
+        steps: Sequence[float],
+        rng: np.random.Generator,
     ) -> Mapping[int, Forecast]:
         """What ``inner`` believes."""
         return self.inner.forecast(history, trials, steps, rng)

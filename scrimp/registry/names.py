@@ -4,9 +4,10 @@
     KERNELS.add("my-kernel", make_mine)
     KERNELS["my-kernel"]
 
-A name is given once: a second thing under the same name is refused, whoever registered the first. Registering the same thing
-again is no mistake, since modules are imported again and cells of a notebook run again. A name that nobody has registered makes
-the plugins that are installed or named load, before it is refused.
+A name is given once: a second thing under the same name is refused, whoever registered the first.
+Registering the same thing again is no mistake, since modules are imported again and cells of a
+notebook run again. A name that nobody has registered makes the plugins that are installed or named
+load, before it is refused.
 """
 
 import sys
@@ -28,7 +29,8 @@ _watching: list[set[str]] = []
 
 @contextmanager
 def watched() -> Iterator[set[str]]:
-    """The modules whose registrations are looked up meanwhile: what a study that was built from them needs."""
+    """The modules whose registrations are looked up meanwhile: what a study that was built from
+    them needs."""
     found: set[str] = set()
     _watching.append(found)
     try:
@@ -40,7 +42,9 @@ def watched() -> Iterator[set[str]]:
 class Names(Generic[T]):
     """The things of one ``kind`` by name; ``known`` are scrimp's own."""
 
-    def __init__(self, kind: str, known: Mapping[str, T], error: type[ScrimpError] = MethodError) -> None:
+    def __init__(
+        self, kind: str, known: Mapping[str, T], error: type[ScrimpError] = MethodError
+    ) -> None:
         self._kind, self._error = kind, error
         self._things = dict(known)
         self._origins: dict[str, str] = {}
@@ -49,11 +53,15 @@ class Names(Generic[T]):
         """Give ``thing`` a name."""
         if not isinstance(name, str) or not name or any(letter in " ,:=/" for letter in name):
             raise self._error(
-                f"{self._kind} {name!r} is no name: give a word without spaces, commas, colons, slashes and equals signs"
+                f"{self._kind} {name!r} is no name: give a word without spaces, commas, colons,"
+                " slashes and equals signs"
             )
         if name in self._things and _place(self._things[name]) != _place(thing):
             owner = self._origins.get(name, "scrimp")
-            raise self._error(f"{self._kind} {name!r} exists already (of {owner}): register yours under another name")
+            raise self._error(
+                f"{self._kind} {name!r} exists already (of {owner}): register yours under another"
+                " name"
+            )
         if name not in self._things or name in self._origins:
             self._things[name] = thing
             self._origins[name] = loading() or _caller()
@@ -65,13 +73,16 @@ class Names(Generic[T]):
         return made
 
     def find(self, name: str) -> T | None:
-        """What stands behind ``name``; None when neither scrimp nor a plugin that can be loaded here has registered it."""
+        """What stands behind ``name``; None when neither scrimp nor a plugin that can be loaded
+        here has registered it."""
         if name not in self._things:
             load_available()
         if name not in self._things:
             return None
         origin = self._origins.get(name, "__main__")
-        if origin != "__main__" and origin in sys.modules:  # not a script or a text, which nobody else can import
+        if (
+            origin != "__main__" and origin in sys.modules
+        ):  # not a script or a text, which nobody else can import
             for found in _watching:
                 found.add(origin)
         return self._things[name]
@@ -80,8 +91,14 @@ class Names(Generic[T]):
         found = self.find(name)
         if found is None:
             near = get_close_matches(str(name), self._things, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "choose one of them, or name the plugin that registers it"
-            raise self._error(f"there is no {self._kind} {name!r} among {', '.join(sorted(self._things))}: {hint}")
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else "choose one of them, or name the plugin that registers it"
+            )
+            raise self._error(
+                f"there is no {self._kind} {name!r} among {', '.join(sorted(self._things))}: {hint}"
+            )
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -92,7 +109,8 @@ class Names(Generic[T]):
 
 
 def _place(thing: Any) -> Any:
-    """Where a thing is defined, which stays the same when its module is imported again; the thing itself otherwise."""
+    """Where a thing is defined, which stays the same when its module is imported again; the thing
+    itself otherwise."""
     if is_dataclass(thing) and not isinstance(thing, type):
         return tuple(_place(getattr(thing, item.name)) for item in fields(thing))
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
@@ -105,6 +123,8 @@ def _place(thing: Any) -> Any:
 def _caller() -> str:
     """The module outside scrimp that is registering something."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "scrimp":
+    while (
+        frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "scrimp"
+    ):
         frame = frame.f_back
     return str(frame.f_globals.get("__name__", "__main__"))

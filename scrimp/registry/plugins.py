@@ -1,13 +1,17 @@
-"""Plugins: modules that register kernels, acquisitions, models, methods or storages when they are imported.
+"""Plugins: modules that register kernels, acquisitions, models, methods or storages when they are
+imported.
 
 Which modules are imported:
 
     installed    what an installed package announces in the entry-point group ``scrimp.plugins``
-    named        what the person running this process named: ``--plugin``, ``plugins=``, a study file, the variable SCRIMP_PLUGINS
-    recorded     what a study records, but only if it is installed or named in this sense, or imported already
+    named        what the person running this process named: ``--plugin``, ``plugins=``, a study
+                 file, the variable SCRIMP_PLUGINS
+    recorded     what a study records, but only if it is installed or named in this sense, or
+                 imported already
 
-A study's record comes from a storage that others may write to. Importing a module runs it, so a record alone never gets
-anything imported: whoever runs the command has installed the module as a plugin of scrimp, or has named it.
+A study's record comes from a storage that others may write to. Importing a module runs it, so a
+record alone never gets anything imported: whoever runs the command has installed the module as a
+plugin of scrimp, or has named it.
 """
 
 import importlib
@@ -39,7 +43,8 @@ GROUP = "scrimp.plugins"
 """The group of entry points in which an installed package announces its module."""
 
 VARIABLE = "SCRIMP_PLUGINS"
-"""The variable that names modules, separated by commas; worker processes get what their parent was given."""
+"""The variable that names modules, separated by commas; worker processes get what their parent was
+given."""
 
 logger = logging.getLogger("scrimp")
 
@@ -71,7 +76,8 @@ def named_plugins() -> tuple[str, ...]:
 
 
 def load_recorded(names: Iterable[str], study: str) -> None:
-    """Import the modules that a study records, where the person running this process has installed or named them."""
+    """Import the modules that a study records, where the person running this process has installed
+    or named them."""
     for name in map(_checked, names):
         if name in sys.modules:
             continue
@@ -82,14 +88,16 @@ def load_recorded(names: Iterable[str], study: str) -> None:
             name_plugins([name])
         else:
             raise PluginError(
-                f"study {study!r} needs the plugin {name!r}, which no installed package announces (entry points {GROUP!r}); "
-                f"a record alone gets nothing imported: install its package, or name it with --plugin {name}, "
-                f"plugins=[{name!r}] or {VARIABLE}={name}"
+                f"study {study!r} needs the plugin {name!r}, which no installed package announces"
+                f" (entry points {GROUP!r}); a record alone gets nothing imported: install its"
+                f" package, or name it with --plugin {name}, plugins=[{name!r}] or"
+                f" {VARIABLE}={name}"
             )
 
 
 def load_available() -> None:
-    """Import all that is installed or named, as is done when a name is unknown. An installed one that fails is said, no more."""
+    """Import all that is installed or named, as is done when a name is unknown. An installed one
+    that fails is said, no more."""
     for _, error in installed_plugins():
         if error is not None:
             logger.warning("%s", error)
@@ -97,7 +105,8 @@ def load_available() -> None:
 
 
 def installed_plugins() -> Iterator[tuple[str, PluginError | None]]:
-    """Import what installed packages announce: the name of each module, and why it failed if it did."""
+    """Import what installed packages announce: the name of each module, and why it failed if it
+    did."""
     for entry in _installed():
         try:
             _load_installed(entry)
@@ -138,13 +147,17 @@ def _reported(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        missing = f"; it imports {error.name!r}, which is not installed" if error.name != name else ""
+        missing = (
+            f"; it imports {error.name!r}, which is not installed" if error.name != name else ""
+        )
         raise PluginError(
-            f"plugin {name!r} cannot be found here{missing}: install it, start in its folder, or name that folder in PYTHONPATH"
+            f"plugin {name!r} cannot be found here{missing}: install it, start in its folder, or"
+            " name that folder in PYTHONPATH"
         ) from error
     except Exception as error:  # a module of somebody else's may raise anything
         raise PluginError(
-            f"plugin {name!r} fails on import ({type(error).__name__}: {error}): mend it, or leave it out"
+            f"plugin {name!r} fails on import ({type(error).__name__}: {error}): mend it, or leave"
+            " it out"
         ) from error
     finally:
         _under_way.pop()
@@ -153,12 +166,18 @@ def _reported(name: str) -> Iterator[None]:
 def _checked(name: object) -> str:
     if isinstance(name, str) and name and all(part.isidentifier() for part in name.split(".")):
         return name
-    raise PluginError(f"plugin {name!r} is no name of a module; write it as one imports it, such as my_package.kernels")
+    raise PluginError(
+        f"plugin {name!r} is no name of a module; write it as one imports it, such as"
+        " my_package.kernels"
+    )
 
 
 def own_version() -> str:
     """The version of scrimp; a copy of the source that was never installed has none."""
-    from importlib.metadata import PackageNotFoundError, version  # a tenth of the time that importing scrimp takes
+    from importlib.metadata import (
+        PackageNotFoundError,
+        version,
+    )  # a tenth of the time that importing scrimp takes
 
     try:
         return version("scrimp")

@@ -1,19 +1,21 @@
 """Asynchronous successive halving (ASHA) and Hyperband: nobody waits for anybody.
 
-By *promotion* (the default) a trial pauses at every rung. A free worker looks from the highest rung down for the best paused
-trial within the cutoff and lets it go on; where there is none it starts a new configuration. By *stopping* a trial is granted
-the full budget at once, and ends at the first rung where its loss is beyond the cutoff. The cutoff at rung j is the
-r_j / r_{j+1} quantile of all losses seen there, promoted ones included; a single loss cannot be compared, so by promotion it
+By *promotion* (the default) a trial pauses at every rung. A free worker looks from the highest rung
+down for the best paused trial within the cutoff and lets it go on; where there is none it starts a
+new configuration. By *stopping* a trial is granted the full budget at once, and ends at the first
+rung where its loss is beyond the cutoff. The cutoff at rung j is the r_j / r_{j+1} quantile of all
+losses seen there, promoted ones included; a single loss cannot be compared, so by promotion it
 stays and by stopping it goes on.
 
-With ``brackets`` above 1 a new trial of bracket s starts at the s-th level (asynchronous Hyperband); all brackets share one
-set of rungs. The bracket is drawn before anything else, so a decision always uses the generator alike.
+With ``brackets`` above 1 a new trial of bracket s starts at the s-th level (asynchronous
+Hyperband); all brackets share one set of rungs. The bracket is drawn before anything else, so a
+decision always uses the generator alike.
 
     AsynchronousHalving(type="stopping", brackets=4)
 
-Li, Jamieson, Rostamizadeh, Gonina, Ben-tzur, Hardt, Recht and Talwalkar, "A system for massively parallel hyperparameter
-tuning", 2020. Stopping: Golovin et al., "Google Vizier", 2017, and Klein et al., "Model-based asynchronous hyperparameter
-and neural architecture search", 2020.
+Li, Jamieson, Rostamizadeh, Gonina, Ben-tzur, Hardt, Recht and Talwalkar, "A system for massively
+parallel hyperparameter tuning", 2020. Stopping: Golovin et al., "Google Vizier", 2017, and Klein et
+al., "Model-based asynchronous hyperparameter and neural architecture search", 2020.
 """
 
 from dataclasses import dataclass
@@ -25,7 +27,13 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rung_table import Rungs, RungTable
-from scrimp.schedulers.rungs import Levels, bracket_law, draw_bracket, halving_levels, promotion_quantiles
+from scrimp.schedulers.rungs import (
+    Levels,
+    bracket_law,
+    draw_bracket,
+    halving_levels,
+    promotion_quantiles,
+)
 from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verdict
 
 __all__ = ["AsynchronousHalving"]
@@ -37,10 +45,11 @@ CUTOFFS = ("quantile", "top", "delayed")
 class AsynchronousHalving(Scheduler):
     """ASHA; with more than one of ``brackets`` asynchronous Hyperband.
 
-    ``type`` is promotion or stopping; ``brackets`` None means one per level. Rungs grow by the factor ``reduction``, or by
-    ``increment`` when that is given. ``cutoff`` of promotions: ``quantile`` as above; ``top``, the best floor(n / reduction) of
-    the n trials at a rung, as ASHA is published; ``delayed``: the same while fewer than that have gone on, the D-ASHA of
-    Hyper-Tune (Li et al., 2022), which does not promote another trial only because a better one came late.
+    ``type`` is promotion or stopping; ``brackets`` None means one per level. Rungs grow by the
+    factor ``reduction``, or by ``increment`` when that is given. ``cutoff`` of promotions:
+    ``quantile`` as above; ``top``, the best floor(n / reduction) of the n trials at a rung, as ASHA
+    is published; ``delayed``: the same while fewer than that have gone on, the D-ASHA of Hyper-Tune
+    (Li et al., 2022), which does not promote another trial only because a better one came late.
     """
 
     type: str = "promotion"
@@ -56,12 +65,18 @@ class AsynchronousHalving(Scheduler):
             raise MethodError(f"cutoff is {self.cutoff!r}; it must be one of {', '.join(CUTOFFS)}")
         if self.cutoff != "quantile" and self.type == "stopping":
             raise MethodError(
-                f"cutoff {self.cutoff!r} is a rule of promotion; use type='promotion', or cutoff='quantile'"
+                f"cutoff {self.cutoff!r} is a rule of promotion; use type='promotion', or"
+                " cutoff='quantile'"
             )
         if self.brackets is not None and self.brackets < 1:
-            raise MethodError(f"brackets is {self.brackets}; it must be at least 1, or None for one per level")
+            raise MethodError(
+                f"brackets is {self.brackets}; it must be at least 1, or None for one per level"
+            )
         if not self.reduction > 1:
-            raise MethodError(f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three go on")
+            raise MethodError(
+                f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three"
+                " go on"
+            )
 
     def levels(self, problem: Problem) -> Levels:
         """The rungs and the full budget."""
@@ -95,10 +110,13 @@ class AsynchronousHalving(Scheduler):
         """A new trial of ``bracket``."""
         levels = self.levels(problem)
         budget = levels[bracket] if self.type == "promotion" else levels[-1]
-        return Sample(budget, bracket, {"bracket": bracket} if bracket else {}, f"bracket {bracket}")
+        return Sample(
+            budget, bracket, {"bracket": bracket} if bracket else {}, f"bracket {bracket}"
+        )
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
-        """Promote the best trial that may go on, else start a new one in a bracket drawn at random."""
+        """Promote the best trial that may go on, else start a new one in a bracket drawn at
+        random."""
         law = self.law(history.problem)
         bracket = draw_bracket(law, rng.random()) if len(law) > 1 else 0
         resume = self.promotion(history)
@@ -106,7 +124,9 @@ class AsynchronousHalving(Scheduler):
             return resume
         if may_add(history):
             return self.start(history.problem, bracket)
-        return wait_or_finish(history, "no further configuration may be added and none can be promoted")
+        return wait_or_finish(
+            history, "no further configuration may be added and none can be promoted"
+        )
 
     def review(self, history: History, trial: int) -> Verdict:
         """By stopping: end a trial that was beyond the cutoff at its newest rung."""

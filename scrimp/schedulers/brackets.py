@@ -1,16 +1,19 @@
-"""Synchronous brackets: rungs of fixed size that are filled, compared when all have arrived, and thinned out.
+"""Synchronous brackets: rungs of fixed size that are filled, compared when all have arrived, and
+thinned out.
 
-Brackets are numbered from 0; number n has the shape n mod (number of shapes), and a trial belongs to the bracket that its tag
-names. In a rung every slot is held by one trial until it has a result: its value at the rung's level (the first report at a
-step of at least that level), its last value if it ended normally before, or the worst if it failed, was stopped, or is not
-finite. A stale trial is still running. When all slots have a result, the best of them move to the next rung; a run that ended
-normally moves without running on. Failed slots are not filled again: a rung of which too few are left is smaller than planned,
-and a bracket of which none is left ends.
+Brackets are numbered from 0; number n has the shape n mod (number of shapes), and a trial belongs
+to the bracket that its tag names. In a rung every slot is held by one trial until it has a result:
+its value at the rung's level (the first report at a step of at least that level), its last value if
+it ended normally before, or the worst if it failed, was stopped, or is not finite. A stale trial is
+still running. When all slots have a result, the best of them move to the next rung; a run that
+ended normally moves without running on. Failed slots are not filled again: a rung of which too few
+are left is smaller than planned, and a bracket of which none is left ends.
 
-When no further configuration may be added, an unfinished first rung counts as it is, and the same share of it goes on.
+When no further configuration may be added, an unfinished first rung counts as it is, and the same
+share of it goes on.
 
-In a *fresh* bracket (differential evolution) no trial moves up: every rung is filled with new trials, and the best of the rung
-before are its parents.
+In a *fresh* bracket (differential evolution) no trial moves up: every rung is filled with new
+trials, and the best of the rung before are its parents.
 
     brackets = history.derive(BracketTable(synchronous_sizes(levels)))
     brackets.job()                                    # who is next, and to what budget
@@ -36,7 +39,8 @@ Shape = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class Job:
-    """Work for a free worker: fill a slot with a new trial (``trial`` is None) or let ``trial`` run to ``level``."""
+    """Work for a free worker: fill a slot with a new trial (``trial`` is None) or let ``trial`` run
+    to ``level``."""
 
     bracket: int
     rung: int
@@ -69,7 +73,8 @@ class Bracket:
         return None
 
     def update(self, trial: Trial, added: bool, may_add: bool) -> None:
-        """Take the newest view of one of its trials in, and move to the next rung when this one is complete."""
+        """Take the newest view of one of its trials in, and move to the next rung when this one is
+        complete."""
         if added or trial.id in self.members:
             self._look_at(trial)
             self.advance(may_add)
@@ -125,15 +130,21 @@ class Brackets:
         return self._limit is None or self._count < self._limit
 
     def job(self) -> Job | None:
-        """What a free worker does: the oldest bracket that has work, else the first slot of a new one."""
+        """What a free worker does: the oldest bracket that has work, else the first slot of a new
+        one."""
         for bracket in self.running.values():
             job = bracket.job(self.may_add)
             if job is not None:
                 return job
-        return Job(self._newest + 1, 0, 0, self._shape(self._newest + 1)[0][1]) if self.may_add else None
+        return (
+            Job(self._newest + 1, 0, 0, self._shape(self._newest + 1)[0][1])
+            if self.may_add
+            else None
+        )
 
     def may_resume(self, trial: Trial) -> bool:
-        """Whether a paused trial may go on: it is in a rung that is not decided, of a bracket that moves trials up."""
+        """Whether a paused trial may go on: it is in a rung that is not decided, of a bracket that
+        moves trials up."""
         number = trial.tag.get("bracket")
         bracket = None if number is None else self.running.get(int(number))
         if bracket is None or trial.id not in bracket.members:
@@ -165,7 +176,9 @@ class Brackets:
     def _bracket(self, number: int) -> Bracket | None:
         if number > self._newest:
             self._newest = number
-            self.running[number] = Bracket(number, self._shape(number), number >= self._table.promoting)
+            self.running[number] = Bracket(
+                number, self._shape(number), number >= self._table.promoting
+            )
         return self.running.get(number)
 
     def close(self) -> None:
@@ -181,7 +194,8 @@ class Brackets:
 
 @dataclass(frozen=True)
 class BracketTable(Fold[Brackets]):
-    """How to keep `Brackets`: their ``shapes`` in turn; from number ``promoting`` on they are fresh."""
+    """How to keep `Brackets`: their ``shapes`` in turn; from number ``promoting`` on they are
+    fresh."""
 
     shapes: tuple[Shape, ...]
     promoting: float = math.inf
@@ -191,7 +205,9 @@ class BracketTable(Fold[Brackets]):
         del problem
         return Brackets(self)
 
-    def step(self, state: Brackets, event: Event, before: Trial | None, trial: Trial | None) -> None:
+    def step(
+        self, state: Brackets, event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
         """Take one event in."""
         if trial is not None and trial is not before:
             state.update(trial, added=before is None)

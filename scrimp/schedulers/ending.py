@@ -1,7 +1,8 @@
 """When a study is over: the rules every scheduler and every policy shares.
 
-``n_trials`` counts configurations added, failed ones included. After that only promotions are granted, and the study ends
-when none is possible and nothing runs. A stale trial counts as running: the loop takes it over before it asks for more.
+``n_trials`` counts configurations added, failed ones included. After that only promotions are
+granted, and the study ends when none is possible and nothing runs. A stale trial counts as running:
+the loop takes it over before it asks for more.
 """
 
 from scrimp.history.history import History

@@ -1,11 +1,14 @@
-"""The median stopping rule: end a trial whose average so far is worse than the median of the others' averages.
+"""The median stopping rule: end a trial whose average so far is worse than the median of the
+others' averages.
 
-Trials are granted the full budget at once. At each of at most a hundred evenly spaced levels, the mean of all losses a trial has
-reported so far is compared with the median of these means over the trials that reached that level, itself included; beyond it
-the trial ends. Nobody is stopped before ``least`` trials can be compared. Where there are constraints, the mean is of reports
-that hold, as long as there is one.
+Trials are granted the full budget at once. At each of at most a hundred evenly spaced levels, the
+mean of all losses a trial has reported so far is compared with the median of these means over the
+trials that reached that level, itself included; beyond it the trial ends. Nobody is stopped before
+``least`` trials can be compared. Where there are constraints, the mean is of reports that hold, as
+long as there is one.
 
-Golovin, Solnik, Moitra, Kochanski, Karro and Sculley, "Google Vizier: a service for black-box optimization", 2017.
+Golovin, Solnik, Moitra, Kochanski, Karro and Sculley, "Google Vizier: a service for black-box
+optimization", 2017.
 """
 
 from dataclasses import dataclass
@@ -37,11 +40,15 @@ class MedianStopping(Scheduler):
 
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
-            raise MethodError(f"quantile is {self.quantile}; it must lie between 0 and 1: 0.5 is the median")
+            raise MethodError(
+                f"quantile is {self.quantile}; it must lie between 0 and 1: 0.5 is the median"
+            )
         if self.compare not in ("average", "best"):
             raise MethodError(f"compare is {self.compare!r}; it must be 'average' or 'best'")
         if self.least < 2:
-            raise MethodError(f"least is {self.least}; at least 2 trials are needed for a comparison")
+            raise MethodError(
+                f"least is {self.least}; at least 2 trials are needed for a comparison"
+            )
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """A new configuration with the full budget, while one may be added."""
@@ -53,5 +60,11 @@ class MedianStopping(Scheduler):
         if budget is None:
             return Verdict.CONTINUE
         levels = halving_levels(budget, increment=max(budget.minimum, budget.maximum / MOST_LEVELS))
-        table = RungTable(levels, (self.quantile,) * (len(levels) - 1), self.least, average=True, compare=self.compare)
+        table = RungTable(
+            levels,
+            (self.quantile,) * (len(levels) - 1),
+            self.least,
+            average=True,
+            compare=self.compare,
+        )
         return Verdict.STOP if history.derive(table).stops(trial) else Verdict.CONTINUE

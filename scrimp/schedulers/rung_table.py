@@ -1,16 +1,19 @@
 """Who stands where: the losses at every rung, kept in order as events arrive.
 
-What a trial's value at a rung is: the first report at a step of at least the rung's level. Reports may skip steps, so one report
-may pass several rungs and counts at each; a report that arrives late for a lower step changes nothing. A run that ended
-normally before a rung counts there, and at every higher one, with its last value. A failed trial counts nowhere, unless it is
-tried again. A value that
-is not finite counts as the worst, and never goes on; one that violates a constraint counts behind all that do not, by the size
-of the violation. A trial of bracket s is not compared at the s lowest rungs.
+What a trial's value at a rung is: the first report at a step of at least the rung's level. Reports
+may skip steps, so one report may pass several rungs and counts at each; a report that arrives late
+for a lower step changes nothing. A run that ended normally before a rung counts there, and at every
+higher one, with its last value. A failed trial counts nowhere, unless it is tried again. A value
+that is not finite counts as the worst, and never goes on; one that violates a constraint counts
+behind all that do not, by the size of the violation. A trial of bracket s is not compared at the s
+lowest rungs.
 
-Each event costs one insertion into a sorted list; cutoffs and promotions look at its ends only, never at all entries.
+Each event costs one insertion into a sorted list; cutoffs and promotions look at its ends only,
+never at all entries.
 
     rungs = history.derive(RungTable(levels, promotion_quantiles(levels)))
-    rungs.promotable()                                # (trial, index of the level it goes on to), or None
+    # (trial, index of the level it goes on to), or None
+    rungs.promotable()
 """
 
 import math
@@ -29,7 +32,8 @@ __all__ = ["Rung", "RungTable", "Rungs"]
 
 
 class Rung:
-    """One rung: all losses in increasing order, and the paused trials among them as (-loss, -trial), best last."""
+    """One rung: all losses in increasing order, and the paused trials among them as (-loss,
+    -trial), best last."""
 
     __slots__ = ("level", "losses", "quantile", "rule", "waiting")
 
@@ -41,7 +45,8 @@ class Rung:
         self.waiting: list[tuple[float, int]] = []
 
     def passes(self, loss: float, least: int) -> bool | None:
-        """Whether ``loss`` is within the cutoff; None while fewer than ``least`` trials can be compared."""
+        """Whether ``loss`` is within the cutoff; None while fewer than ``least`` trials can be
+        compared."""
         if loss == math.inf:
             return False
         if len(self.losses) < least:
@@ -68,7 +73,8 @@ class Rungs:
         self._stopped: set[int] = set()
 
     def promotable(self) -> tuple[int, int] | None:
-        """The paused trial that may go on, best of the highest rung that has one, and the index of its next level."""
+        """The paused trial that may go on, best of the highest rung that has one, and the index of
+        its next level."""
         for index in range(len(self.rungs) - 1, -1, -1):
             rung = self.rungs[index]
             if rung.waiting:
@@ -110,7 +116,9 @@ class Rungs:
 
     def forget(self, trial: Trial) -> None:
         """Take a failed trial out of every rung."""
-        for rung, loss in zip(self.rungs[_first_rung(trial) :], self._entries.pop(trial.id, ()), strict=False):
+        for rung, loss in zip(
+            self.rungs[_first_rung(trial) :], self._entries.pop(trial.id, ()), strict=False
+        ):
             del rung.losses[bisect_left(rung.losses, loss)]
 
     def _loss(self, trial: Trial) -> float:
@@ -123,11 +131,13 @@ class Rungs:
 
 @dataclass(frozen=True)
 class RungTable(Fold[Rungs]):
-    """How to keep `Rungs`: ``quantiles[j]`` of the trials at ``levels[j]`` go on, once ``least`` can be compared.
+    """How to keep `Rungs`: ``quantiles[j]`` of the trials at ``levels[j]`` go on, once ``least``
+    can be compared.
 
-    With ``average`` a trial's value is the mean of its feasible reports so far (of all, without any) instead of the newest.
-    ``rule``: within the ``quantile``; among the ``top``, the best floor(share * number); or ``delayed``: among those, while
-    fewer than that have gone on. ``compare``: what of a trial is held against the others, its ``value`` or its ``best`` report.
+    With ``average`` a trial's value is the mean of its feasible reports so far (of all, without
+    any) instead of the newest. ``rule``: within the ``quantile``; among the ``top``, the best
+    floor(share * number); or ``delayed``: among those, while fewer than that have gone on.
+    ``compare``: what of a trial is held against the others, its ``value`` or its ``best`` report.
     """
 
     levels: Levels

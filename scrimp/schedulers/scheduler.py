@@ -1,9 +1,10 @@
 """The contract of schedulers: how much budget, and for whom.
 
-A scheduler asks for a new configuration (`Sample`), or grants more budget to a paused one (`Resume`), or says that there is
-nothing to do until something reports (`Wait`) or ever again (`Finish`). After each report it may end the trial (`Verdict.STOP`).
-It grants budget up to a rung; a trial that has used up its grant is paused, so promotion needs no further command.
-It never sees an array and never chooses a configuration; it is a frozen value, and a function of the history.
+A scheduler asks for a new configuration (`Sample`), or grants more budget to a paused one
+(`Resume`), or says that there is nothing to do until something reports (`Wait`) or ever again
+(`Finish`). After each report it may end the trial (`Verdict.STOP`). It grants budget up to a rung;
+a trial that has used up its grant is paused, so promotion needs no further command. It never sees
+an array and never chooses a configuration; it is a frozen value, and a function of the history.
 """
 
 from abc import ABC, abstractmethod
@@ -67,7 +68,8 @@ class Scheduler(ABC):
     """Decides how much."""
 
     def levels(self, problem: Problem) -> tuple[float, ...]:
-        """The budgets at which trials are compared, the full budget last: what a model of budgets looks at."""
+        """The budgets at which trials are compared, the full budget last: what a model of budgets
+        looks at."""
         return (problem.full_budget,)
 
     @abstractmethod
@@ -75,7 +77,8 @@ class Scheduler(ABC):
         """What a free worker should do. Never `Wait` when nothing is running."""
 
     def may_resume(self, history: History, trial: int) -> bool:
-        """Whether this paused trial may ever go on, in a study that may still grow; if not, its checkpoints are removed."""
+        """Whether this paused trial may ever go on, in a study that may still grow; if not, its
+        checkpoints are removed."""
         del history, trial
         return True
 

@@ -1,14 +1,16 @@
 """Synchronous successive halving and Hyperband, in which workers never wait.
 
-A rung is compared when all of its slots have a result; the best go on with three times the budget. While a bracket waits for its
-last results, free workers fill the next bracket. Hyperband runs through brackets that begin at higher and higher levels;
-successive halving repeats the first.
+A rung is compared when all of its slots have a result; the best go on with three times the budget.
+While a bracket waits for its last results, free workers fill the next bracket. Hyperband runs
+through brackets that begin at higher and higher levels; successive halving repeats the first.
 
     SynchronousHalving()                              # successive halving
-    SynchronousHalving(brackets=None)                 # Hyperband: as many brackets as there are levels
+    # Hyperband: as many brackets as there are levels
+    SynchronousHalving(brackets=None)
 
-Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", 2016.
-Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, "Hyperband: a novel bandit-based approach", 2018.
+Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter
+optimization", 2016. Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, "Hyperband: a novel
+bandit-based approach", 2018.
 """
 
 from dataclasses import dataclass
@@ -28,7 +30,8 @@ __all__ = ["SynchronousHalving"]
 
 @dataclass(frozen=True)
 class SynchronousHalving(Scheduler):
-    """Brackets in turn, ``brackets`` of them (None: one per level); one trial in ``reduction`` goes on.
+    """Brackets in turn, ``brackets`` of them (None: one per level); one trial in ``reduction`` goes
+    on.
 
     ``rounding`` of the sizes of rungs: up, or down as Hyperband is published.
     """
@@ -39,9 +42,14 @@ class SynchronousHalving(Scheduler):
 
     def __post_init__(self) -> None:
         if self.brackets is not None and self.brackets < 1:
-            raise MethodError(f"brackets is {self.brackets}; it must be at least 1, or None for one per level")
+            raise MethodError(
+                f"brackets is {self.brackets}; it must be at least 1, or None for one per level"
+            )
         if not self.reduction > 1:
-            raise MethodError(f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three go on")
+            raise MethodError(
+                f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three"
+                " go on"
+            )
         if self.rounding not in ("up", "down"):
             raise MethodError(f"rounding is {self.rounding!r}; it must be 'up' or 'down'")
 
@@ -51,7 +59,9 @@ class SynchronousHalving(Scheduler):
 
     def shapes(self, problem: Problem) -> tuple[Shape, ...]:
         """The rungs of each bracket as (size, level)."""
-        return synchronous_sizes(self.levels(problem), self.reduction, self.rounding)[: self.brackets]
+        return synchronous_sizes(self.levels(problem), self.reduction, self.rounding)[
+            : self.brackets
+        ]
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """The oldest bracket that has work, else a new one."""
@@ -59,7 +69,9 @@ class SynchronousHalving(Scheduler):
         shapes = self.shapes(history.problem)
         job = history.derive(BracketTable(shapes)).job()
         if job is None:
-            return wait_or_finish(history, "no further configuration may be added and none can be promoted")
+            return wait_or_finish(
+                history, "no further configuration may be added and none can be promoted"
+            )
         reason = f"bracket {job.bracket}, level {job.level:g}"
         if job.trial is not None:
             return Resume(job.trial, job.level, reason)
@@ -67,7 +79,9 @@ class SynchronousHalving(Scheduler):
 
     def may_resume(self, history: History, trial: int) -> bool:
         """As long as its rung is not decided."""
-        return history.derive(BracketTable(self.shapes(history.problem))).may_resume(history.trials[trial])
+        return history.derive(BracketTable(self.shapes(history.problem))).may_resume(
+            history.trials[trial]
+        )
 
     def review(self, history: History, trial: int) -> Verdict:
         """Always on: trials pause by themselves at the end of their grant."""

@@ -1,9 +1,9 @@
 """Which parameters exist in a configuration.
 
-``when={"optimizer": "sgd"}`` makes a parameter exist only where its parent has that value; a list means any of its values,
-several parents mean all of them, and a child of a parent that does not exist does not exist either. Parents have few
-values (Int, Float with a step, Ordinal, Categorical, Constant). Conditions form a graph without cycles, and each can be
-fulfilled.
+``when={"optimizer": "sgd"}`` makes a parameter exist only where its parent has that value; a list
+means any of its values, several parents mean all of them, and a child of a parent that does not
+exist does not exist either. Parents have few values (Int, Float with a step, Ordinal, Categorical,
+Constant). Conditions form a graph without cycles, and each can be fulfilled.
 
     momentum=Float(0, 0.99, when={"optimizer": ["sgd", "rmsprop"]})
 """
@@ -38,8 +38,13 @@ class Conditions:
 
     @staticmethod
     def of(parameters: Mapping[str, Parameter]) -> "Conditions":
-        """Resolve the conditions of ``parameters``; `SpaceError` names the child, the parent, the value and the rule."""
-        allowed = {name: _allowed(name, parameters) for name, parameter in parameters.items() if parameter.when}
+        """Resolve the conditions of ``parameters``; `SpaceError` names the child, the parent, the
+        value and the rule."""
+        allowed = {
+            name: _allowed(name, parameters)
+            for name, parameter in parameters.items()
+            if parameter.when
+        }
         order = _parents_first(list(parameters), allowed)
         implied: dict[str, dict[str, Identities]] = {}
         for name in order:
@@ -48,7 +53,8 @@ class Conditions:
         return Conditions(order, allowed, implied)
 
     def exists(self, name: str, config: Mapping[str, Any]) -> bool:
-        """Whether ``name`` exists where its parents are as in ``config`` (those that do not exist are absent)."""
+        """Whether ``name`` exists where its parents are as in ``config`` (those that do not exist
+        are absent)."""
         return all(
             parent in config and identity(config[parent]) in values
             for parent, values in self.allowed.get(name, {}).items()
@@ -70,8 +76,11 @@ class Conditions:
             groups.append([*(member for group in joined for member in group), name])
         return groups
 
-    def _count(self, known: dict[str, Any], names: list[str], parameters: Mapping[str, Parameter]) -> int:
-        """Configurations of ``names`` (parents first) beside ``known``; values that no condition names count as one kind."""
+    def _count(
+        self, known: dict[str, Any], names: list[str], parameters: Mapping[str, Parameter]
+    ) -> int:
+        """Configurations of ``names`` (parents first) beside ``known``; values that no condition
+        names count as one kind."""
         if not names:
             return 1
         name, rest = names[0], names[1:]
@@ -80,7 +89,9 @@ class Conditions:
         named = {value for other in rest for value in self.allowed.get(other, {}).get(name, ())}
         total = sum(self._count({**known, name: value}, rest, parameters) for _, value in named)
         others = int(parameters[name].size) - len(named)
-        return total + (others * self._count({**known, name: _UNNAMED}, rest, parameters) if others else 0)
+        return total + (
+            others * self._count({**known, name: _UNNAMED}, rest, parameters) if others else 0
+        )
 
 
 def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identities]:
@@ -89,10 +100,13 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
     allowed = {}
     for parent, values in when.items():
         if parent == name:
-            raise SpaceError(f"parameter {name!r} depends on itself; a condition must name another parameter")
+            raise SpaceError(
+                f"parameter {name!r} depends on itself; a condition must name another parameter"
+            )
         if parent not in parameters:
             raise SpaceError(
-                f"parameter {name!r} depends on {parent!r}, which is not in the space{nearest(parent, parameters)}"
+                f"parameter {name!r} depends on {parent!r}, which is not in the"
+                f" space{nearest(parent, parameters)}"
             )
         if parameters[parent].size > MANY_VALUES:
             raise SpaceError(
@@ -101,28 +115,40 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
                 f"of at most {MANY_VALUES} values"
             )
         try:
-            allowed[parent] = frozenset(identity(parameters[parent].validate(parent, value)) for value in values)
+            allowed[parent] = frozenset(
+                identity(parameters[parent].validate(parent, value)) for value in values
+            )
         except ConfigError as error:
-            raise SpaceError(f"parameter {name!r} depends on a value that its parent never has: {error}") from None
+            raise SpaceError(
+                f"parameter {name!r} depends on a value that its parent never has: {error}"
+            ) from None
     return allowed
 
 
 def nearest(name: object, names: Mapping[str, Any]) -> str:
-    """A hint for messages: the valid name that looks most like ``name``, and all names when none does."""
+    """A hint for messages: the valid name that looks most like ``name``, and all names when none
+    does."""
     from difflib import get_close_matches  # only on the way to an error message
 
     close = get_close_matches(str(name), list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; its parameters are {', '.join(map(repr, names))}"
+    return (
+        f"; did you mean {close[0]!r}?"
+        if close
+        else f"; its parameters are {', '.join(map(repr, names))}"
+    )
 
 
 def _parents_first(names: list[str], allowed: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     order: dict[str, None] = {}
     waiting = names
     while waiting:
-        ready = [name for name in waiting if all(parent in order for parent in allowed.get(name, ()))]
+        ready = [
+            name for name in waiting if all(parent in order for parent in allowed.get(name, ()))
+        ]
         if not ready:
             raise SpaceError(
-                f"the conditions form a cycle: {' -> '.join(_cycle(waiting, allowed))}; remove one of these conditions"
+                f"the conditions form a cycle: {' -> '.join(_cycle(waiting, allowed))}; remove one"
+                " of these conditions"
             )
         order.update(dict.fromkeys(ready))
         waiting = [name for name in waiting if name not in order]
@@ -148,7 +174,7 @@ def _implied(
             needs[ancestor] = needs.get(ancestor, values) & values
             if not needs[ancestor]:
                 raise SpaceError(
-                    f"parameter {name!r} can never exist: its conditions need different values of {ancestor!r}; "
-                    "change one of the conditions"
+                    f"parameter {name!r} can never exist: its conditions need different values of"
+                    f" {ancestor!r}; change one of the conditions"
                 )
     return needs

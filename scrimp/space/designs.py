@@ -19,20 +19,26 @@ from scrimp.space.values import identity
 __all__ = ["grid_design", "sobol_design"]
 
 
-def sobol_design(space: Space, count: int, rng: np.random.Generator, *, start: int = 0) -> list[Config]:
+def sobol_design(
+    space: Space, count: int, rng: np.random.Generator, *, start: int = 0
+) -> list[Config]:
     """Configurations number ``start`` to ``start + count - 1`` of a scrambled Sobol sequence.
 
-    Equal states of ``rng`` give the same sequence, so a design can go on where it ended. A small discrete space, and a pool,
-    of which it gives the nearest members, may repeat configurations.
+    Equal states of ``rng`` give the same sequence, so a design can go on where it ended. A small
+    discrete space, and a pool, of which it gives the nearest members, may repeat configurations.
     """
     return space.from_units(sobol_points(len(space.searched), count, rng, start=start))
 
 
-def grid_design(space: Space, resolution: int | Mapping[str, int] | None = None) -> Iterator[Config]:
-    """Every combination of parameter values, each configuration once, lazily; the last parameter varies fastest.
+def grid_design(
+    space: Space, resolution: int | Mapping[str, int] | None = None
+) -> Iterator[Config]:
+    """Every combination of parameter values, each configuration once, lazily; the last parameter
+    varies fastest.
 
-    ``resolution``: at how many places a parameter is tried, evenly spaced in its own scale with both ends; one number for all,
-    or by name. Discrete parameters that are not limited by it take all their values; a Float needs it. A pool gives its members.
+    ``resolution``: at how many places a parameter is tried, evenly spaced in its own scale with
+    both ends; one number for all, or by name. Discrete parameters that are not limited by it take
+    all their values; a Float needs it. A pool gives its members.
 
         grid_design(Space(x=Float(0, 1)), 3)           # x = 0.0, then 0.5, then 1.0
     """
@@ -41,7 +47,8 @@ def grid_design(space: Space, resolution: int | Mapping[str, int] | None = None)
     for name in resolution if isinstance(resolution, Mapping) else ():
         if name not in space:
             raise SpaceError(
-                f"the resolution names parameter {name!r}, which is not in the space{nearest(name, space)}"
+                f"the resolution names parameter {name!r}, which is not in the"
+                f" space{nearest(name, space)}"
             )
     places = {name: _places(name, space[name], _resolution(resolution, name)) for name in space}
     return _combinations(space, places, list(space.conditions.order), {})
@@ -55,13 +62,17 @@ def _places(name: str, parameter: Parameter, count: int | None) -> Sequence[Any]
     """The values at which a parameter is tried, in order and without repetition."""
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
         raise SpaceError(
-            f"parameter {name!r} has resolution {count!r} in the grid; it must be a whole number of at least 1"
+            f"parameter {name!r} has resolution {count!r} in the grid; it must be a whole number of"
+            " at least 1"
         )
     values = parameter.grid
     if values is not None and (count is None or count >= len(values)):
         return values
     if count is None:
-        raise SpaceError(f"parameter {name!r} is continuous; a grid needs its resolution, such as {{{name!r}: 5}}")
+        raise SpaceError(
+            f"parameter {name!r} is continuous; a grid needs its resolution, such as"
+            f" {{{name!r}: 5}}"
+        )
     units = np.linspace(0.0, 1.0, count) if count > 1 else np.array([0.5])
     return list({identity(value): value for value in parameter.from_units(units)}.values())
 

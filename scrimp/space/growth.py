@@ -1,14 +1,15 @@
 """How a space may change between runs, and what becomes of trials made in the old one.
 
-A space may *grow*: wider bounds, finer steps or none, further choices or values, a new parameter with a default, a
-constant that becomes a parameter, a condition that is tightened (the parameter is dropped where it no longer exists)
-or loosened (it has a default).
-Then every old configuration has its place in the new space, and `losses` is empty. Scale (``log``), default and prior may
-change at will, and so may the order of parameters.
+A space may *grow*: wider bounds, finer steps or none, further choices or values, a new parameter
+with a default, a constant that becomes a parameter, a condition that is tightened (the parameter is
+dropped where it no longer exists) or loosened (it has a default). Then every old configuration has
+its place in the new space, and `losses` is empty. Scale (``log``), default and prior may change at
+will, and so may the order of parameters.
 
-Anything else *narrows* the space: `losses` says in which ways, so that a study can refuse or warn. Configurations that
-still fit keep informing the models; for the others `upgrade` gives None, and they stay in the history without being used.
-A new parameter without a default leaves no old configuration usable, since nobody knows what they had there.
+Anything else *narrows* the space: `losses` says in which ways, so that a study can refuse or warn.
+Configurations that still fit keep informing the models; for the others `upgrade` gives None, and
+they stay in the history without being used. A new parameter without a default leaves no old
+configuration usable, since nobody knows what they had there.
 
     upgrade({"lr": 0.1}, old, new)        # {'lr': 0.1, 'dropout': 0.0}
 """
@@ -24,9 +25,11 @@ __all__ = ["losses", "upgrade"]
 
 
 def upgrade(config: Mapping[str, Any], old: Space, new: Space) -> Config | None:
-    """The configuration of ``new`` that ``config`` of ``old`` stands for, or None when there is none.
+    """The configuration of ``new`` that ``config`` of ``old`` stands for, or None when there is
+    none.
 
-    Constants that ``new`` dropped are forgotten; a searched parameter that it dropped has no place any more.
+    Constants that ``new`` dropped are forgotten; a searched parameter that it dropped has no place
+    any more.
     """
     if any(name not in new and not isinstance(old.get(name), Constant) for name in config):
         return None
@@ -39,10 +42,13 @@ def upgrade(config: Mapping[str, Any], old: Space, new: Space) -> Config | None:
 
 
 def losses(old: Space, new: Space) -> tuple[str, ...]:
-    """Why some configurations of ``old`` have no place in ``new``, in words; empty when ``new`` is ``old`` or grew from it."""
+    """Why some configurations of ``old`` have no place in ``new``, in words; empty when ``new`` is
+    ``old`` or grew from it."""
     if isinstance(old, Pool):
         lost = sum(upgrade(config, old, new) is None for config in old.configs)
-        return (f"{lost} of {len(old.configs)} configurations of the pool do not fit",) if lost else ()
+        return (
+            (f"{lost} of {len(old.configs)} configurations of the pool do not fit",) if lost else ()
+        )
     if isinstance(new, Pool):
         return ("the space became a pool, which holds its listed configurations only",)
     found = [_dropped(name, parameter) for name, parameter in old.items() if name not in new]
@@ -62,7 +68,10 @@ def _narrowed(name: str, old: Parameter, new: Parameter) -> str:
     values: Sequence[Any] = old.grid or ()
     if isinstance(old, Float | Int) and isinstance(new, Float | Int):
         if not (new.low <= old.low and old.high <= new.high):
-            return f"parameter {name!r} ran from {old.low} to {old.high} and now from {new.low} to {new.high}"
+            return (
+                f"parameter {name!r} ran from {old.low} to {old.high} and now from {new.low} to"
+                f" {new.high}"
+            )
         values = values[:2]  # two neighbours on a grid are enough for all
     gone = [value for value in values if not _takes(new, value)]
     return f"parameter {name!r} no longer takes {', '.join(map(repr, gone[:5]))}" if gone else ""
@@ -77,7 +86,8 @@ def _takes(parameter: Parameter, value: Any) -> bool:
 
 
 def _undefined(name: str, old: Space, new: Space) -> str:
-    """Whether a parameter that may exist in ``new`` where it did not in ``old`` has no default to stand for it."""
+    """Whether a parameter that may exist in ``new`` where it did not in ``old`` has no default to
+    stand for it."""
     parameter = new[name]
     if isinstance(parameter, Constant) or parameter.default is not None:
         return ""
@@ -85,6 +95,11 @@ def _undefined(name: str, old: Space, new: Space) -> str:
         return f"parameter {name!r} is new and has no default"
     before, now = old.conditions.implied.get(name, {}), new.conditions.implied.get(name, {})
     for parent, values in before.items():
-        if parent not in now or any(item not in values and _takes(old[parent], item[1]) for item in now[parent]):
-            return f"parameter {name!r} exists for more values of {parent!r} than before and has no default"
+        if parent not in now or any(
+            item not in values and _takes(old[parent], item[1]) for item in now[parent]
+        ):
+            return (
+                f"parameter {name!r} exists for more values of {parent!r} than before and has no"
+                " default"
+            )
     return ""

@@ -1,19 +1,25 @@
 """What one parameter may be: Float, Int, Ordinal, Categorical, Constant.
 
-A parameter is a frozen value. It knows which values are legal (`validate`), and how they lie in the unit interval:
+A parameter is a frozen value. It knows which values are legal (`validate`), and how they lie in the
+unit interval:
 
     Float        [low, high], linear or in the logarithm
-    Int          [low - 1/2, high + 1/2], linear or in the logarithm, so that every integer has its share
+    Int          [low - 1/2, high + 1/2], linear or in the logarithm, so that every integer has its
+                 share
     Ordinal      the i-th of k values owns [i/k, (i+1)/k) and sits in its middle
-    Categorical  the i-th of k choices owns the same stretch and sits at i/(k-1), where a categorical column expects it
+    Categorical  the i-th of k choices owns the same stretch and sits at i/(k-1), where a
+                 categorical column expects it
     Constant     no column at all
 
-With a ``step``, the i-th of k numbers owns [i/k, (i+1)/k) and sits in its middle, like the values of an Ordinal.
+With a ``step``, the i-th of k numbers owns [i/k, (i+1)/k) and sits in its middle, like the values
+of an Ordinal.
 
-`from_units` takes any number of the unit interval to a legal value and `to_units` brings it back, so that
-``from_units(to_units(v)) == v`` (floats: up to rounding). Choices may be any JSON scalar; 1, True and 1.0 stay apart.
+`from_units` takes any number of the unit interval to a legal value and `to_units` brings it back,
+so that ``from_units(to_units(v)) == v`` (floats: up to rounding). Choices may be any JSON scalar;
+1, True and 1.0 stay apart.
 
-    Float(1e-5, 1e-1, log=True).validate("lr", 1)   # ConfigError: parameter 'lr' is 1; it must be from 1e-05 to 0.1
+    # ConfigError: parameter 'lr' is 1; it must be from 1e-05 to 0.1
+    Float(1e-5, 1e-1, log=True).validate("lr", 1)
 """
 
 import math
@@ -28,22 +34,35 @@ from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.steps import Steps, checked_step, count_steps, step_places, step_units
-from scrimp.space.values import distinct, identity, is_finite, is_number, one_of, plain, scalar, shares
+from scrimp.space.values import (
+    distinct,
+    identity,
+    is_finite,
+    is_number,
+    one_of,
+    plain,
+    scalar,
+    shares,
+)
 
 __all__ = ["MANY_VALUES", "Categorical", "Constant", "Float", "Int", "Ordinal", "Parameter"]
 
 CONFIDENCES = {"low": 0.25, "medium": 0.5, "high": 0.75}
-MANY_VALUES = 1000  # more numbers are treated as continuous by models, and cannot be the parent of a condition
-LARGEST_INTEGER = 10**12  # beyond it, the unit interval in float64 no longer tells logarithms of neighbours apart
+# more numbers are treated as continuous by models, and cannot be the parent of a condition
+MANY_VALUES = 1000
+LARGEST_INTEGER = (
+    10**12
+)  # beyond it, the unit interval in float64 no longer tells logarithms of neighbours apart
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Parameter(ABC):
     """The contract of parameters, and what all of them carry.
 
-    ``when``: the parameter exists only where all these parents have one of these values, ``{"optimizer": ["sgd"]}``.
-    ``default``: what a configuration that does not mention the parameter gets; None, even among choices, is no default.
-    ``prior``: (value, confidence), a user's guess of a good value; confidence in (0, 1] or low, medium, high.
+    ``when``: the parameter exists only where all these parents have one of these values,
+    ``{"optimizer": ["sgd"]}``. ``default``: what a configuration that does not mention the
+    parameter gets; None, even among choices, is no default. ``prior``: (value, confidence), a
+    user's guess of a good value; confidence in (0, 1] or low, medium, high.
     """
 
     when: Mapping[str, Any] | None = None
@@ -57,7 +76,8 @@ class Parameter(ABC):
 
     @abstractmethod
     def validate(self, name: str, value: Any) -> Any:
-        """The value in its normal form, or `ConfigError` that names the parameter, the value and the rule."""
+        """The value in its normal form, or `ConfigError` that names the parameter, the value and
+        the rule."""
 
     @abstractmethod
     def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
@@ -122,7 +142,9 @@ class Parameter(ABC):
         return f"{kind.__name__}({', '.join(words)})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parameter) and repr(self) == repr(other)  # repr, because 1 == True == 1.0
+        return isinstance(other, Parameter) and repr(self) == repr(
+            other
+        )  # repr, because 1 == True == 1.0
 
     def __hash__(self) -> int:
         return hash(repr(self))
@@ -130,27 +152,36 @@ class Parameter(ABC):
 
 def _normal_when(parameter: Parameter, when: Any) -> dict[str, tuple[Any, ...]]:
     if not isinstance(when, Mapping) or not when:
-        raise parameter._wrong(f'when is {when!r}; it must map parents to values, such as {{"optimizer": "sgd"}}')
+        raise parameter._wrong(
+            f'when is {when!r}; it must map parents to values, such as {{"optimizer": "sgd"}}'
+        )
     normal = {}
     for parent, values in when.items():
         if isinstance(values, set | frozenset):
-            values = sorted(values, key=repr)  # the order of a set changes from one process to the next
+            values = sorted(
+                values, key=repr
+            )  # the order of a set changes from one process to the next
         listed = isinstance(values, list | tuple | range)
         several = tuple(plain(value) for value in (values if listed else [values]))
         if not several:
-            raise parameter._wrong(f"when has no value for parent {parent!r}; give one value or a list of alternatives")
+            raise parameter._wrong(
+                f"when has no value for parent {parent!r}; give one value or a list of alternatives"
+            )
         normal[parent] = several
     return normal
 
 
 def _normal_prior(parameter: Parameter, prior: Any) -> tuple[Any, float]:
     if not isinstance(prior, tuple | list) or len(prior) != 2:
-        raise parameter._wrong(f'prior is {prior!r}; it must be (value, confidence), such as (0.01, "medium")')
+        raise parameter._wrong(
+            f'prior is {prior!r}; it must be (value, confidence), such as (0.01, "medium")'
+        )
     value, confidence = prior
     number = CONFIDENCES.get(confidence) if isinstance(confidence, str) else plain(confidence)
     if number is None or not is_number(number) or not 0 < number <= 1:
         raise parameter._wrong(
-            f"prior has confidence {confidence!r}; it must be 'low', 'medium', 'high' or a number above 0 and at most 1"
+            f"prior has confidence {confidence!r}; it must be 'low', 'medium', 'high' or a number"
+            " above 0 and at most 1"
         )
     return parameter._legal(parameter.validate, "prior", value), float(number)
 
@@ -165,7 +196,8 @@ def _check_range(parameter: "Float | Int", low: Any, high: Any) -> None:
         raise parameter._wrong(f"log is {parameter.log!r}; it must be True or False")
     if low >= high:
         raise parameter._wrong(
-            f"low is {low!r} and high is {high!r}; low must be below high (Constant holds a single value)"
+            f"low is {low!r} and high is {high!r}; low must be below high (Constant holds a single"
+            " value)"
         )
     if parameter.log and low <= 0:
         raise parameter._wrong(f"low is {low!r}; with log=True it must be above 0")
@@ -173,7 +205,8 @@ def _check_range(parameter: "Float | Int", low: Any, high: Any) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Float(Parameter):
-    """A real number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over orders of magnitude.
+    """A real number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over
+    orders of magnitude.
 
     ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``.
 
@@ -194,7 +227,9 @@ class Float(Parameter):
         _check_range(self, low, high)
         lower, upper = _scale(self, low, high)
         if not 0 < upper - lower < math.inf:
-            raise self._wrong(f"low {low!r} and high {high!r} are too close or too far apart for double precision")
+            raise self._wrong(
+                f"low {low!r} and high {high!r} are too close or too far apart for double precision"
+            )
         low, high, step = float(low), float(high), self.step
         if step is not None:
             step, count = self._legal(partial(checked_step, low, high, self.log), "step", step)
@@ -210,7 +245,9 @@ class Float(Parameter):
     def validate(self, name: str, value: Any) -> float:
         number = plain(value)
         if not is_finite(number):
-            raise ConfigError(f"parameter {name!r} is {value!r}; it must be a finite number {_within(self)}")
+            raise ConfigError(
+                f"parameter {name!r} is {value!r}; it must be a finite number {_within(self)}"
+            )
         found = float(number) if self.grid is None else self.grid.nearest(number)
         if found is None or not self.low <= found <= self.high:
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
@@ -229,14 +266,20 @@ class Float(Parameter):
         lower, upper = _scale(self, self.low, self.high)
         places = np.asarray(units, dtype=float)
         numbers = lower + places * (upper - lower)
-        numbers = np.minimum(np.maximum(np.exp(numbers) if self.log else numbers, self.low), self.high)
-        numbers[places <= 0], numbers[places >= 1] = self.low, self.high  # the ends exactly, whatever rounding does
+        numbers = np.minimum(
+            np.maximum(np.exp(numbers) if self.log else numbers, self.low), self.high
+        )
+        numbers[places <= 0], numbers[places >= 1] = (
+            self.low,
+            self.high,
+        )  # the ends exactly, whatever rounding does
         return numbers.tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Int(Parameter):
-    """A whole number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over orders of magnitude.
+    """A whole number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over
+    orders of magnitude.
 
     ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``; a step of 1 is none.
 
@@ -255,7 +298,10 @@ class Int(Parameter):
             if not is_finite(bound) or bound != int(bound):
                 raise self._wrong(f"{label} is {bound!r}; it must be a whole number")
             if abs(bound) > LARGEST_INTEGER:
-                raise self._wrong(f"{label} is {bound!r}; it must lie between -{LARGEST_INTEGER} and {LARGEST_INTEGER}")
+                raise self._wrong(
+                    f"{label} is {bound!r}; it must lie between -{LARGEST_INTEGER} and"
+                    f" {LARGEST_INTEGER}"
+                )
         _check_range(self, low, high)
         low, high, step = int(low), int(high), self.step
         if step is not None:
@@ -270,7 +316,9 @@ class Int(Parameter):
     def validate(self, name: str, value: Any) -> int:
         number = plain(value)
         if not is_finite(number) or number != int(number):
-            raise ConfigError(f"parameter {name!r} is {value!r}; it must be a whole number {_within(self)}")
+            raise ConfigError(
+                f"parameter {name!r} is {value!r}; it must be a whole number {_within(self)}"
+            )
         if int(number) not in self.grid:
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
         return int(number)
@@ -298,7 +346,8 @@ def _within(parameter: Float | Int) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ordinal(Parameter):
-    """One of a few ``values`` whose order matters, given in that order; only their position counts, not their distance.
+    """One of a few ``values`` whose order matters, given in that order; only their position counts,
+    not their distance.
 
     >>> Ordinal([64, 128, 256, 512]).to_unit(128)
     0.375
@@ -315,7 +364,9 @@ class Ordinal(Parameter):
 
     @cached_property
     def _places(self) -> dict[Any, float]:
-        return {identity(value): (i + 0.5) / len(self.values) for i, value in enumerate(self.values)}
+        return {
+            identity(value): (i + 0.5) / len(self.values) for i, value in enumerate(self.values)
+        }
 
     def validate(self, name: str, value: Any) -> Any:
         return one_of(name, value, self.values, self._places)
@@ -361,14 +412,16 @@ class Categorical(Parameter):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constant(Parameter):
-    """A value that is handed to every trial and never searched; ``batch=32`` in a space is ``batch=Constant(32)``."""
+    """A value that is handed to every trial and never searched; ``batch=32`` in a space is
+    ``batch=Constant(32)``."""
 
     value: Any
 
     def __post_init__(self) -> None:
         if self.default is not None or self.prior is not None:
             raise self._wrong(
-                f"has default {self.default!r} and prior {self.prior!r}; the value of a constant is all it has"
+                f"has default {self.default!r} and prior {self.prior!r}; the value of a constant is"
+                " all it has"
             )
         self._settle(value=self._legal(scalar, "value", self.value))
 

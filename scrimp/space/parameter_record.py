@@ -18,7 +18,8 @@ _KINDS: dict[str, type[Parameter]] = {
 
 
 def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
-    """The parameter that ``record`` describes, as `Parameter.to_json` or a configuration file writes it.
+    """The parameter that ``record`` describes, as `Parameter.to_json` or a configuration file
+    writes it.
 
     >>> parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})
     Int(1, 8)
@@ -27,16 +28,26 @@ def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
     if kind is None:
         hint = _did_you_mean(str(record.get("type")), list(_KINDS))
         raise SpaceError(
-            f"parameter {name!r} has type {record.get('type')!r}{hint}; it must be one of {', '.join(_KINDS)}"
+            f"parameter {name!r} has type {record.get('type')!r}{hint}; it must be one of"
+            f" {', '.join(_KINDS)}"
         )
     settings = {key: value for key, value in record.items() if key != "type"}
     legal = [item.name for item in fields(kind)]
-    missing = [item for item in legal if item in ("low", "high", "values", "choices", "value") and item not in settings]
+    missing = [
+        item
+        for item in legal
+        if item in ("low", "high", "values", "choices", "value") and item not in settings
+    ]
     unknown = [key for key in settings if key not in legal]
     if missing or unknown:
         hint = _did_you_mean(unknown[0], legal) if unknown else ""
-        problem = f"has the unknown setting {unknown[0]!r}{hint}" if unknown else f"lacks {missing[0]!r}"
-        raise SpaceError(f"parameter {name!r} {problem}; the settings of {record['type']!r} are {', '.join(legal)}")
+        problem = (
+            f"has the unknown setting {unknown[0]!r}{hint}" if unknown else f"lacks {missing[0]!r}"
+        )
+        raise SpaceError(
+            f"parameter {name!r} {problem}; the settings of {record['type']!r} are"
+            f" {', '.join(legal)}"
+        )
     try:
         return kind(**settings)
     except SpaceError as error:

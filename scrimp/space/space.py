@@ -4,18 +4,23 @@
         lr=Float(1e-5, 1e-1, log=True),
         optimizer=Categorical(["adamw", "sgd"]),
         momentum=Float(0.0, 0.99, when={"optimizer": "sgd"}),
-        batch=32,                                      # a constant: handed to every trial, never searched
+        # a constant: handed to every trial, never searched
+        batch=32,
     )
-    space.validate({"lr": 0.01, "optimizer": "adamw"})  # {'lr': 0.01, 'optimizer': 'adamw', 'batch': 32}
+    # {'lr': 0.01, 'optimizer': 'adamw', 'batch': 32}
+    space.validate({"lr": 0.01, "optimizer": "adamw"})
 
-A configuration is a plain dict that holds exactly the parameters that exist in it. A space is a mapping of names to
-parameters, in the order of declaration. Every space has a place in a unit cube with one axis per parameter that is
-searched: `to_units` and `from_units` go there and back, and whatever comes back is valid.
+A configuration is a plain dict that holds exactly the parameters that exist in it. A space is a
+mapping of names to parameters, in the order of declaration. Every space has a place in a unit cube
+with one axis per parameter that is searched: `to_units` and `from_units` go there and back, and
+whatever comes back is valid.
 
-A `Pool` is a space of which only a finite list of configurations may be tried: the rows of a table, or a user's own list.
+A `Pool` is a space of which only a finite list of configurations may be tried: the rows of a table,
+or a user's own list.
 
     pool = Pool(space, [{"lr": 0.1, ...}, {"lr": 0.01, ...}])
-    pool.sample(2, rng)                                 # both, in random order: draws are without replacement
+    # both, in random order: draws are without replacement
+    pool.sample(2, rng)
     pool.from_units(u)                                  # the nearest members
 """
 
@@ -41,13 +46,15 @@ Config = dict[str, Any]
 
 
 class Space(Mapping[str, Parameter]):
-    """Named parameters; names that are no identifiers come in a mapping: ``Space({"weight-decay": Float(0, 1)})``."""
+    """Named parameters; names that are no identifiers come in a mapping: ``Space({"weight-decay":
+    Float(0, 1)})``."""
 
     def __init__(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         both = {**(parameters or {}), **named}
         if not both:
             raise SpaceError(
-                "the space has no parameters; give at least one, such as lr=scrimp.Float(1e-5, 1e-1, log=True)"
+                "the space has no parameters; give at least one, such as lr=scrimp.Float(1e-5,"
+                " 1e-1, log=True)"
             )
         self._parameters = {name: _parameter(name, value) for name, value in both.items()}
         self._conditions = Conditions.of(self._parameters)
@@ -65,12 +72,20 @@ class Space(Mapping[str, Parameter]):
     @cached_property
     def searched(self) -> tuple[str, ...]:
         """The parameters that are no constants: the axes of the unit cube, in order."""
-        return tuple(name for name, parameter in self._parameters.items() if not isinstance(parameter, Constant))
+        return tuple(
+            name
+            for name, parameter in self._parameters.items()
+            if not isinstance(parameter, Constant)
+        )
 
     @property
     def defaults(self) -> Config:
         """The default of each parameter that has one."""
-        return {name: item.default for name, item in self._parameters.items() if item.default is not None}
+        return {
+            name: item.default
+            for name, item in self._parameters.items()
+            if item.default is not None
+        }
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -83,7 +98,9 @@ class Space(Mapping[str, Parameter]):
 
     def __repr__(self) -> str:
         if all(name.isidentifier() for name in self):
-            return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
+            return (
+                f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
+            )
         return f"Space({self._parameters!r})"
 
     def __eq__(self, other: object) -> bool:
@@ -97,17 +114,22 @@ class Space(Mapping[str, Parameter]):
         return json.dumps(self.to_json())
 
     def validate(self, config: Mapping[str, Any]) -> Config:
-        """``config`` in its normal form: builtin types, order of declaration, defaults and constants filled in.
+        """``config`` in its normal form: builtin types, order of declaration, defaults and
+        constants filled in.
 
-        `ConfigError` names the parameter, the value and the rule: an unknown name, an illegal value, a parameter that is
-        missing and has no default, or one that does not exist beside the others.
+        `ConfigError` names the parameter, the value and the rule: an unknown name, an illegal
+        value, a parameter that is missing and has no default, or one that does not exist beside the
+        others.
         """
         if not isinstance(config, Mapping):
-            raise ConfigError(f"the configuration is {config!r}; it must map parameter names to values")
+            raise ConfigError(
+                f"the configuration is {config!r}; it must map parameter names to values"
+            )
         for name in config:
             if name not in self._parameters:
                 raise ConfigError(
-                    f"parameter {name!r} with value {config[name]!r} is not in the space{nearest(name, self._parameters)}"
+                    f"parameter {name!r} with value {config[name]!r} is not in the"
+                    f" space{nearest(name, self._parameters)}"
                 )
         known: Config = {}
         for name in self._conditions.order:
@@ -123,7 +145,10 @@ class Space(Mapping[str, Parameter]):
             elif parameter.default is not None:
                 known[name] = parameter.default
             else:
-                raise ConfigError(f"parameter {name!r} is missing and has no default; it must be given: {parameter!r}")
+                raise ConfigError(
+                    f"parameter {name!r} is missing and has no default; it must be given:"
+                    f" {parameter!r}"
+                )
         return {name: known[name] for name in self._parameters if name in known}
 
     def _surplus(self, name: str, value: Any, known: Config) -> str:
@@ -146,7 +171,8 @@ class Space(Mapping[str, Parameter]):
         return True
 
     def active(self, config: Mapping[str, Any]) -> tuple[str, ...]:
-        """The parameters that exist where the others are as in ``config``, in the order of declaration."""
+        """The parameters that exist where the others are as in ``config``, in the order of
+        declaration."""
         known: Config = {}
         for name in self._conditions.order:
             if self._conditions.exists(name, known):
@@ -156,16 +182,25 @@ class Space(Mapping[str, Parameter]):
         return tuple(name for name in self._parameters if name in known)
 
     def key(self, config: Mapping[str, Any]) -> tuple[Any, ...]:
-        """A hashable form of a valid configuration: two have the same key exactly when they are the same."""
+        """A hashable form of a valid configuration: two have the same key exactly when they are the
+        same."""
         if not self._ambiguous:
             return tuple(map(config.get, self._parameters))
-        return tuple((type(config[name]), config[name]) if name in config else None for name in self._parameters)
+        return tuple(
+            (type(config[name]), config[name]) if name in config else None
+            for name in self._parameters
+        )
 
     @cached_property
     def _ambiguous(self) -> bool:
-        """Whether values that are equal may differ, such as 1 and True, or one may be None where it could be absent."""
+        """Whether values that are equal may differ, such as 1 and True, or one may be None where it
+        could be absent."""
         grids = [parameter.grid for parameter in self._parameters.values()]
-        lists = [values for values in grids if values is not None and not isinstance(values, range | Steps)]
+        lists = [
+            values
+            for values in grids
+            if values is not None and not isinstance(values, range | Steps)
+        ]
         return any(None in values or len(set(values)) < len(values) for values in lists)
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
@@ -173,11 +208,15 @@ class Space(Mapping[str, Parameter]):
         return self.from_units(rng.random((count, len(self.searched))))
 
     def complete(self, config: Mapping[str, Any], rng: np.random.Generator) -> Config:
-        """The valid configuration that agrees with a partial one: defaults where there are, the rest drawn at random.
+        """The valid configuration that agrees with a partial one: defaults where there are, the
+        rest drawn at random.
 
         A parent that is left open is drawn among the values that let the given parameters exist.
         """
-        given = {name: self[name].validate(name, value) if name in self else value for name, value in config.items()}
+        given = {
+            name: self[name].validate(name, value) if name in self else value
+            for name, value in config.items()
+        }
         needs: dict[str, Identities] = {}
         for name in config:
             for ancestor, values in self._conditions.implied.get(name, {}).items():
@@ -193,7 +232,8 @@ class Space(Mapping[str, Parameter]):
         return self._conditions.count(self._parameters)
 
     def to_units(self, configs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-        """Places (n, d) of valid configurations in the unit cube; parameters that do not exist there are at 0.5."""
+        """Places (n, d) of valid configurations in the unit cube; parameters that do not exist
+        there are at 0.5."""
         units = np.full((len(configs), len(self.searched)), 0.5)
         for column, name in enumerate(self.searched):
             if name in self._conditions.allowed:
@@ -205,7 +245,10 @@ class Space(Mapping[str, Parameter]):
 
     def from_units(self, units: NDArray[np.float64]) -> list[Config]:
         """Valid configurations at places (n, d) of the unit cube; what lies outside is clipped."""
-        columns = [self[name].from_units(units[:, self._axis[name]] if name in self._axis else units) for name in self]
+        columns = [
+            self[name].from_units(units[:, self._axis[name]] if name in self._axis else units)
+            for name in self
+        ]
         full = [dict(zip(self, row, strict=True)) for row in zip(*columns, strict=True)]
         return [self._existing(config) for config in full] if self._conditions.allowed else full
 
@@ -222,18 +265,28 @@ class Space(Mapping[str, Parameter]):
 
     def to_json(self) -> dict[str, Any]:
         """A plain JSON form; `from_json` restores it."""
-        return {"parameters": [{"name": name, **parameter.to_json()} for name, parameter in self._parameters.items()]}
+        return {
+            "parameters": [
+                {"name": name, **parameter.to_json()}
+                for name, parameter in self._parameters.items()
+            ]
+        }
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> "Space":
         """The space that `to_json` wrote."""
         try:
-            records = {item["name"]: {key: item[key] for key in item if key != "name"} for item in record["parameters"]}
+            records = {
+                item["name"]: {key: item[key] for key in item if key != "name"}
+                for item in record["parameters"]
+            }
         except (KeyError, TypeError):
             raise SpaceError(
                 f"the record {record!r} is no space; it must list its parameters, each with a name"
             ) from None
-        space = Space({name: parameter_from_json(name, settings) for name, settings in records.items()})
+        space = Space(
+            {name: parameter_from_json(name, settings) for name, settings in records.items()}
+        )
         return Pool(space, record["pool"]) if "pool" in record else space
 
 
@@ -248,11 +301,14 @@ class Pool(Space):
             try:
                 members.append(super().validate(config))
             except ConfigError as error:
-                raise SpaceError(f"configuration {row} of the pool does not fit its space: {error}") from None
+                raise SpaceError(
+                    f"configuration {row} of the pool does not fit its space: {error}"
+                ) from None
             first = rows.setdefault(self.key(members[-1]), row)
             if first != row:
                 raise SpaceError(
-                    f"configurations {first} and {row} of the pool are both {members[-1]!r}; each may be listed once"
+                    f"configurations {first} and {row} of the pool are both {members[-1]!r}; each"
+                    " may be listed once"
                 )
         if not members:
             raise SpaceError("the pool has no configurations; it must have at least one")
@@ -270,7 +326,8 @@ class Pool(Space):
         row = self._rows.get(self.key(normal))
         if row is None:
             raise ConfigError(
-                f"the configuration {normal!r} is not in the pool of {len(self._members)}; only its members may be tried"
+                f"the configuration {normal!r} is not in the pool of {len(self._members)}; only its"
+                " members may be tried"
             )
         return row
 
@@ -282,14 +339,26 @@ class Pool(Space):
         """``count`` different members at random."""
         if count > len(self._members):
             raise ConfigError(
-                f"{count} configurations asked of a pool of {len(self._members)}; draws are without replacement"
+                f"{count} configurations asked of a pool of {len(self._members)}; draws are without"
+                " replacement"
             )
-        return [dict(self._members[row]) for row in rng.choice(len(self._members), count, replace=False)]
+        return [
+            dict(self._members[row]) for row in rng.choice(len(self._members), count, replace=False)
+        ]
 
     def complete(self, config: Mapping[str, Any], rng: np.random.Generator) -> Config:
-        """A random member among those that agree with a partial configuration; `ConfigError` when none does."""
-        given = [(name, identity(self[name].validate(name, value))) for name, value in config.items() if name in self]
-        fitting = [m for m in self._members if all(name in m and identity(m[name]) == value for name, value in given)]
+        """A random member among those that agree with a partial configuration; `ConfigError` when
+        none does."""
+        given = [
+            (name, identity(self[name].validate(name, value)))
+            for name, value in config.items()
+            if name in self
+        ]
+        fitting = [
+            m
+            for m in self._members
+            if all(name in m and identity(m[name]) == value for name, value in given)
+        ]
         if not fitting or len(given) < len(config):
             return self.validate(config)  # raises, and says why
         return dict(fitting[rng.integers(len(fitting))])
@@ -304,9 +373,14 @@ class Pool(Space):
         """The members in the unit cube (n, d)."""
         return self.to_units(self._members)
 
-    def nearest(self, units: NDArray[np.float64], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """The row of the member nearest to what each place (m, d) decodes to, among ``rows`` only where given."""
-        apart = np.array([isinstance(self[name], Categorical) for name in self.searched], dtype=bool)
+    def nearest(
+        self, units: NDArray[np.float64], rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """The row of the member nearest to what each place (m, d) decodes to, among ``rows`` only
+        where given."""
+        apart = np.array(
+            [isinstance(self[name], Categorical) for name in self.searched], dtype=bool
+        )
         places = self.to_units(super().from_units(units))
         members = self.units if rows is None else self.units[rows]
         found = nearest_rows(places, members, apart)
@@ -326,7 +400,10 @@ class Pool(Space):
 
 def _parameter(name: Any, value: Any) -> Parameter:
     if not isinstance(name, str) or not name:
-        raise SpaceError(f"parameter {name!r} with value {value!r} has no usable name; names must be non-empty strings")
+        raise SpaceError(
+            f"parameter {name!r} with value {value!r} has no usable name; names must be non-empty"
+            " strings"
+        )
     if isinstance(value, Parameter):
         return value
     try:
@@ -341,5 +418,7 @@ def _draw(parameter: Parameter, needed: Identities | None, rng: np.random.Genera
         return parameter.value
     if parameter.default is not None and (needed is None or identity(parameter.default) in needed):
         return parameter.default
-    fitting = [value for value in parameter.grid or () if identity(value) in needed] if needed else []
+    fitting = (
+        [value for value in parameter.grid or () if identity(value) in needed] if needed else []
+    )
     return fitting[rng.integers(len(fitting))] if fitting else parameter.from_unit(rng.random())

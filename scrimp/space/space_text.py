@@ -1,13 +1,17 @@
 """Parameters written in a line, as on a command line, and what a study file would say instead.
 
-    lr=float(1e-5,1e-1,log)                       {"type": "float", "low": 1e-5, "high": 0.1, "log": True}
-    layers=int(1,8)                               step and default follow: int(8,256,step=8,default=64)
+    lr=float(1e-5,1e-1,log)                       {"type": "float", "low": 1e-5, "high": 0.1, "log":
+                                                  True}
+    layers=int(1,8)                               step and default follow:
+                                                  int(8,256,step=8,default=64)
     width=ordinal(64,128,256)                     numbers in order
     optimizer=categorical(adamw,sgd)              or choice(...)
-    momentum=float(0,0.99,when=optimizer:sgd)     exists only there; when=optimizer:sgd|rmsprop for several
+    momentum=float(0,0.99,when=optimizer:sgd)     exists only there; when=optimizer:sgd|rmsprop for
+                                                  several
     batch=32                                      a constant
 
-Several stand side by side, with blanks or semicolons between them. Texts that look like numbers are put in quotes.
+Several stand side by side, with blanks or semicolons between them. Texts that look like numbers are
+put in quotes.
 """
 
 import re
@@ -50,7 +54,9 @@ def read_space_text(texts: Sequence[str]) -> dict[str, Any]:
             name = match["name"]
             if name in found:
                 raise SpaceError(f"parameter {name!r} is there twice; give it once")
-            found[name] = read_scalar(match["constant"]) if match["kind"] is None else _record(match)
+            found[name] = (
+                read_scalar(match["constant"]) if match["kind"] is None else _record(match)
+            )
             place = match.end()
     return found
 
@@ -59,7 +65,9 @@ def _record(match: re.Match[str]) -> dict[str, Any]:
     """One parameter with its kind and what stands in the brackets."""
     name, kind = match["name"], _KINDS.get(match["kind"].lower())
     if kind is None:
-        raise SpaceError(f"parameter {name!r} is a {match['kind']!r}; it must be one of {', '.join(_KINDS)}")
+        raise SpaceError(
+            f"parameter {name!r} is a {match['kind']!r}; it must be one of {', '.join(_KINDS)}"
+        )
     record: dict[str, Any] = {"type": kind}
     values = []
     for part in filter(None, (part.strip() for part in _split(match["inside"]))):
@@ -76,7 +84,9 @@ def _record(match: re.Match[str]) -> dict[str, Any]:
         return {**record, _LISTS[kind]: values}
     places = ("value",) if kind == "constant" else ("low", "high")
     if len(values) > len(places):
-        raise SpaceError(f"parameter {name!r} has {len(values)} values; {kind} takes {' and '.join(places)}")
+        raise SpaceError(
+            f"parameter {name!r} has {len(values)} values; {kind} takes {' and '.join(places)}"
+        )
     return {**record, **dict(zip(places, values, strict=False))}
 
 
@@ -84,7 +94,8 @@ def _condition(name: str, text: str) -> dict[str, Any]:
     parent, colon, values = text.partition(":")
     if not colon or not parent.strip() or not values.strip():
         raise SpaceError(
-            f"parameter {name!r} has when={text!r}; write when=optimizer:sgd, or when=optimizer:sgd|rmsprop"
+            f"parameter {name!r} has when={text!r}; write when=optimizer:sgd, or"
+            " when=optimizer:sgd|rmsprop"
         )
     several = [read_scalar(value.strip()) for value in values.split("|")]
     return {parent.strip(): several if len(several) > 1 else several[0]}
@@ -96,7 +107,8 @@ def _split(text: str) -> list[str]:
 
 
 def read_scalar(text: str) -> Any:
-    """A truth value, nothing, a number or a text, whichever it looks like; what stands in quotes is a text.
+    """A truth value, nothing, a number or a text, whichever it looks like; what stands in quotes is
+    a text.
 
     >>> [read_scalar(text) for text in ("3", "1e-5", "true", "none", "'3'", "sgd")]
     [3, 1e-05, True, None, '3', 'sgd']

@@ -13,7 +13,8 @@ __all__ = ["distinct", "identity", "is_finite", "is_number", "one_of", "plain", 
 
 
 def plain(value: Any) -> Any:
-    """``value`` as a builtin Python scalar where it is a NumPy scalar or a subclass of str; anything else unchanged."""
+    """``value`` as a builtin Python scalar where it is a NumPy scalar or a subclass of str;
+    anything else unchanged."""
     if isinstance(value, np.generic):
         value = value.item()
     return str.__str__(value) if isinstance(value, str) else value
@@ -39,8 +40,8 @@ def scalar(label: str, value: Any) -> Any:
     normal = plain(value)
     if normal is not None and not isinstance(normal, str | int | float | bool):
         raise SpaceError(
-            f"{label} has {value!r} of type {type(value).__name__}; it must be a string, number, True, False or None "
-            "(give other objects a name, and look them up in the objective)"
+            f"{label} has {value!r} of type {type(value).__name__}; it must be a string, number,"
+            " True, False or None (give other objects a name, and look them up in the objective)"
         )
     if is_number(normal) and not is_finite(normal):
         raise SpaceError(f"{label} has {normal!r}; numbers must be finite")
@@ -63,17 +64,23 @@ def distinct(label: str, values: Any) -> tuple[Any, ...]:
 
 
 def one_of(name: str, value: Any, legal: Sequence[Any], known: Container[Any]) -> Any:
-    """The legal value that is meant: the identical one, or else the only equal number (1.0 where 1 is legal)."""
+    """The legal value that is meant: the identical one, or else the only equal number (1.0 where 1
+    is legal)."""
     normal = plain(value)
     if (normal is None or isinstance(normal, str | int | float)) and identity(normal) in known:
         return normal
     equal = [other for other in legal if is_number(normal) and is_number(other) and other == normal]
     if len(equal) == 1:
         return equal[0]
-    raise ConfigError(f"parameter {name!r} is {value!r}; it must be one of {', '.join(map(repr, legal))}")
+    raise ConfigError(
+        f"parameter {name!r} is {value!r}; it must be one of {', '.join(map(repr, legal))}"
+    )
 
 
 def shares(values: Sequence[Any], units: NDArray[np.float64]) -> list[Any]:
-    """Values at places (n,) when each owns an equal share; i/(k-1) lies in the i-th share of k, as does its middle."""
-    places = np.clip(np.asarray(units, dtype=float) * len(values), 0, len(values) - 1).astype(np.int64)
+    """Values at places (n,) when each owns an equal share; i/(k-1) lies in the i-th share of k, as
+    does its middle."""
+    places = np.clip(np.asarray(units, dtype=float) * len(values), 0, len(values) - 1).astype(
+        np.int64
+    )
     return [values[place] for place in places.tolist()]

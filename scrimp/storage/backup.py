@@ -1,7 +1,7 @@
 """Copies of studies from one storage to another, and whether every log is whole.
 
-A copy holds the log, which is the whole study but for its checkpoints. It grows: copying again appends what is new, and an
-interrupted copy goes on. To restore, copy back.
+A copy holds the log, which is the whole study but for its checkpoints. It grows: copying again
+appends what is new, and an interrupted copy goes on. To restore, copy back.
 
     for name in source.names(): copy_study(source, target, name)
 """
@@ -48,8 +48,8 @@ def copy_study(source: Storage, target: Storage, name: str) -> int:
         held, added = target.open(name).read(), 0
     if list(held) != events[: len(held)]:
         raise StorageError(
-            f"study {name!r} in {target.url} is not an earlier state of the one in {source.url}; copy to another storage, or "
-            "delete it there"
+            f"study {name!r} in {target.url} is not an earlier state of the one in {source.url};"
+            " copy to another storage, or delete it there"
         )
     store = target.open(name)
     for start in range(len(held), len(events), CHUNK):
@@ -58,16 +58,26 @@ def copy_study(source: Storage, target: Storage, name: str) -> int:
 
 
 def verify_study(storage: Storage, name: str) -> Checked:
-    """Read a log from its beginning: every event can be read, fits its checksum, and follows from those before it."""
+    """Read a log from its beginning: every event can be read, fits its checksum, and follows from
+    those before it."""
     try:
         events = storage.open(name).read()
         history = History.of(events)
     except ScrimpError as error:
         return Checked(name, damage=str(error))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:  # events that make no sense together
-        return Checked(name, len(events), damage=f"the log cannot be followed: {type(error).__name__}: {error}")
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # events that make no sense together
+        return Checked(
+            name, len(events), damage=f"the log cannot be followed: {type(error).__name__}: {error}"
+        )
     first = events[0]
     if not isinstance(first, StudyCreated) or first.name != name:
-        return Checked(name, len(events), damage=f"the log belongs to {getattr(first, 'name', 'nobody')!r}")
+        return Checked(
+            name, len(events), damage=f"the log belongs to {getattr(first, 'name', 'nobody')!r}"
+        )
     ignored = tuple(f"event {position}: {why}" for position, why in history.ignored)
     return Checked(name, len(events), len(history.trials), ignored=ignored)

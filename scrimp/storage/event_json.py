@@ -1,8 +1,9 @@
 """Events as lines of JSON, the form in which every store and every export keeps them.
 
-A line of format 1 is the bare object; a line of a later format begins with its number: ``2 {"event": ...}``. So lines of
-several formats may stand side by side, no store has to know of formats, and an older scrimp recognises what it cannot read.
-``UPGRADES[k]`` turns the plain record of format k + 1 into format k + 2; changing an event means adding one function there.
+A line of format 1 is the bare object; a line of a later format begins with its number: ``2
+{"event": ...}``. So lines of several formats may stand side by side, no store has to know of
+formats, and an older scrimp recognises what it cannot read. ``UPGRADES[k]`` turns the plain record
+of format k + 1 into format k + 2; changing an event means adding one function there.
 
     encode([Lost(trial=3)])                 ['{"event":"lost","trial":3}']
     decode(['{"event":"lost","trial":3}'], study="digits")
@@ -31,7 +32,9 @@ def _plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, Real):
         return float(value)
-    raise TypeError(f"a {type(value).__name__} is not plain data: use numbers, text, lists and dicts")
+    raise TypeError(
+        f"a {type(value).__name__} is not plain data: use numbers, text, lists and dicts"
+    )
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
@@ -47,7 +50,9 @@ def encode(events: Iterable[Event], upgrades: Sequence[Upgrade] = UPGRADES) -> l
             line = _encoder.encode(event)
             _decoder.decode(line)  # an unreadable line would make the whole study unreadable
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise StorageError(f"the event {type(event).__name__} cannot be stored: {error}") from None
+            raise StorageError(
+                f"the event {type(event).__name__} cannot be stored: {error}"
+            ) from None
         lines.append(prefix + line.decode())
     return lines
 
@@ -55,7 +60,8 @@ def encode(events: Iterable[Event], upgrades: Sequence[Upgrade] = UPGRADES) -> l
 def decode(
     lines: Iterable[bytes | str], study: str, start: int = 0, upgrades: Sequence[Upgrade] = UPGRADES
 ) -> list[Event]:
-    """The events in ``lines``, which begin at position ``start`` of ``study``'s log; `StorageError` names a broken one."""
+    """The events in ``lines``, which begin at position ``start`` of ``study``'s log; `StorageError`
+    names a broken one."""
     raws = [line.encode() if isinstance(line, str) else line for line in lines]
     together = None if upgrades else _together(b"\n".join(raws), len(raws))
     if together is not None:
@@ -65,7 +71,9 @@ def decode(
     events: list[Event] = []
     for raw in raws:
         try:
-            events.append(_decoder.decode(raw[skip:]) if raw.startswith(head) else _upgraded(raw, upgrades))
+            events.append(
+                _decoder.decode(raw[skip:]) if raw.startswith(head) else _upgraded(raw, upgrades)
+            )
         except (ValueError, LookupError, TypeError) as error:
             raise StorageError(
                 f"event {start + len(events)} of study {study!r} cannot be read: {error}. "
@@ -81,7 +89,8 @@ def decode_text(text: str, study: str, start: int = 0) -> list[Event]:
 
 
 def _together(text: bytes | str, count: int) -> list[Event] | None:
-    """All lines decoded in one go; None when one of the ``count`` lines is broken or of an older format."""
+    """All lines decoded in one go; None when one of the ``count`` lines is broken or of an older
+    format."""
     with suppress(ValueError):
         events = _decoder.decode_lines(text)
         if len(events) == count:
@@ -99,7 +108,9 @@ def _upgraded(line: bytes, upgrades: Sequence[Upgrade]) -> Event:
     version, newest = int(number) if number.isdigit() else 0, len(upgrades) + 1
     if not 1 <= version <= newest:
         raise ValueError(
-            f"it has event format {version}, this scrimp reads 1 to {newest}" if version else "not an event"
+            f"it has event format {version}, this scrimp reads 1 to {newest}"
+            if version
+            else "not an event"
         )
     record = msgspec.json.decode(rest, type=dict[str, Any])
     for upgrade in upgrades[version - 1 :]:

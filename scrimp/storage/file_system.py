@@ -1,4 +1,5 @@
-"""Where SQLite must not go: on network file systems its locks and its shared memory are not shared, and files get damaged."""
+"""Where SQLite must not go: on network file systems its locks and its shared memory are not shared,
+and files get damaged."""
 
 import re
 from pathlib import Path
@@ -16,9 +17,11 @@ NETWORK = re.compile(
 
 
 def file_system(path: Path, mounts: str) -> str | None:
-    """The type of file system ``path`` lies on, given the text of /proc/self/mountinfo; None when it does not say.
+    """The type of file system ``path`` lies on, given the text of /proc/self/mountinfo; None when
+    it does not say.
 
-    A line reads ``36 35 98:0 /root /mount/point options optional-fields - type source super-options``.
+    A line reads ``36 35 98:0 /root /mount/point options optional-fields - type source
+    super-options``.
     """
     target = path.resolve()
     found: tuple[int, str] | None = None
@@ -31,7 +34,10 @@ def file_system(path: Path, mounts: str) -> str | None:
             place = place.replace(code, character)
         mount = Path(place)
         if target.is_relative_to(mount) and (found is None or len(mount.parts) >= found[0]):
-            found = len(mount.parts), right.split()[0]  # of two mounts on one place, the later hides the earlier
+            found = (
+                len(mount.parts),
+                right.split()[0],
+            )  # of two mounts on one place, the later hides the earlier
     return None if found is None else found[1]
 
 
@@ -44,6 +50,7 @@ def check_local(path: Path) -> None:
     kind = file_system(path, mounts)
     if kind is not None and NETWORK.fullmatch(kind):
         raise StorageError(
-            f"{path} is on a network file system ({kind}), where SQLite databases get damaged; use a local disk, a "
-            f"PostgreSQL server (postgresql://user@host/database), or a journal folder (journal:///{path.with_suffix('')})"
+            f"{path} is on a network file system ({kind}), where SQLite databases get damaged; use"
+            " a local disk, a PostgreSQL server (postgresql://user@host/database), or a journal"
+            f" folder (journal:///{path.with_suffix('')})"
         )

@@ -1,6 +1,8 @@
-"""Making files durable: a file's content first, then its name in the folder. After that a power cut takes neither.
+"""Making files durable: a file's content first, then its name in the folder. After that a power cut
+takes neither.
 
-A tree is flushed files first, then its folders from the inside out; its own name is durable once the folder above is flushed.
+A tree is flushed files first, then its folders from the inside out; its own name is durable once
+the folder above is flushed.
 """
 
 import ctypes
@@ -12,7 +14,8 @@ from pathlib import Path
 __all__ = ["flush_file", "flush_folder", "flush_tree", "make_folders", "write_flushed"]
 
 MANY = 32
-"""From this number of files on one flush of the whole file system is quicker than one for each, where there is such a call."""
+"""From this number of files on one flush of the whole file system is quicker than one for each,
+where there is such a call."""
 
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What network file systems say that flush no folders."""
@@ -24,7 +27,8 @@ def flush_file(path: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Wait until the names in ``folder`` are on disk; nothing happens where folders cannot be flushed."""
+    """Wait until the names in ``folder`` are on disk; nothing happens where folders cannot be
+    flushed."""
     try:
         _flush(folder, os.O_DIRECTORY)
     except OSError as error:
@@ -54,7 +58,8 @@ def _to_disk(descriptor: int) -> None:
 
 
 def write_flushed(path: Path, content: bytes) -> None:
-    """Write a new file and wait until its content is on disk; its name is durable after `flush_folder`."""
+    """Write a new file and wait until its content is on disk; its name is durable after
+    `flush_folder`."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()

@@ -1,7 +1,8 @@
 """No connection ever crosses a fork.
 
-A child that used its parent's connection would speak over the same socket, and SQLite's own record of its locks would be wrong
-there, which can damage the database. So connections are closed just before a fork, and opened again when next used.
+A child that used its parent's connection would speak over the same socket, and SQLite's own record
+of its locks would be wrong there, which can damage the database. So connections are closed just
+before a fork, and opened again when next used.
 """
 
 import os
@@ -14,7 +15,8 @@ __all__ = ["Connected"]
 
 
 class Connected(ABC):
-    """Something with a connection that may be closed at any time; ``lock`` is held while it is in use."""
+    """Something with a connection that may be closed at any time; ``lock`` is held while it is in
+    use."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -53,4 +55,8 @@ def _after_fork_in_child() -> None:
 
 
 if sys.platform != "win32":
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,8 +1,9 @@
 """Studies in a folder that many machines mount, for clusters without a database server.
 
-Where SQLite gets damaged, on NFS, Lustre and their like, this is safe: it needs no locks, only atomic hard links (`journal_log`
-tells how). The file server's clock dates the leases. It costs two flushes per batch and a name in the folder for each.
-A copy of the folder can be opened too, whether or not the copying kept hard links; `scrimp backup` makes a smaller one.
+Where SQLite gets damaged, on NFS, Lustre and their like, this is safe: it needs no locks, only
+atomic hard links (`journal_log` tells how). The file server's clock dates the leases. It costs two
+flushes per batch and a name in the folder for each. A copy of the folder can be opened too, whether
+or not the copying kept hard links; `scrimp backup` makes a smaller one.
 
     storage = JournalStorage("/shared/ann/studies")
 
@@ -31,7 +32,13 @@ from scrimp.storage.event_json import decode
 from scrimp.storage.flushing import write_flushed
 from scrimp.storage.journal_log import JournalLog, explained
 from scrimp.storage.journal_names import JournalNames, publish
-from scrimp.storage.refusals import check_name, deleted_study, existing_study, lines_of, unknown_study
+from scrimp.storage.refusals import (
+    check_name,
+    deleted_study,
+    existing_study,
+    lines_of,
+    unknown_study,
+)
 from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
 
 __all__ = ["JournalStorage"]
@@ -125,7 +132,9 @@ class JournalStorage(Storage):
     def _prepare(self) -> None:
         """Recognise the folder, or make it ours."""
         if not self._folder.parent.is_dir():
-            raise StorageError(f"{self._folder.parent} is not a folder; create it, or choose another place")
+            raise StorageError(
+                f"{self._folder.parent} is not a folder; create it, or choose another place"
+            )
         self._folder.mkdir(exist_ok=True)
         self._check()
         (self._folder / "names").mkdir(exist_ok=True)
@@ -133,17 +142,23 @@ class JournalStorage(Storage):
             publish(self._folder / MARK, VERSION)
 
     def _check(self) -> None:
-        """`StorageError` when the folder is something else; one that is empty or missing may become ours."""
+        """`StorageError` when the folder is something else; one that is empty or missing may become
+        ours."""
         try:
-            version = int((self._folder / MARK).read_text() or VERSION)  # empty: cut short by a power cut
+            version = int(
+                (self._folder / MARK).read_text() or VERSION
+            )  # empty: cut short by a power cut
         except FileNotFoundError:
             others = [path.name for path in self._folder.iterdir()] if self._folder.exists() else []
             if not {MARK, "names"} & set(others) and others:
-                raise StorageError(f"{self._folder} holds other files; choose a new or an empty folder") from None
+                raise StorageError(
+                    f"{self._folder} holds other files; choose a new or an empty folder"
+                ) from None
             return
         if version > VERSION:
             raise StorageError(
-                f"{self._folder} has format {version}, this scrimp knows {VERSION}; upgrade scrimp to use it"
+                f"{self._folder} has format {version}, this scrimp knows {VERSION}; upgrade scrimp"
+                " to use it"
             )
 
 
@@ -186,8 +201,13 @@ class _JournalStore(EventStore):
             clock = folder / "clock"
             clock.touch()
             now = clock.stat().st_mtime  # the server's time
-            found = (_read_lease(folder, trial, attempt, now) for trial, attempt in self._newest(folder).items())
-            return sorted((lease for lease in found if lease is not None), key=lambda lease: lease.trial)
+            found = (
+                _read_lease(folder, trial, attempt, now)
+                for trial, attempt in self._newest(folder).items()
+            )
+            return sorted(
+                (lease for lease in found if lease is not None), key=lambda lease: lease.trial
+            )
 
     @contextmanager
     def _files(self) -> Iterator[Path]:
@@ -216,7 +236,8 @@ def _reopened(folder: Path, name: str, url: str) -> EventStore:
 
 
 def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | None:
-    """The lease in a file; its date is asked of the open file, since dates by name may be remembered ones.
+    """The lease in a file; its date is asked of the open file, since dates by name may be
+    remembered ones.
 
     A file that a power cut left torn is a lease that ran out: its worker lost power too.
     """
@@ -224,7 +245,9 @@ def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | N
         with (folder / f"{trial}-{attempt}").open("rb") as file:
             lease = msgspec.json.decode(file.read(), type=Lease)
             date = os.fstat(file.fileno()).st_mtime
-            return replace(lease, remaining=lease.remaining + date - now, seconds=lease.remaining, renewal=date)
+            return replace(
+                lease, remaining=lease.remaining + date - now, seconds=lease.remaining, renewal=date
+            )
     except FileNotFoundError:
         return None  # released just now
     except ValueError:

@@ -1,13 +1,17 @@
-"""The log of one study in a folder of a network file system: one append-only file per writer, merged on read, no locks.
+"""The log of one study in a folder of a network file system: one append-only file per writer,
+merged on read, no locks.
 
-A writer appends its batch to its own file and flushes it, under the number of the place in the log that is free next. Then it
-claims that place: it gives its file a second name, ``00000042`` for place 42, by a hard link. Making a name is atomic on every
-network file system, and only one writer can; whoever is second reads on and tries the next place. So the names say in which
-order the batches stand, and which file holds each. A batch without a claim was never acknowledged and is skipped, so a writer
-may be killed at any moment. No file is ever changed, locked or removed, and a stale view only means that a claim fails.
+A writer appends its batch to its own file and flushes it, under the number of the place in the log
+that is free next. Then it claims that place: it gives its file a second name, ``00000042`` for
+place 42, by a hard link. Making a name is atomic on every network file system, and only one writer
+can; whoever is second reads on and tries the next place. So the names say in which order the
+batches stand, and which file holds each. A batch without a claim was never acknowledged and is
+skipped, so a writer may be killed at any moment. No file is ever changed, locked or removed, and a
+stale view only means that a claim fails.
 
-Batches are read under the name of their place, so a copy whose hard links became files of their own is read the same way. A
-place that is missing while later ones are there is a gap: such a folder is damaged, and nothing is appended to it.
+Batches are read under the name of their place, so a copy whose hard links became files of their own
+is read the same way. A place that is missing while later ones are there is a gap: such a folder is
+damaged, and nothing is appended to it.
 
     writer-5f0c….log      42 7 2 9ae1…      place 42, decision 7, 2 events, checksum (`chain`)
                           {"event":"noted",...}
@@ -41,7 +45,8 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True)
 class _Batch:
-    """``lines`` that ``decision`` appended; ``checksum`` is missing in what older versions wrote."""
+    """``lines`` that ``decision`` appended; ``checksum`` is missing in what older versions
+    wrote."""
 
     decision: int | None
     lines: list[bytes]
@@ -50,7 +55,8 @@ class _Batch:
 
 @dataclass
 class _Writer:
-    """What was read of one writer's file: up to ``offset``; batches whose place was not reached yet."""
+    """What was read of one writer's file: up to ``offset``; batches whose place was not reached
+    yet."""
 
     offset: int = 0
     batches: dict[int, _Batch] = field(default_factory=dict)
@@ -68,7 +74,9 @@ class JournalLog(Connected):
         self._decisions: set[int] = set()
         self._place = 0
         self._checksum: bytes | None = None
-        self._writers: dict[int | bytes, _Writer] = {}  # by inode; files of a copy, which share none, by content
+        self._writers: dict[
+            int | bytes, _Writer
+        ] = {}  # by inode; files of a copy, which share none, by content
         self._own: BinaryIO | None = None
 
     def close(self) -> None:
@@ -140,7 +148,8 @@ class JournalLog(Connected):
                     return False
             flush_folder(self.folder)
         except OSError as error:
-            self.close()  # whatever is half written stays behind, in a file that is never used again
+            # whatever is half written stays behind, in a file that is never used again
+            self.close()
             if error.errno == errno.EMLINK:
                 return False  # as many names as a file may have: go on with another file
             raise
@@ -170,16 +179,19 @@ class JournalLog(Connected):
                 return writer.batches.pop(self._place)
             if time.monotonic() > deadline:
                 raise StorageError(
-                    f"batch {self._place} of study {self.name!r} is missing from its file in {self.folder}; it is damaged: "
-                    "restore a backup"
+                    f"batch {self._place} of study {self.name!r} is missing from its file in"
+                    f" {self.folder}; it is damaged: restore a backup"
                 )
             time.sleep(0.05)  # claimed, so on the server; soon seen here too
 
     def _read_on(self, path: Path) -> _Writer:
-        """Read the whole batches that are new in a file; opening it again shows what others flushed."""
+        """Read the whole batches that are new in a file; opening it again shows what others
+        flushed."""
         with _plain_file(path) as file:
             status = os.fstat(file.fileno())
-            if status.st_nlink == 1:  # a copy, which knows its batch and nothing of its writer's other names
+            if (
+                status.st_nlink == 1
+            ):  # a copy, which knows its batch and nothing of its writer's other names
                 content = file.read()
                 writer = self._writers.setdefault(sha256(content).digest(), _Writer())
                 data = content[writer.offset :]
@@ -202,9 +214,11 @@ class JournalLog(Connected):
         return writer
 
     def _check_free(self) -> None:
-        """`StorageError` when the next place was lost: a later one is there, which can only have been claimed after it.
+        """`StorageError` when the next place was lost: a later one is there, which can only have
+        been claimed after it.
 
-        The later one is looked for first. A claim of the next place that comes in between is then seen, and is no gap.
+        The later one is looked for first. A claim of the next place that comes in between is then
+        seen, and is no gap.
         """
         deadline = time.monotonic() + PATIENCE
         while self._named(self._place + 1).exists() and not self._named(self._place).exists():
@@ -214,8 +228,9 @@ class JournalLog(Connected):
 
     def _gap(self) -> StorageError:
         return StorageError(
-            f"batch {self._place} of study {self.name!r} is missing from {self.folder} while later ones are there; the folder is "
-            "damaged, or a copy made while it was in use: restore a backup"
+            f"batch {self._place} of study {self.name!r} is missing from {self.folder} while later"
+            " ones are there; the folder is damaged, or a copy made while it was in use: restore a"
+            " backup"
         )
 
     @contextmanager
@@ -261,7 +276,12 @@ def _inode(path: Path) -> int | None:
 
 def _header(place: int, batch: _Batch) -> bytes:
     decision = b"-" if batch.decision is None else b"%d" % batch.decision
-    return b"%d %s %d %s" % (place, decision, len(batch.lines), (batch.checksum or b"").hex().encode())
+    return b"%d %s %d %s" % (
+        place,
+        decision,
+        len(batch.lines),
+        (batch.checksum or b"").hex().encode(),
+    )
 
 
 def _parsed(header: bytes) -> tuple[int, int | None, int, bytes | None]:
@@ -280,5 +300,8 @@ def _plain_file(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise StorageError(f"{path} is not a plain file, so scrimp did not write it: remove it, or restore a backup")
+        raise StorageError(
+            f"{path} is not a plain file, so scrimp did not write it: remove it, or restore a"
+            " backup"
+        )
     return open(descriptor, "rb")

@@ -1,11 +1,13 @@
-"""The names of a journal's studies: one small file per name, which says in which folder the study's log is.
+"""The names of a journal's studies: one small file per name, which says in which folder the study's
+log is.
 
     names/<sha256 of the name>      {"number": 0, "name": "digits", "study": "5f0c…"}
 
-Whoever may write to the folder may write here, so nothing is taken on trust: a record counts only if it is a small plain file
-whose name is the digest of the study's name, and whose study is the name of a folder beside it, never a path. What does not
-count is named in a warning and hides no other study. A file that a power cut left empty is mended from the study's own log,
-which knows its name.
+Whoever may write to the folder may write here, so nothing is taken on trust: a record counts only
+if it is a small plain file whose name is the digest of the study's name, and whose study is the
+name of a folder beside it, never a path. What does not count is named in a warning and hides no
+other study. A file that a power cut left empty is mended from the study's own log, which knows its
+name.
 """
 
 import logging
@@ -56,7 +58,8 @@ class JournalNames:
         return self._folder / _digest(name)
 
     def find(self, name: str) -> NameRecord | None:
-        """The record of ``name``; None without one, `StorageError` for one that cannot be believed or mended."""
+        """The record of ``name``; None without one, `StorageError` for one that cannot be believed
+        or mended."""
         path = self.path(name)
         if not os.path.lexists(path):
             return None
@@ -68,24 +71,31 @@ class JournalNames:
 
     def add(self, name: str, study: str) -> None:
         """Name a study; FileExistsError when the name is taken."""
-        publish(self.path(name), NameRecord(1 + max((record.number for record in self.all()), default=-1), name, study))
+        publish(
+            self.path(name),
+            NameRecord(1 + max((record.number for record in self.all()), default=-1), name, study),
+        )
 
     def check_owner(self, name: str, log: JournalLog) -> None:
         """`StorageError` when the log is another study's, to which somebody gave a second name.
 
-        A log that cannot be read passes: whoever reads it says what is wrong, and it can be deleted.
+        A log that cannot be read passes: whoever reads it says what is wrong, and it can be
+        deleted.
         """
         with suppress(ScrimpError, OSError):
             log.refresh()
         first = _first(log)
         if first is not None and first.name != name:
             raise StorageError(
-                f"{self.path(name)} names the log of study {first.name!r}; somebody put it there: remove it"
+                f"{self.path(name)} names the log of study {first.name!r}; somebody put it there:"
+                " remove it"
             )
 
     def _readable(self) -> Iterator[NameRecord]:
         try:
-            found = sorted(path for path in self._folder.iterdir() if not path.name.startswith("new-"))
+            found = sorted(
+                path for path in self._folder.iterdir() if not path.name.startswith("new-")
+            )
         except FileNotFoundError:
             return
         for path in found:
@@ -104,18 +114,25 @@ class JournalNames:
             mended = self._mended(path)
             if mended is None:
                 raise StorageError(
-                    f"{path} is damaged, and no log in {self._journal} belongs to it; restore a backup, or remove the file"
+                    f"{path} is damaged, and no log in {self._journal} belongs to it; restore a"
+                    " backup, or remove the file"
                 ) from None
             return mended
         if not FOLDER.fullmatch(record.study) or _digest(record.name) != path.name:
-            raise StorageError(f"{path} was not written by scrimp; somebody put it there: remove it")
+            raise StorageError(
+                f"{path} was not written by scrimp; somebody put it there: remove it"
+            )
         if (self._journal / record.study).is_symlink():
-            raise StorageError(f"{self._journal / record.study} is a link, not the folder of a study; remove {path}")
+            raise StorageError(
+                f"{self._journal / record.study} is a link, not the folder of a study; remove"
+                f" {path}"
+            )
         check_name(record.name)
         return record
 
     def _mended(self, path: Path) -> NameRecord | None:
-        """The record that a power cut took, from the log whose first event says a name with this digest."""
+        """The record that a power cut took, from the log whose first event says a name with this
+        digest."""
         for number, study in enumerate(sorted(self._journal.iterdir())):
             if not FOLDER.fullmatch(study.name) or study.is_symlink() or not study.is_dir():
                 continue
@@ -169,11 +186,15 @@ def _small_file(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StorageError(f"{path} cannot be read ({error.strerror}); remove it, or restore a backup") from None
+        raise StorageError(
+            f"{path} cannot be read ({error.strerror}); remove it, or restore a backup"
+        ) from None
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise StorageError(f"{path} is not a plain file, so scrimp did not write it: remove it")
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise StorageError(f"{path} is larger than {LARGEST} bytes, so scrimp did not write it: remove it")
+        raise StorageError(
+            f"{path} is larger than {LARGEST} bytes, so scrimp did not write it: remove it"
+        )
     return content

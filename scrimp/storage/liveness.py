@@ -1,8 +1,10 @@
-"""Which leases belong to processes of this machine that no longer exist, so that their trials can be given out at once.
+"""Which leases belong to processes of this machine that no longer exist, so that their trials can
+be given out at once.
 
-A process is known by the machine as it was booted, the container's view of process ids, its id, and the moment it started;
-so neither a reused id nor another container of the same name is mistaken for it. Leases of other machines are left to run out:
-a `Vigil` counts the seconds without a renewal on this machine's stopwatch, which no step of any clock moves.
+A process is known by the machine as it was booted, the container's view of process ids, its id, and
+the moment it started; so neither a reused id nor another container of the same name is mistaken for
+it. Leases of other machines are left to run out: a `Vigil` counts the seconds without a renewal on
+this machine's stopwatch, which no step of any clock moves.
 """
 
 import os
@@ -20,7 +22,8 @@ __all__ = ["Vigil", "dead_leases", "own_lease", "this_host"]
 
 @cache
 def this_host() -> str:
-    """Name, boot and process id namespace of this machine: equal strings see the same process ids."""
+    """Name, boot and process id namespace of this machine: equal strings see the same process
+    ids."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
@@ -44,9 +47,9 @@ def dead_leases(leases: Iterable[Lease]) -> list[Lease]:
 class Vigil:
     """Watches leases, and knows which of them nobody renews any more.
 
-    One is given up when it was not renewed for as long as it was taken for. Where the store's clock says that it ran out, half
-    of that is enough, since holders renew three times in that span: so who begins to watch late waits less, and a clock that
-    was set forward takes nobody's trial.
+    One is given up when it was not renewed for as long as it was taken for. Where the store's clock
+    says that it ran out, half of that is enough, since holders renew three times in that span: so
+    who begins to watch late waits less, and a clock that was set forward takes nobody's trial.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -78,14 +81,19 @@ def _alive(lease: Lease) -> bool:
         return False
     except OSError:
         return True  # it is there, but not ours
-    return not lease.started  # its start was known and is no more: it has ended, though nobody fetched its exit code
+    return (
+        not lease.started
+    )  # its start was known and is no more: it has ended, though nobody fetched its exit code
 
 
 def _started(pid: int) -> int | None:
-    """Clock ticks from boot to the start of a running process; None when it has ended or /proc does not say."""
+    """Clock ticks from boot to the start of a running process; None when it has ended or /proc does
+    not say."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    fields = stat.rpartition(")")[2].split()  # the name before it may contain anything, even blanks and brackets
+    fields = stat.rpartition(")")[
+        2
+    ].split()  # the name before it may contain anything, even blanks and brackets
     return None if fields[0] in "ZX" else int(fields[19])

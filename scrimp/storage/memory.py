@@ -1,4 +1,5 @@
-"""Studies in the memory of this process: for tests, simulations and one-off calls. Gone when the process ends."""
+"""Studies in the memory of this process: for tests, simulations and one-off calls. Gone when the
+process ends."""
 
 import secrets
 import threading
@@ -76,13 +77,16 @@ class MemoryStorage(Storage):
 
 
 class _MemoryStore(EventStore):
-    """Events pass through their JSON form, so that what comes back is what any other store would give."""
+    """Events pass through their JSON form, so that what comes back is what any other store would
+    give."""
 
     def __init__(self, name: str, events: list[Event]) -> None:
         self._name = name
         self._events = events
         self._decisions: set[int] = set()
-        self._leases: dict[int, Lease] = {}  # `remaining` holds the moment at which the lease runs out
+        self._leases: dict[
+            int, Lease
+        ] = {}  # `remaining` holds the moment at which the lease runs out
         self._lock = threading.Lock()
 
     @property
@@ -114,7 +118,9 @@ class _MemoryStore(EventStore):
             held = self._leases.get(lease.trial)
             if held is None or held.attempt <= lease.attempt:
                 until = time.monotonic() + lease.remaining
-                self._leases[lease.trial] = replace(lease, remaining=until, seconds=lease.remaining, renewal=until)
+                self._leases[lease.trial] = replace(
+                    lease, remaining=until, seconds=lease.remaining, renewal=until
+                )
 
     def release(self, trial: int, attempt: int) -> None:
         with self._lock:
@@ -125,7 +131,10 @@ class _MemoryStore(EventStore):
         with self._lock:
             self._log()
             now = time.monotonic()
-            return [replace(lease, remaining=lease.remaining - now) for _, lease in sorted(self._leases.items())]
+            return [
+                replace(lease, remaining=lease.remaining - now)
+                for _, lease in sorted(self._leases.items())
+            ]
 
     def forget(self) -> None:
         """The study was deleted; whoever still holds this store is told so."""

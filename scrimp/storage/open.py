@@ -1,9 +1,9 @@
 """From a URL to a storage.
 
-memory://                     private to this process, gone afterwards
-sqlite:///scrimp.db           a file, relative to the current folder; sqlite:////tmp/scrimp.db is absolute
-    journal:///studies            a folder on a network file system, for clusters without a database server
-    postgresql://ann@db/hpo       a database; password, port and options as PostgreSQL writes them
+memory:// private to this process, gone afterwards sqlite:///scrimp.db a file, relative to the
+current folder; sqlite:////tmp/scrimp.db is absolute
+    journal:///studies a folder on a network file system, for clusters without a database server
+    postgresql://ann@db/hpo a database; password, port and options as PostgreSQL writes them
 """
 
 from collections.abc import Callable
@@ -19,11 +19,13 @@ from scrimp.storage.store import Storage
 __all__ = ["Opener", "open_storage", "register_storage", "without_secrets"]
 
 Opener = Callable[[str, str, str], Storage]
-"""(the URL, what follows ``scheme://``, the URL as it may be shown) -> the storage; nothing is reached before it is used."""
+"""(the URL, what follows ``scheme://``, the URL as it may be shown) -> the storage; nothing is
+reached before it is used."""
 
 
 def open_storage(url: str) -> Storage:
-    """The storage at ``url``; nothing is reached before it is used, and nothing created before the first study is.
+    """The storage at ``url``; nothing is reached before it is used, and nothing created before the
+    first study is.
 
     >>> open_storage("memory://").url
     'memory://'
@@ -37,7 +39,10 @@ def open_storage(url: str) -> Storage:
     if opener is None:
         near = get_close_matches(scheme.lower(), SCHEMES, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]}://?" if near else ""
-        raise AddressError(f"storage {shown!r} has scheme {scheme!r}; the valid ones are {', '.join(SCHEMES)}{hint}")
+        raise AddressError(
+            f"storage {shown!r} has scheme {scheme!r}; the valid ones are"
+            f" {', '.join(SCHEMES)}{hint}"
+        )
     return opener(url, rest, shown)
 
 
@@ -61,7 +66,10 @@ def without_secrets(url: str) -> str:
 
 def _memory(url: str, rest: str, shown: str) -> Storage:
     if rest:
-        raise AddressError(f"storage {shown!r} names something; memory:// has no name, since nobody else can reach it")
+        raise AddressError(
+            f"storage {shown!r} names something; memory:// has no name, since nobody else can"
+            " reach it"
+        )
     return MemoryStorage()
 
 
@@ -69,8 +77,8 @@ def _sqlite(url: str, rest: str, shown: str) -> Storage:
     path = rest.removeprefix("/")
     if path == rest or not path or path == ":memory:":
         raise AddressError(
-            f"storage {shown!r} names no file; write sqlite:///scrimp.db (relative), sqlite:////data/scrimp.db (absolute), "
-            "or memory:// for a study that need not last"
+            f"storage {shown!r} names no file; write sqlite:///scrimp.db (relative),"
+            " sqlite:////data/scrimp.db (absolute), or memory:// for a study that need not last"
         )
     return SqliteStorage(path)
 
@@ -78,7 +86,10 @@ def _sqlite(url: str, rest: str, shown: str) -> Storage:
 def _journal(url: str, rest: str, shown: str) -> Storage:
     path = rest.removeprefix("/")
     if path == rest or not path:
-        raise AddressError(f"storage {shown!r} names no folder; write journal:///studies or journal:////shared/studies")
+        raise AddressError(
+            f"storage {shown!r} names no folder; write journal:///studies or"
+            " journal:////shared/studies"
+        )
     return JournalStorage(path)
 
 
@@ -86,7 +97,9 @@ def _postgres(url: str, rest: str, shown: str) -> Storage:
     try:
         from scrimp.storage.postgres import PostgresStorage
     except ImportError as error:
-        raise StorageError(f"storage {shown!r} needs psycopg ({error}): pip install 'scrimp[postgres]'") from error
+        raise StorageError(
+            f"storage {shown!r} needs psycopg ({error}): pip install 'scrimp[postgres]'"
+        ) from error
     return PostgresStorage(url, shown)
 
 

@@ -1,9 +1,11 @@
-"""Studies in a PostgreSQL database: for many machines. Needs the extra: ``pip install 'scrimp[postgres]'``.
+"""Studies in a PostgreSQL database: for many machines. Needs the extra: ``pip install
+'scrimp[postgres]'``.
 
-Each batch is one call of a procedure (`postgres_schema`), so one round trip. It first advances the study's length, which makes
-other writers of the study wait for its commit: positions have no gaps, and the order of the log is the order of commits. Every
-batch carries an id made by the client; when the connection is lost before the answer, the batch is sent again under the same id,
-and the database refuses the second copy if the first one had arrived. The server's clock dates the leases.
+Each batch is one call of a procedure (`postgres_schema`), so one round trip. It first advances the
+study's length, which makes other writers of the study wait for its commit: positions have no gaps,
+and the order of the log is the order of commits. Every batch carries an id made by the client; when
+the connection is lost before the answer, the batch is sent again under the same id, and the
+database refuses the second copy if the first one had arrived. The server's clock dates the leases.
 
     storage = PostgresStorage("postgresql://ann@db.example/hpo", "postgresql://ann@db.example/hpo")
 """
@@ -59,7 +61,8 @@ SELECT length FROM scrimp_studies WHERE id = %(study)s AND checksum IS DISTINCT 
     (SELECT checksum FROM scrimp_events WHERE study = %(study)s ORDER BY position DESC LIMIT 1)
 ORDER BY 1 LIMIT 1
 """
-"""Where the first batch is whose checksum does not fit (`chain`); the end of the log when its last batches are gone."""
+"""Where the first batch is whose checksum does not fit (`chain`); the end of the log when its last
+batches are gone."""
 
 TURN = "SELECT * FROM scrimp_turn(%s, %s, %s, %s)"
 END_OF_TURN = f"SELECT pg_advisory_unlock({LOCKS}, %s), scrimp_flush()"
@@ -89,7 +92,8 @@ GONE: News = (None, None, None)
 
 @dataclass(frozen=True)
 class _Turn:
-    """The connection that has the turn, and the lines it ``found`` from ``start`` on: a crash may still take them back."""
+    """The connection that has the turn, and the lines it ``found`` from ``start`` on: a crash may
+    still take them back."""
 
     connection: Connection
     start: int
@@ -111,14 +115,21 @@ class PostgresStorage(Storage):
         lines = lines_of(events, first=True)
         text = "\n".join(lines)
         checksum = link(None, text.encode())
-        batch = {"name": name, "lines": text, "count": len(lines), "batch": str(uuid.uuid4()), "checksum": checksum}
+        batch = {
+            "name": name,
+            "lines": text,
+            "count": len(lines),
+            "batch": str(uuid.uuid4()),
+            "checksum": checksum,
+        }
 
         def insert(connection: Connection) -> int:
             try:
                 (study,) = connection.execute(CREATE, batch).fetchall()[0]
             except errors.UniqueViolation:
                 query = (
-                    "SELECT study FROM scrimp_events JOIN scrimp_studies ON study = id WHERE name = %s AND batch = %s"
+                    "SELECT study FROM scrimp_events JOIN scrimp_studies ON study = id WHERE name ="
+                    " %s AND batch = %s"
                 )
                 ours = connection.execute(query, (name, batch["batch"])).fetchone()
                 if ours is None:
@@ -132,13 +143,17 @@ class PostgresStorage(Storage):
 
     def open(self, name: str) -> EventStore:
         study = self._study(name)
-        found = self._server.run(lambda connection: connection.execute(DAMAGED, {"study": study}).fetchone())
+        found = self._server.run(
+            lambda connection: connection.execute(DAMAGED, {"study": study}).fetchone()
+        )
         if found is not None:
             raise damaged(f"what begins with event {found[0]} of study {name!r}")
         return _PostgresStore(self._server, name, study)
 
     def names(self) -> list[str]:
-        return [name for (name,) in _rows(self._server, "SELECT name FROM scrimp_studies ORDER BY id")]
+        return [
+            name for (name,) in _rows(self._server, "SELECT name FROM scrimp_studies ORDER BY id")
+        ]
 
     def delete(self, name: str) -> None:
         study = self._study(name)
@@ -153,7 +168,10 @@ class PostgresStorage(Storage):
         self._server.run(delete)
 
     def keep(self, key: str, text: str) -> None:
-        query = "INSERT INTO scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        query = (
+            "INSERT INTO scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value ="
+            " excluded.value"
+        )
         self._server.run(lambda connection: connection.execute(query, (key, text)))
 
     def kept(self, key: str) -> str | None:
@@ -164,7 +182,9 @@ class PostgresStorage(Storage):
         known = self.kept(IDENTITY)
         if known is None:
             query = "INSERT INTO scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
-            self._server.run(lambda connection: connection.execute(query, (IDENTITY, secrets.token_hex(16))))
+            self._server.run(
+                lambda connection: connection.execute(query, (IDENTITY, secrets.token_hex(16)))
+            )
             known = self.kept(IDENTITY)
         assert known is not None
         return known
@@ -184,10 +204,14 @@ class _PostgresStore(EventStore):
         self._server = server
         self._name = name
         self._study = study
-        self._lock = study % 2**31  # an advisory lock of the server, free again when its holder is gone
+        self._lock = (
+            study % 2**31
+        )  # an advisory lock of the server, free again when its holder is gone
         self._thread_turn = threading.Lock()
         self._turn: _Turn | None = None
-        self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None  # kept: making one takes as long as a small query
+        self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = (
+            None  # kept: making one takes as long as a small query
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _PostgresStore, (self._server, self._name, self._study)
@@ -202,7 +226,9 @@ class _PostgresStore(EventStore):
             raise self._deleted()
         return length
 
-    def extend(self, events: Sequence[Event], start: int, decision: int | None = None) -> list[Event]:
+    def extend(
+        self, events: Sequence[Event], start: int, decision: int | None = None
+    ) -> list[Event]:
         return self._events(self._stored(lines_of(events, decision), decision, start), start)
 
     def read(self, start: int = 0) -> list[Event]:
@@ -217,7 +243,15 @@ class _PostgresStore(EventStore):
 
         def insert(connection: Connection) -> News:
             held = turn is not None and self._holds(turn, connection)
-            values = (self._study, decision, batch, text, len(lines), self._lock if held else None, start)
+            values = (
+                self._study,
+                decision,
+                batch,
+                text,
+                len(lines),
+                self._lock if held else None,
+                start,
+            )
             try:
                 return self._row(connection, APPEND, *values)
             except errors.UniqueViolation:
@@ -229,13 +263,16 @@ class _PostgresStore(EventStore):
         return stored or GONE
 
     def _earlier(self, connection: Connection, values: tuple[Any, ...]) -> News:
-        """The answer to a batch that had arrived before; `Conflict` when it was not this one that took the decision."""
+        """The answer to a batch that had arrived before; `Conflict` when it was not this one that
+        took the decision."""
         _, decision, batch, _, count, _, start = values
         query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
         found = connection.execute(query, (self._study, batch)).fetchone()
         if found is None:
             raise decision_taken(self._name, decision) from None
-        _, first, news = self._row(connection, READ, found[0] if start is None else start, self._study)
+        _, first, news = self._row(
+            connection, READ, found[0] if start is None else start, self._study
+        )
         return found[0] + count, first, news
 
     def _events(self, answer: News, start: int) -> list[Event]:
@@ -249,7 +286,9 @@ class _PostgresStore(EventStore):
             events += decode_text(lines, self._name, start + len(events))
             if start + len(events) >= length:
                 break
-            _, _, lines = self._asked(READ, start + len(events), self._study)  # the answer was cut short
+            _, _, lines = self._asked(
+                READ, start + len(events), self._study
+            )  # the answer was cut short
         return events
 
     def _from_the_middle(self, start: int) -> list[Event]:
@@ -283,20 +322,26 @@ class _PostgresStore(EventStore):
             self._end_turn()
 
     def _end_turn(self) -> None:
-        """Give the turn back that no decision has ended; what was read in it is on disk after that."""
+        """Give the turn back that no decision has ended; what was read in it is on disk after
+        that."""
         turn, self._turn = self._turn, None
         if turn is not None:
             self._server.run(
-                lambda connection: self._holds(turn, connection) and connection.execute(END_OF_TURN, (self._lock,))
+                lambda connection: (
+                    self._holds(turn, connection) and connection.execute(END_OF_TURN, (self._lock,))
+                )
             )
 
     def _holds(self, turn: _Turn, connection: Connection) -> bool:
-        """Whether ``connection`` holds the turn. Another one does not; `TurnLost` when what was read in the turn is gone too."""
+        """Whether ``connection`` holds the turn. Another one does not; `TurnLost` when what was
+        read in the turn is gone too."""
         if connection is turn.connection:
             return True
         _, _, news = self._row(connection, READ, turn.start, self._study)
         if not (news or "").startswith(turn.found):
-            raise TurnLost(f"{self._server.shown} crashed during a decision: read again and decide again")
+            raise TurnLost(
+                f"{self._server.shown} crashed during a decision: read again and decide again"
+            )
         return False
 
     def lease(self, lease: Lease) -> None:
@@ -314,7 +359,9 @@ class _PostgresStore(EventStore):
 
     def release(self, trial: int, attempt: int) -> None:
         query = "DELETE FROM scrimp_leases WHERE study = %s AND trial = %s AND attempt = %s"
-        self._server.run(lambda connection: connection.execute(query, (self._study, trial, attempt)))
+        self._server.run(
+            lambda connection: connection.execute(query, (self._study, trial, attempt))
+        )
 
     def leases(self) -> list[Lease]:
         found = _rows(self._server, LEASES, self._study)
@@ -326,8 +373,11 @@ class _PostgresStore(EventStore):
         self._server.hurry_once(asked)
 
     def _asked(self, query: str, *parameters: Any) -> News:
-        """The news that a query answers; those of a deleted study when there are no tables any more."""
-        return self._server.run(lambda connection: self._row(connection, query, *parameters)) or GONE
+        """The news that a query answers; those of a deleted study when there are no tables any
+        more."""
+        return (
+            self._server.run(lambda connection: self._row(connection, query, *parameters)) or GONE
+        )
 
     def _row(self, connection: Connection, query: str, *parameters: Any) -> News:
         if self._cursor is None or self._cursor.connection is not connection:

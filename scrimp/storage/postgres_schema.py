@@ -1,36 +1,44 @@
-"""The tables of scrimp in PostgreSQL, and the few procedures that make one round trip of what would be several.
+"""The tables of scrimp in PostgreSQL, and the few procedures that make one round trip of what would
+be several.
 
-A row of ``scrimp_events`` is a batch: its events as lines, the position of the first, the number of its decision if it is one,
-and a checksum of it and all before it (`chain`).
+A row of ``scrimp_events`` is a batch: its events as lines, the position of the first, the number of
+its decision if it is one, and a checksum of it and all before it (`chain`).
 
-*Visible, then flushed, then acknowledged.* Batches of a study follow each other, so a commit that waits for the disk would make
-every writer wait for every flush. `scrimp_append` therefore commits the batch without waiting, lets others go on, and ends with
-a commit that waits: one flush serves all who wait at that moment. The answer comes after it, so whatever was acknowledged is
-on disk. Whoever reads flushes what was found before it counts. Only `scrimp_turn` shows batches that a crash may still take
-back; the decision that ends the turn is flushed after them, and if they are gone after a crash it is not stored (`TurnLost`).
+*Visible, then flushed, then acknowledged.* Batches of a study follow each other, so a commit that
+waits for the disk would make every writer wait for every flush. `scrimp_append` therefore commits
+the batch without waiting, lets others go on, and ends with a commit that waits: one flush serves
+all who wait at that moment. The answer comes after it, so whatever was acknowledged is on disk.
+Whoever reads flushes what was found before it counts. Only `scrimp_turn` shows batches that a crash
+may still take back; the decision that ends the turn is flushed after them, and if they are gone
+after a crash it is not stored (`TurnLost`).
 
-*Nobody runs code of others.* Reading calls none of these procedures. They run with the rights of their caller and name their
-tables with the schema; `postgres_trust` compares them with what stands here before they are used.
+*Nobody runs code of others.* Reading calls none of these procedures. They run with the rights of
+their caller and name their tables with the schema; `postgres_trust` compares them with what stands
+here before they are used.
 """
 
 from collections.abc import Callable
 
 __all__ = ["FLUSH", "LOCKS", "STEPS", "page", "routines"]
 
-LOCKS = 0x7363726D  # "scrm": the kind of advisory locks that are ours; number 0 is for upgrades, the others for studies
+# "scrm": the kind of advisory locks that are ours; number 0 is for upgrades, the others for studies
+LOCKS = 0x7363726D
 
 PAGE_ROWS = 5000
 PAGE_BYTES = 32 * 2**20
 """How much of a log one answer holds at most; a single batch may be larger."""
 
 FLUSH = (
-    "CASE WHEN current_setting('transaction_read_only') = 'off' THEN pg_logical_emit_message(true, 'scrimp', '') END"
+    "CASE WHEN current_setting('transaction_read_only') = 'off' THEN pg_logical_emit_message(true,"
+    " 'scrimp', '') END"
 )
-"""The commit of a transaction that wrote something waits for the disk, and for all that was written before it."""
+"""The commit of a transaction that wrote something waits for the disk, and for all that was written
+before it."""
 
 
 def page(study: str, start: str, schema: str = "") -> str:
-    """A query for the lines of a study from position ``start`` on, and the place of the first; cut short where there are many."""
+    """A query for the lines of a study from position ``start`` on, and the place of the first; cut
+    short where there are many."""
     return f"""
         SELECT min(position) AS place, string_agg(event, E'\\n' ORDER BY position) AS lines FROM (
             SELECT position, event, sum(octet_length(event)) OVER (ORDER BY position) AS bytes,
@@ -45,20 +53,25 @@ def page(study: str, start: str, schema: str = "") -> str:
 def routines(schema: str) -> dict[str, str]:
     """The bodies of the procedures, by name, for tables in ``schema`` (quoted, with its dot)."""
     return {
-        "scrimp_flush": """
+        "scrimp_flush": (
+            """
     BEGIN
         IF current_setting('transaction_read_only') = 'off' THEN
             PERFORM pg_logical_emit_message(true, 'scrimp', '');
         END IF;
-    END """,
-        "scrimp_turn": f"""
+    END """
+        ),
+        "scrimp_turn": (
+            f"""
     BEGIN
         PERFORM set_config('lock_timeout', patience, true), pg_advisory_lock({LOCKS}, turn);
         SELECT length, found.place, found.lines INTO grown, first, news FROM {schema}scrimp_studies, LATERAL (
             {page("of_study", "start", schema)}
         ) AS found WHERE id = of_study;
-    END """,
-        "scrimp_append": f"""
+    END """
+        ),
+        "scrimp_append": (
+            f"""
     BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
         UPDATE {schema}scrimp_studies AS s SET length = length + count,
@@ -77,7 +90,8 @@ def routines(schema: str) -> dict[str, str]:
             SELECT place, found.lines INTO first, news FROM ({page("of_study", "start", schema)}) AS found;
         END IF;
         PERFORM pg_logical_emit_message(true, 'scrimp', '');
-    END """,
+    END """
+        ),
     }
 
 
@@ -132,7 +146,8 @@ STEPS: tuple[str | Callable[[str], str], ...] = (
     );
     """,
     "CREATE TABLE scrimp_kept (key text PRIMARY KEY, value text NOT NULL);",
-    # From here on a row may hold the lines of several events; rows of before hold one, and are read the same way.
+    # From here on a row may hold the lines of several events; rows of before hold one, and are read
+    # the same way.
     f"""
     -- The commit of a transaction that wrote something waits for the disk, and for all that was written before it.
     CREATE FUNCTION scrimp_flush() RETURNS void LANGUAGE plpgsql AS $$
@@ -186,7 +201,8 @@ STEPS: tuple[str | Callable[[str], str], ...] = (
     _checksums,
     "ALTER TABLE scrimp_leases ADD COLUMN seconds double precision;",
 )
-"""The schema: step k turns version k into version k + 1; some need the name of the schema, quoted and with its dot.
+"""The schema: step k turns version k into version k + 1; some need the name of the schema, quoted
+and with its dot.
 
 Steps that were released are never edited, only followed.
 """

@@ -1,9 +1,11 @@
-"""Before tables and procedures that somebody else may have made are used: are they ours, and nothing more?
+"""Before tables and procedures that somebody else may have made are used: are they ours, and
+nothing more?
 
-Whoever owns a table can hang code on it (a view, a rule, a trigger, a policy, a default, a constraint, an index with a function)
-that runs with the rights of those who use it; the same holds for a changed procedure. So each connection first asks the
-catalogue: the tables must be plain tables without any of these, and the procedures, word for word, those of `postgres_schema`.
-A superuser, whose rights are the most worth stealing, works only with tables of a superuser.
+Whoever owns a table can hang code on it (a view, a rule, a trigger, a policy, a default, a
+constraint, an index with a function) that runs with the rights of those who use it; the same holds
+for a changed procedure. So each connection first asks the catalogue: the tables must be plain
+tables without any of these, and the procedures, word for word, those of `postgres_schema`. A
+superuser, whose rights are the most worth stealing, works only with tables of a superuser.
 """
 
 import psycopg
@@ -44,15 +46,20 @@ WHERE pg_class.oid = to_regclass('scrimp_schema')
 
 
 def check_tables(connection: "psycopg.Connection[tuple[object, ...]]", shown: str) -> None:
-    """`StorageError` when a table of scrimp is something else, or somebody else's where that is a danger."""
+    """`StorageError` when a table of scrimp is something else, or somebody else's where that is a
+    danger."""
     for table, trouble in connection.execute(FOREIGN_TABLES, (list(TABLES),)).fetchall():
         if trouble is not None:
             raise StorageError(
-                f"{table} in {shown} {trouble}, so its owner could run code with your rights; connect as that owner or as a "
-                "role with few rights, or let a superuser make the tables"
+                f"{table} in {shown} {trouble}, so its owner could run code with your rights;"
+                " connect as that owner or as a role with few rights, or let a superuser make the"
+                " tables"
                 if str(trouble).startswith("belongs")
-                else f"{table} in {shown} {trouble}, which scrimp did not make: it could run code with your rights. Ask its "
-                "owner, and use another schema or database meanwhile"
+                else (
+                    f"{table} in {shown} {trouble}, which scrimp did not make: it could run code"
+                    " with your rights. Ask its owner, and use another schema or database"
+                    " meanwhile"
+                )
             )
 
 
@@ -64,8 +71,12 @@ def check_routines(connection: "psycopg.Connection[tuple[object, ...]]", shown: 
     for name, source, powers, language in found:
         if source != ours[str(name)] or powers or language != "plpgsql":
             raise StorageError(
-                f"the procedure {name} in {shown} is not the one that scrimp made, and could run code with your rights. Ask "
-                "the owner of the tables, and use another schema or database meanwhile"
+                f"the procedure {name} in {shown} is not the one that scrimp made, and could run"
+                " code with your rights. Ask the owner of the tables, and use another schema or"
+                " database meanwhile"
             )
     if sorted(str(row[0]) for row in found) != sorted(ours):
-        raise StorageError(f"procedures of scrimp are missing or doubled in {shown}; restore a backup of the database")
+        raise StorageError(
+            f"procedures of scrimp are missing or doubled in {shown}; restore a backup of the"
+            " database"
+        )

@@ -1,7 +1,9 @@
-"""A server that stays connected and never answers: a stalled disk, a frozen machine, a half-dead load balancer.
+"""A server that stays connected and never answers: a stalled disk, a frozen machine, a half-dead
+load balancer.
 
-Nothing in the protocol ends such a wait, so a thread watches the call in flight. When it has been out for too long, or when this
-process was asked to end, the thread shuts the socket, and the call fails like any other lost connection.
+Nothing in the protocol ends such a wait, so a thread watches the call in flight. When it has been
+out for too long, or when this process was asked to end, the thread shuts the socket, and the call
+fails like any other lost connection.
 
     with watch.over(connection): connection.execute(...)
 """
@@ -19,7 +21,8 @@ import psycopg
 __all__ = ["Watch"]
 
 LONGEST_ANSWER = 45.0
-"""Seconds after which a call that was not answered counts as lost; the longest wait of a healthy one is a turn's, 5 s."""
+"""Seconds after which a call that was not answered counts as lost; the longest wait of a healthy
+one is a turn's, 5 s."""
 
 HURRIED_ANSWER = 3.0
 """The same once this process was asked to end."""
@@ -28,15 +31,20 @@ LOOK = 0.5
 
 
 class Watch:
-    """The watch over the calls of one connection at a time; ``hurried`` says whether this process was asked to end."""
+    """The watch over the calls of one connection at a time; ``hurried`` says whether this process
+    was asked to end."""
 
     def __init__(self, longest: float = LONGEST_ANSWER, look: float = LOOK) -> None:
         self.hurried: Callable[[], bool] = bool
         self._longest = longest
         self._look = look
-        self._call: tuple[int, float] | None = None  # the socket of the call in flight, and when it began
+        self._call: tuple[int, float] | None = (
+            None  # the socket of the call in flight, and when it began
+        )
         self._lock = threading.Lock()
-        self._thread: tuple[int, threading.Thread] | None = None  # with its process: threads do not survive a fork
+        self._thread: tuple[int, threading.Thread] | None = (
+            None  # with its process: threads do not survive a fork
+        )
 
     @contextmanager
     def over(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> Iterator[None]:

@@ -1,4 +1,5 @@
-"""What every store refuses, in the same words: bad names, unknown studies, decisions that were taken already."""
+"""What every store refuses, in the same words: bad names, unknown studies, decisions that were
+taken already."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -23,21 +24,33 @@ LONGEST_NAME = 200
 def check_name(name: str) -> str:
     """``name`` itself when a study may have it: 1 to 200 printable characters, not all blank."""
     if not isinstance(name, str) or not name.strip():
-        raise StudyError(f"study name is {name!r}; give it a name of 1 to {LONGEST_NAME} characters")
+        raise StudyError(
+            f"study name is {name!r}; give it a name of 1 to {LONGEST_NAME} characters"
+        )
     if len(name) > LONGEST_NAME:
-        raise StudyError(f"study name {name[:30]!r}… has {len(name)} characters; at most {LONGEST_NAME} are allowed")
+        raise StudyError(
+            f"study name {name[:30]!r}… has {len(name)} characters; at most {LONGEST_NAME} are"
+            " allowed"
+        )
     if not name.isprintable():
         bad = next(character for character in name if not character.isprintable())
-        raise StudyError(f"study name {name!r} contains {bad!r}; use printable characters and plain spaces only")
+        raise StudyError(
+            f"study name {name!r} contains {bad!r}; use printable characters and plain spaces only"
+        )
     return name
 
 
-def lines_of(events: Sequence[Event], decision: int | None = None, *, first: bool = False) -> list[str]:
-    """The lines of a batch; only a batch without a number may be empty, and not the ``first`` of a study."""
+def lines_of(
+    events: Sequence[Event], decision: int | None = None, *, first: bool = False
+) -> list[str]:
+    """The lines of a batch; only a batch without a number may be empty, and not the ``first`` of a
+    study."""
     lines = encode(events)
     if not lines and (first or decision is not None):
         what = "a new study" if first else f"decision {decision}"
-        raise StorageError(f"{what} came without events; it needs at least one to be seen in the log")
+        raise StorageError(
+            f"{what} came without events; it needs at least one to be seen in the log"
+        )
     return lines
 
 
@@ -47,31 +60,41 @@ def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
     if near:
         hint = "did you mean " + " or ".join(repr(other) for other in near) + "?"
     else:
-        hint = f"it holds {len(names)} studies: `scrimp studies` lists them" if names else "it holds no study yet"
+        hint = (
+            f"it holds {len(names)} studies: `scrimp studies` lists them"
+            if names
+            else "it holds no study yet"
+        )
     return StudyError(f"no study {name!r} in {url}; {hint}")
 
 
 def missing_file(name: str, path: str) -> StudyError:
     """There is not even a file in which the study could be."""
     return StudyError(
-        f"no study {name!r}: there is no file {path}, so it holds no study yet. Say where it is with "
-        "--storage or SCRIMP_STORAGE (in Python storage=...), "
-        "or go to the folder it was made in"
+        f"no study {name!r}: there is no file {path}, so it holds no study yet. Say where it is"
+        " with --storage or SCRIMP_STORAGE (in Python storage=...), or go to the folder it was"
+        " made in"
     )
 
 
 def existing_study(name: str, url: str) -> StudyError:
     """The name is taken."""
     return StudyError(
-        f"study {name!r} exists already in {url}; choose another name, pass load_if_exists=True, or delete it first"
+        f"study {name!r} exists already in {url}; choose another name, pass load_if_exists=True, or"
+        " delete it first"
     )
 
 
 def deleted_study(name: str, url: str) -> StudyError:
     """It was there when it was opened."""
-    return StudyError(f"study {name!r} was deleted from {url} while in use; create it again to go on")
+    return StudyError(
+        f"study {name!r} was deleted from {url} while in use; create it again to go on"
+    )
 
 
 def decision_taken(name: str, decision: int) -> Conflict:
     """Somebody was quicker."""
-    return Conflict(f"decision {decision} of study {name!r} was taken by somebody else: read on and decide again")
+    return Conflict(
+        f"decision {decision} of study {name!r} was taken by somebody else: read on and decide"
+        " again"
+    )

@@ -1,8 +1,10 @@
-"""Studies in one SQLite file: the default. Any number of threads and processes of one machine may share it.
+"""Studies in one SQLite file: the default. Any number of threads and processes of one machine may
+share it.
 
-Each batch is one transaction with one flush to disk (write-ahead log, synchronous=FULL): durable when `append` returns, never
-torn, whoever is killed. Decision numbers are unique by index. SQLite's own clock dates the leases. Every event carries a checksum
-of itself and all before it (`chain`), which is checked whenever a log is read from its beginning.
+Each batch is one transaction with one flush to disk (write-ahead log, synchronous=FULL): durable
+when `append` returns, never torn, whoever is killed. Decision numbers are unique by index. SQLite's
+own clock dates the leases. Every event carries a checksum of itself and all before it (`chain`),
+which is checked whenever a log is read from its beginning.
 
     storage = SqliteStorage("scrimp.db")
     store = storage.open("digits")
@@ -35,7 +37,8 @@ NOW = "(julianday('now') - 2440587.5) * 86400.0"  # seconds since 1970, in every
 
 
 class SqliteStorage(Storage):
-    """The studies in the file at ``path``, which the first study creates; ``patience`` is how long to wait for a lock."""
+    """The studies in the file at ``path``, which the first study creates; ``patience`` is how long
+    to wait for a lock."""
 
     def __init__(self, path: str | PathLike[str], patience: float = 60.0) -> None:
         self._file = SqliteFile(Path(path).expanduser().absolute(), patience)
@@ -53,7 +56,9 @@ class SqliteStorage(Storage):
         lines = lines_of(events, first=True)
         with self._file.transaction(create=True) as connection:
             try:
-                study = connection.execute("INSERT INTO studies (name) VALUES (?)", (name,)).lastrowid
+                study = connection.execute(
+                    "INSERT INTO studies (name) VALUES (?)", (name,)
+                ).lastrowid
             except sqlite3.IntegrityError:
                 raise existing_study(name, self.url) from None
             assert study is not None
@@ -64,7 +69,9 @@ class SqliteStorage(Storage):
         return _SqliteStore(self._file, name, self._study(name))
 
     def names(self) -> list[str]:
-        return [name.decode() for (name,) in self._file.rows("SELECT name FROM studies ORDER BY id")]
+        return [
+            name.decode() for (name,) in self._file.rows("SELECT name FROM studies ORDER BY id")
+        ]
 
     def delete(self, name: str) -> None:
         study = self._study(name)
@@ -83,7 +90,9 @@ class SqliteStorage(Storage):
         known = self.kept(IDENTITY)
         if known is None:
             with self._file.transaction() as connection:
-                connection.execute("INSERT OR IGNORE INTO kept VALUES (?, ?)", (IDENTITY, secrets.token_hex(16)))
+                connection.execute(
+                    "INSERT OR IGNORE INTO kept VALUES (?, ?)", (IDENTITY, secrets.token_hex(16))
+                )
             known = self.kept(IDENTITY)
         assert known is not None
         return known
@@ -136,11 +145,11 @@ class _SqliteStore(EventStore):
         with self._file.transaction() as connection:
             self._end(connection)
             connection.execute(
-                "INSERT INTO leases (study, trial, attempt, worker, host, pid, started, expires, seconds) "
-                f"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 + {NOW}, ?8) ON CONFLICT (study, trial) DO UPDATE SET "
-                "attempt = excluded.attempt, worker = excluded.worker, host = excluded.host, pid = excluded.pid, "
-                "started = excluded.started, expires = excluded.expires, seconds = excluded.seconds "
-                "WHERE excluded.attempt >= attempt",
+                "INSERT INTO leases (study, trial, attempt, worker, host, pid, started, expires,"
+                f" seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 + {NOW}, ?8) ON CONFLICT (study,"
+                " trial) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker, host"
+                " = excluded.host, pid = excluded.pid, started = excluded.started, expires ="
+                " excluded.expires, seconds = excluded.seconds WHERE excluded.attempt >= attempt",
                 (
                     self._study,
                     lease.trial,
@@ -156,13 +165,14 @@ class _SqliteStore(EventStore):
     def release(self, trial: int, attempt: int) -> None:
         with self._file.transaction() as connection:
             connection.execute(
-                "DELETE FROM leases WHERE study = ? AND trial = ? AND attempt = ?", (self._study, trial, attempt)
+                "DELETE FROM leases WHERE study = ? AND trial = ? AND attempt = ?",
+                (self._study, trial, attempt),
             )
 
     def leases(self) -> list[Lease]:
         query = (
-            f"SELECT trial, attempt, worker, host, pid, expires - {NOW}, started, seconds, expires FROM leases "
-            "WHERE study = ? ORDER BY trial"
+            f"SELECT trial, attempt, worker, host, pid, expires - {NOW}, started, seconds, expires"
+            " FROM leases WHERE study = ? ORDER BY trial"
         )
         found = self._file.rows(query, self._study)
         if not found:
@@ -174,7 +184,9 @@ class _SqliteStore(EventStore):
 
     def _end(self, connection: sqlite3.Connection) -> tuple[int, bytes | None]:
         """The length of the log, and the checksum of its last event."""
-        query = "SELECT position, checksum FROM events WHERE study = ? ORDER BY position DESC LIMIT 1"
+        query = (
+            "SELECT position, checksum FROM events WHERE study = ? ORDER BY position DESC LIMIT 1"
+        )
         last = connection.execute(query, (self._study,)).fetchone()
         if last is None:  # every study begins with an event
             raise deleted_study(self._name, f"sqlite:///{self._file.path}")
@@ -192,12 +204,14 @@ def _insert(
     lines: list[str],
     decision: int | None,
 ) -> None:
-    """Put ``lines`` at the ``end`` of the log; the batch's first event carries the number of its decision."""
+    """Put ``lines`` at the ``end`` of the log; the batch's first event carries the number of its
+    decision."""
     length, checksum = end
     rows = []
     for index, line in enumerate(lines):
         checksum = link(checksum, line.encode())
         rows.append((study, length + index, None if index else decision, line, checksum))
     connection.executemany(
-        "INSERT INTO events (study, position, decision, event, checksum) VALUES (?, ?, ?, ?, ?)", rows
+        "INSERT INTO events (study, position, decision, event, checksum) VALUES (?, ?, ?, ?, ?)",
+        rows,
     )

@@ -1,10 +1,10 @@
 """One SQLite file: the connection of this process, transactions, schema steps, and errors in words.
 
-Threads share one connection under a lock; writers would wait for each other anyway. Nothing is created by looking: only a
-new study makes a new file.
+Threads share one connection under a lock; writers would wait for each other anyway. Nothing is
+created by looking: only a new study makes a new file.
 
-The schema's version is the number of steps applied so far (`PRAGMA user_version`); an empty file is version 0, so creating a
-database and upgrading it are the same thing.
+The schema's version is the number of steps applied so far (`PRAGMA user_version`); an empty file is
+version 0, so creating a database and upgrading it are the same thing.
 """
 
 import os
@@ -52,7 +52,8 @@ STEPS = (
     "ALTER TABLE events ADD COLUMN checksum BLOB",  # see `chain`; events of before have none
     "ALTER TABLE leases ADD COLUMN seconds REAL NOT NULL DEFAULT 60",
 )
-"""The schema: step k turns version k into version k + 1. Steps that were released are never edited, only followed."""
+"""The schema: step k turns version k into version k + 1. Steps that were released are never edited,
+only followed."""
 
 
 class SqliteFile(Connected):
@@ -110,16 +111,21 @@ class SqliteFile(Connected):
         elif _identity(self.path) != self._identity:
             # Writing on would go into a file that has no name any more.
             raise StorageError(
-                f"{self.path} was removed or replaced while in use; put it back, or restart this process"
+                f"{self.path} was removed or replaced while in use; put it back, or restart this"
+                " process"
             )
         return self._connection
 
     def _check_place(self, create: bool) -> None:
         if self.path.is_dir():
-            raise StorageError(f"{self.path} is a folder; name a file in it, such as sqlite:///{self.path}/scrimp.db")
+            raise StorageError(
+                f"{self.path} is a folder; name a file in it, such as"
+                f" sqlite:///{self.path}/scrimp.db"
+            )
         if not self.path.parent.is_dir():
             raise StorageError(
-                f"{self.path.parent} is not a folder; create it, or choose another place for {self.path.name}"
+                f"{self.path.parent} is not a folder; create it, or choose another place for"
+                f" {self.path.name}"
             )
         if not create and not self.path.exists():
             raise StorageError(f"{self.path} is gone; put it back, or create the study again")
@@ -146,7 +152,11 @@ class SqliteFile(Connected):
 
     def _raw(self, options: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"{self.path.as_uri()}?{options}", uri=True, timeout=1.0, isolation_level=None, check_same_thread=False
+            f"{self.path.as_uri()}?{options}",
+            uri=True,
+            timeout=1.0,
+            isolation_level=None,
+            check_same_thread=False,
         )
         connection.text_factory = bytes
         return connection
@@ -162,7 +172,9 @@ class SqliteFile(Connected):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for step in self._steps[self._version(connection) :]:  # asked again: somebody may have been quicker
+            for step in self._steps[
+                self._version(connection) :
+            ]:  # asked again: somebody may have been quicker
                 for statement in step.split(";"):
                     connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -179,10 +191,13 @@ class SqliteFile(Connected):
         if application != APPLICATION:
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if application or version or tables:
-                raise StorageError(f"{self.path} is the database of another program; choose another file")
+                raise StorageError(
+                    f"{self.path} is the database of another program; choose another file"
+                )
         if version > len(self._steps):
             raise StorageError(
-                f"{self.path} has schema version {version}, this scrimp knows {len(self._steps)}; upgrade scrimp to use it"
+                f"{self.path} has schema version {version}, this scrimp knows {len(self._steps)};"
+                " upgrade scrimp to use it"
             )
         return int(version)
 
@@ -193,7 +208,10 @@ class SqliteFile(Connected):
             try:
                 return action()
             except sqlite3.OperationalError as error:
-                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > deadline:
+                if (
+                    _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                    or time.monotonic() > deadline
+                ):
                     raise
                 time.sleep(0.005)
 
@@ -208,14 +226,28 @@ class SqliteFile(Connected):
         code, path = _code(error), self.path
         words = {
             sqlite3.SQLITE_NOTADB: f"{path} is not a database; choose another file",
-            sqlite3.SQLITE_CORRUPT: f"{path} is damaged; restore a backup, or save what can be read with "
-            f"`sqlite3 {path.name} .recover | sqlite3 saved.db`",
-            sqlite3.SQLITE_READONLY: f"{path} cannot be written; check the permissions of the file and its folder",
-            sqlite3.SQLITE_PERM: f"{path} cannot be written; check the permissions of the file and its folder",
-            sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened; check the permissions of the file and its folder",
-            sqlite3.SQLITE_FULL: f"the disk of {path} is full; this batch was not stored: free some space and go on",
-            sqlite3.SQLITE_IOERR: f"the disk of {path} failed ({error}); it may be full or broken: check it and go on",
-            sqlite3.SQLITE_BUSY: f"{path} was locked by another process for {self._patience:g} s; end that process",
+            sqlite3.SQLITE_CORRUPT: (
+                f"{path} is damaged; restore a backup, or save what can be read with "
+                f"`sqlite3 {path.name} .recover | sqlite3 saved.db`"
+            ),
+            sqlite3.SQLITE_READONLY: (
+                f"{path} cannot be written; check the permissions of the file and its folder"
+            ),
+            sqlite3.SQLITE_PERM: (
+                f"{path} cannot be written; check the permissions of the file and its folder"
+            ),
+            sqlite3.SQLITE_CANTOPEN: (
+                f"{path} cannot be opened; check the permissions of the file and its folder"
+            ),
+            sqlite3.SQLITE_FULL: (
+                f"the disk of {path} is full; this batch was not stored: free some space and go on"
+            ),
+            sqlite3.SQLITE_IOERR: (
+                f"the disk of {path} failed ({error}); it may be full or broken: check it and go on"
+            ),
+            sqlite3.SQLITE_BUSY: (
+                f"{path} was locked by another process for {self._patience:g} s; end that process"
+            ),
         }
         return StorageError(words.get(code, f"{path} cannot be used: {error}"))
 

@@ -1,12 +1,15 @@
-"""The contract of storage: an append-only log of events per study, and a small table of leases beside it.
+"""The contract of storage: an append-only log of events per study, and a small table of leases
+beside it.
 
-Appending is all or nothing and durable when it returns. A batch may carry a decision number; the first to append decision k
-wins, everyone else gets `Conflict`, reads on and decides again: so decisions of one study are taken one at a time without
-locks held while thinking. Reports carry no number and never wait for decisions.
+Appending is all or nothing and durable when it returns. A batch may carry a decision number; the
+first to append decision k wins, everyone else gets `Conflict`, reads on and decides again: so
+decisions of one study are taken one at a time without locks held while thinking. Reports carry no
+number and never wait for decisions.
 
-Leases say who is running which attempt. They change often and matter only now, so they live in a mutable side table, not
-in the log. The store's own clock dates leases, and whoever waits for one to run out also counts the seconds without a renewal
-(`liveness.Vigil`): neither clocks of workers nor steps of any clock decide.
+Leases say who is running which attempt. They change often and matter only now, so they live in a
+mutable side table, not in the log. The store's own clock dates leases, and whoever waits for one to
+run out also counts the seconds without a renewal (`liveness.Vigil`): neither clocks of workers nor
+steps of any clock decide.
 
     store = storage.open("digits")
     store.append([Noted(...), TrialAdded(...), BudgetGranted(...)], decision=7)
@@ -30,10 +33,12 @@ IDENTITY = "identity"
 
 @dataclass(frozen=True)
 class Lease:
-    """``worker`` on ``host`` with process id ``pid`` runs this attempt; the lease runs out in ``remaining`` seconds.
+    """``worker`` on ``host`` with process id ``pid`` runs this attempt; the lease runs out in
+    ``remaining`` seconds.
 
-    ``started`` tells the process from a later one with the same id. `liveness.own_lease` fills in host, pid and started. Of
-    a lease that is read, ``seconds`` says for how long it was taken, and ``renewal`` is another number after each renewal.
+    ``started`` tells the process from a later one with the same id. `liveness.own_lease` fills in
+    host, pid and started. Of a lease that is read, ``seconds`` says for how long it was taken, and
+    ``renewal`` is another number after each renewal.
     """
 
     trial: int
@@ -57,35 +62,42 @@ class EventStore(ABC):
 
     @property
     def durable(self) -> bool:
-        """Whether the log outlives this process; only then is it worth flushing what belongs to it."""
+        """Whether the log outlives this process; only then is it worth flushing what belongs to
+        it."""
         return True
 
     @abstractmethod
     def append(self, events: Sequence[Event], decision: int | None = None) -> int:
-        """Add a batch, all or nothing and durable; return the new length. `Conflict` if that decision was taken already."""
+        """Add a batch, all or nothing and durable; return the new length. `Conflict` if that
+        decision was taken already."""
 
     @abstractmethod
     def read(self, start: int = 0) -> list[Event]:
         """The events from position ``start`` on."""
 
-    def extend(self, events: Sequence[Event], start: int, decision: int | None = None) -> list[Event]:
-        """Append, and read from ``start`` on: what others appended since then, and this batch in its place."""
+    def extend(
+        self, events: Sequence[Event], start: int, decision: int | None = None
+    ) -> list[Event]:
+        """Append, and read from ``start`` on: what others appended since then, and this batch in
+        its place."""
         length = self.append(events, decision)
         return list(events) if length == start + len(events) else self.read(start)
 
     @contextmanager
     def turn(self, start: int) -> Iterator[list[Event]]:
-        """Wait for a turn to decide; it begins by reading from ``start`` on, and ends with the append of the decision.
+        """Wait for a turn to decide; it begins by reading from ``start`` on, and ends with the
+        append of the decision.
 
-        Where many decide at once it saves their work.
-        It is a courtesy, not a lock: others may decide without one, and `Conflict` still tells who was first. A turn that
-        lasts too long is no longer waited for. Stores that few processes share need none.
+        Where many decide at once it saves their work. It is a courtesy, not a lock: others may
+        decide without one, and `Conflict` still tells who was first. A turn that lasts too long is
+        no longer waited for. Stores that few processes share need none.
         """
         yield self.read(start)
 
     @abstractmethod
     def lease(self, lease: Lease) -> None:
-        """Take or renew the lease of a trial for ``lease.remaining`` seconds from now; a newer attempt replaces an older one."""
+        """Take or renew the lease of a trial for ``lease.remaining`` seconds from now; a newer
+        attempt replaces an older one."""
 
     @abstractmethod
     def release(self, trial: int, attempt: int) -> None:
@@ -96,7 +108,8 @@ class EventStore(ABC):
         """All leases, by trial; ``remaining`` is negative for those that ran out."""
 
     def hurry_once(self, asked: Callable[[], bool]) -> None:  # noqa: B027 - a store that never waits need not care
-        """Stop waiting for a server that does not answer once ``asked`` says yes; the call that waits raises `Unreachable`."""
+        """Stop waiting for a server that does not answer once ``asked`` says yes; the call that
+        waits raises `Unreachable`."""
 
 
 class Storage(ABC):
@@ -109,7 +122,8 @@ class Storage(ABC):
 
     @property
     def path(self) -> Path | None:
-        """The file or folder it lives in, beside which checkpoints may go; None when it is elsewhere."""
+        """The file or folder it lives in, beside which checkpoints may go; None when it is
+        elsewhere."""
         return None
 
     @abstractmethod
@@ -118,7 +132,8 @@ class Storage(ABC):
 
     @abstractmethod
     def open(self, name: str) -> EventStore:
-        """The log of an existing study; `StudyError`, with the nearest names, when there is none."""
+        """The log of an existing study; `StudyError`, with the nearest names, when there is
+        none."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -129,14 +144,16 @@ class Storage(ABC):
         """Forget a study with all its events; `StudyError` when there is none."""
 
     def keep(self, key: str, text: str) -> None:  # noqa: B027 - a store need not remember
-        """Remember what can be worked out again, such as a fit, under ``key``; a store may forget it, or remember nothing."""
+        """Remember what can be worked out again, such as a fit, under ``key``; a store may forget
+        it, or remember nothing."""
 
     def kept(self, key: str) -> str | None:
         """What is remembered under ``key``; None for nothing."""
         return None
 
     def identity(self) -> str:
-        """What tells this storage from every other, the same for all who open it: drawn at random when first asked for.
+        """What tells this storage from every other, the same for all who open it: drawn at random
+        when first asked for.
 
         A copy of a storage has the identity of the original.
         """

@@ -1,7 +1,8 @@
 """Text files of people: whatever editor or spreadsheet wrote them.
 
-UTF-8, with or without a byte-order mark, and UTF-16 or UTF-32 with one. Anything else is refused with the place of the first byte
-that fits nowhere: guessing an encoding would change names silently.
+UTF-8, with or without a byte-order mark, and UTF-16 or UTF-32 with one. Anything else is refused
+with the place of the first byte that fits nowhere: guessing an encoding would change names
+silently.
 """
 
 import codecs
@@ -32,11 +33,13 @@ def text_of(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise StudyError(
-            f"{str(path)!r} is no text in {encoding.upper().removesuffix('-SIG')}: line {line} holds the byte "
-            f"0x{data[min(error.start, len(data) - 1)]:02x}; save it as UTF-8, for instance with "
-            f"`iconv -f latin1 -t utf-8 {path.name}`"
+            f"{str(path)!r} is no text in {encoding.upper().removesuffix('-SIG')}: line {line}"
+            f" holds the byte 0x{data[min(error.start, len(data) - 1)]:02x}; save it as UTF-8, for"
+            f" instance with `iconv -f latin1 -t utf-8 {path.name}`"
         ) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise StudyError(f"{str(path)!r} holds a zero byte in line {line}, so it is no text; save it as UTF-8")
+        raise StudyError(
+            f"{str(path)!r} holds a zero byte in line {line}, so it is no text; save it as UTF-8"
+        )
     return text

@@ -1,14 +1,15 @@
 """Bayesian optimization: fit a Gaussian process to what was seen, try what promises most.
 
 1. A few first points: enqueued ones, the user's guesses, then a Sobol sequence.
-2. Fit the loss (and each constraint, and the cost) from the last recorded hyperparameters; between refits, on a geometric
-   schedule, only the factor grows.
-3. Integrate over running evaluations by joint fantasies, so that parallel workers do not repeat each other.
-4. Maximise the acquisition over the encoded space, guided by the user's guesses while little is known. The winner, its
-   competitors and what the model believed are noted.
+2. Fit the loss (and each constraint, and the cost) from the last recorded hyperparameters; between
+   refits, on a geometric schedule, only the factor grows.
+3. Integrate over running evaluations by joint fantasies, so that parallel workers do not repeat
+   each other.
+4. Maximise the acquisition over the encoded space, guided by the user's guesses while little is
+   known. The winner, its competitors and what the model believed are noted.
 
-Jones, Schonlau, Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998; Ament et al., Unexpected
-Improvements to Expected Improvement for Bayesian Optimization, 2023.
+Jones, Schonlau, Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998; Ament
+et al., Unexpected Improvements to Expected Improvement for Bayesian Optimization, 2023.
 """
 
 from collections.abc import Mapping
@@ -47,12 +48,13 @@ __all__ = ["BayesianSuggester", "Belief", "encoding_of", "reasons_of"]
 class BayesianSuggester(Suggester):
     """A Gaussian process and an acquisition function, by name.
 
-    ``initial``: configurations before the model decides, None for one more than the parameters, at most 10.
-    ``acquisition_settings``: of the acquisition, such as {"margin": 0.1} for EI and PI (in standard deviations of the targets, or
-    with {"margin_unit": "metric"} in the metric's own units) or {"kappa": 3.0} for UCB; in the text of a method they stand beside
-    the others: ``gp-ei:margin=0.1``. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI / cost^exponent when
-    the study has a cost. ``patience``: trials without progress after which every second decision explores; 0 for never.
-    The rest describes the model; see `ModelSettings`.
+    ``initial``: configurations before the model decides, None for one more than the parameters, at
+    most 10. ``acquisition_settings``: of the acquisition, such as {"margin": 0.1} for EI and PI (in
+    standard deviations of the targets, or with {"margin_unit": "metric"} in the metric's own units)
+    or {"kappa": 3.0} for UCB; in the text of a method they stand beside the others:
+    ``gp-ei:margin=0.1``. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI /
+    cost^exponent when the study has a cost. ``patience``: trials without progress after which every
+    second decision explores; 0 for never. The rest describes the model; see `ModelSettings`.
     """
 
     acquisition: str = "log-ei"
@@ -81,7 +83,9 @@ class BayesianSuggester(Suggester):
             if number is not None and number < least:
                 raise MethodError(f"{name} is {number}; it must be at least {least}")
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""
         self._check_needs(history.problem)
         encoding = encoding_of(history.problem.space)
@@ -98,10 +102,13 @@ class BayesianSuggester(Suggester):
         except NumericalError as error:
             # Never silently random: the note makes it a degraded decision that everybody sees.
             spread = first_configs(history, count, count, rng)
-            return Suggestion(tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"})
+            return Suggestion(
+                tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"}
+            )
 
     def _check_needs(self, problem: Problem) -> None:
-        """Refuse an acquisition over models that this problem has no data for, before anything is evaluated."""
+        """Refuse an acquisition over models that this problem has no data for, before anything is
+        evaluated."""
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
         if not isinstance(acquisition, SeveralModelsAcquisition):
             return
@@ -109,13 +116,16 @@ class BayesianSuggester(Suggester):
         for name in acquisition.needs:
             if name not in there | ({"cost"} if problem.cost is not None else set()):
                 raise MethodError(
-                    f"acquisition {self.acquisition!r} needs a model of {name!r}, which this study has no data for; give "
-                    "create_study cost= or constraints=, or take another acquisition"
+                    f"acquisition {self.acquisition!r} needs a model of {name!r}, which this study"
+                    " has no data for; give create_study cost= or constraints=, or take another"
+                    " acquisition"
                 )
 
     @property
     def _model_settings(self) -> ModelSettings:
-        impute = self.acquisition == "thompson"  # a draw has no logarithm that feasibility could weigh
+        impute = (
+            self.acquisition == "thompson"
+        )  # a draw has no logarithm that feasibility could weigh
         return ModelSettings(
             self.kernel,
             self.input_warping,
@@ -129,7 +139,8 @@ class BayesianSuggester(Suggester):
         )
 
     def _lacking(self, encoding: Encoding, training: Training) -> int:
-        """How many first configurations are still to come; failed ones are replaced, up to twice as many in all."""
+        """How many first configurations are still to come; failed ones are replaced, up to twice as
+        many in all."""
         wanted = min(encoding.dimension + 1, 10) if self.initial is None else self.initial
         tried = len(training.known)
         return min(wanted + int(training.failed.sum()), 2 * wanted) - tried
@@ -171,7 +182,9 @@ class BayesianSuggester(Suggester):
 
     def _stuck(self, models: Models, outcomes: Array) -> bool:
         """Whether this decision looks elsewhere."""
-        quiet = models.fitted["loss"].noise_variance < NOISY  # under noise, standing still is no sign of being stuck
+        quiet = (
+            models.fitted["loss"].noise_variance < NOISY
+        )  # under noise, standing still is no sign of being stuck
         return self.patience > 0 and quiet and explores(outcomes, self.patience)
 
     def _maximized(
@@ -190,12 +203,15 @@ class BayesianSuggester(Suggester):
             excluded=None if training.repeatable else known,
             scales=length_scales(models.fitted["loss"], encoding.dimension),
         )
-        return maximize(self._bound(acquisition, models, pending, rng), encoding.domain, rng, search)
+        return maximize(
+            self._bound(acquisition, models, pending, rng), encoding.domain, rng, search
+        )
 
     def _bound(
         self, acquisition: Acquisition, models: Models, pending: Array, rng: np.random.Generator
     ) -> BoundAcquisition:
-        """The acquisition tied to the models, averaged over what the running evaluations may turn out to be."""
+        """The acquisition tied to the models, averaged over what the running evaluations may turn
+        out to be."""
         fitted = dict(models.fitted)
         for name in fitted:
             if len(pending) and name != "cost":
@@ -215,7 +231,9 @@ class BayesianSuggester(Suggester):
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
         models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-        score = self._bound(self._acquisition(encoding, models, _outcomes(training)), models, training.pending, rng)
+        score = self._bound(
+            self._acquisition(encoding, models, _outcomes(training)), models, training.pending, rng
+        )
         return Belief(encoding, training, models, score)
 
 
@@ -233,11 +251,13 @@ EXPLORING_EVERY = 2
 """While nothing improves, one decision in so many looks elsewhere."""
 
 EXPLORING = 3.0
-"""The width, in standard deviations, of the confidence bound that decides when nothing has improved for a while."""
+"""The width, in standard deviations, of the confidence bound that decides when nothing has improved
+for a while."""
 
 
 NOISY = 0.01
-"""The noise variance, as a share of the variance of the losses, from which an objective counts as noisy."""
+"""The noise variance, as a share of the variance of the losses, from which an objective counts as
+noisy."""
 
 
 def _outcomes(training: Training) -> Array:
@@ -246,10 +266,12 @@ def _outcomes(training: Training) -> Array:
 
 
 def explores(losses: Array, patience: int) -> bool:
-    """Whether the next decision looks elsewhere: every second one, once ``patience`` trials in order brought no progress.
+    """Whether the next decision looks elsewhere: every second one, once ``patience`` trials in
+    order brought no progress.
 
-    Expected improvement trusts its model: at the bottom of a local basin it can polish for ever. Progress is an improvement
-    by more than a hundredth of what the best loss has over the median one.
+    Expected improvement trusts its model: at the bottom of a local basin it can polish for ever.
+    Progress is an improvement by more than a hundredth of what the best loss has over the median
+    one.
     """
     finite = losses[np.isfinite(losses)]
     least = 0.01 * float(np.median(finite) - finite.min()) if len(finite) else 0.0
@@ -276,6 +298,11 @@ def reasons_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> di
         "high": float(loss.target_units(mean + 2 * deviation)[0]),
     }
     competitors = [
-        {"config": config, "score": float(score)} for config, score in zip(decoded, found.scores, strict=False)
+        {"config": config, "score": float(score)}
+        for config, score in zip(decoded, found.scores, strict=False)
     ]
-    return {"believed": believed, "acquisition": float(found.scores[0]), "competitors": competitors[1:]}
+    return {
+        "believed": believed,
+        "acquisition": float(found.scores[0]),
+        "competitors": competitors[1:],
+    }

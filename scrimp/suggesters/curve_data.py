@@ -1,10 +1,12 @@
-"""Which observations a model of budgets learns from: the choice of reports, and fewer of them where there are too many.
+"""Which observations a model of budgets learns from: the choice of reports, and fewer of them where
+there are too many.
 
     rungs             one row per rung reached
     rungs_and_last    and the newest report of every trial
     all               every report
 
-Beyond a limit the trials that reached high rungs keep all their rows, and those that ended early give theirs up.
+Beyond a limit the trials that reached high rungs keep all their rows, and those that ended early
+give theirs up.
 
     training = training_data(history, encoding, rule_for("rungs", levels))
     kept = thinned(training.trial, training.budget, 500, rng)
@@ -55,11 +57,15 @@ class RungsAndLast(BudgetRule):
         return AtLevels(self.levels).awaited(trial, rows)
 
 
-def thinned(trial: NDArray[np.int64], budget: Array, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The rows to keep, in order: all rows of the trials that got furthest, and what fits of the next ones.
+def thinned(
+    trial: NDArray[np.int64], budget: Array, most: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """The rows to keep, in order: all rows of the trials that got furthest, and what fits of the
+    next ones.
 
-    From the highest budget down, all rows of the trials whose last row lies there are taken. Of the first such block that
-    does not fit, whole levels are taken from its top, and then rows at random from the level that fits in part.
+    From the highest budget down, all rows of the trials whose last row lies there are taken. Of the
+    first such block that does not fit, whole levels are taken from its top, and then rows at random
+    from the level that fits in part.
 
     >>> thinned(np.array([0, 1, 1]), np.array([1.0, 1.0, 3.0]), 2, np.random.default_rng(0)).tolist()
     [1, 2]
@@ -86,10 +92,14 @@ def thinned(trial: NDArray[np.int64], budget: Array, most: int, rng: np.random.G
     return np.sort(np.concatenate(kept))
 
 
-def without_dense_steps(trial: NDArray[np.int64], budget: Array, most: int, ratio: float = 3.0) -> NDArray[np.intp]:
-    """The rows to keep when steps are dense: of each trial the last row in every stretch from 1, 3, 9, ... least budgets.
+def without_dense_steps(
+    trial: NDArray[np.int64], budget: Array, most: int, ratio: float = 3.0
+) -> NDArray[np.intp]:
+    """The rows to keep when steps are dense: of each trial the last row in every stretch from 1, 3,
+    9, ... least budgets.
 
-    Other rows are dropped from the highest budget down, until ``most`` rows are left or none of them is.
+    Other rows are dropped from the highest budget down, until ``most`` rows are left or none of
+    them is.
     """
     excess = len(budget) - most
     if excess <= 0:

@@ -2,12 +2,14 @@
 
     gp_multitask      one GP over (x, share of the budget) with a resource kernel
     gp_independent    one GP per rung with a shared kernel
-    gp_expdecay       a function of the configuration plus exponential decay, each curve its own; learns from all reports
+    gp_expdecay       a function of the configuration plus exponential decay, each curve its own;
+                      learns from all reports
     gp_issm           the same with a power law that innovations bend
 
-The refit rule is that of the published systems: with every new observation while there are fewer than ``refit_from`` of them,
-then every ``refit_every``-th time that there are new ones. In between, the recorded hyperparameters are restored on the data of
-the moment. The record is a note in the log, so a resumed study decides exactly as an uninterrupted one.
+The refit rule is that of the published systems: with every new observation while there are fewer
+than ``refit_from`` of them, then every ``refit_every``-th time that there are new ones. In between,
+the recorded hyperparameters are restored on the data of the moment. The record is a note in the
+log, so a resumed study decides exactly as an uninterrupted one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,30 +55,35 @@ MOST_STEPS = 500
 ADDITIVE = ("gp_expdecay", "gp_issm")
 FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
 LATER_FIT = SearchSettings(tolerance=0.1, iterations=1)
-"""A fit begins where the last one ended, and is repeated at almost every decision: one step on all data keeps up with them.
+"""A fit begins where the last one ended, and is repeated at almost every decision: one step on all
+data keeps up with them.
 
-Two steps on 150 of 330 observations cost as much, and end 10 to 100 nats below the best hyperparameters instead of 0 to 5 (one
-process per rung: mostly under 8).
+Two steps on 150 of 330 observations cost as much, and end 10 to 100 nats below the best
+hyperparameters instead of 0 to 5 (one process per rung: mostly under 8).
 """
 
 CurveModelFactory = Callable[[Sequence[Column], tuple[float, ...]], Surrogate]
-"""(columns of the configuration, shares of the full budget at the rungs) -> a model of rows (x, share)."""
+"""(columns of the configuration, shares of the full budget at the rungs) -> a model of rows (x,
+share)."""
 
 RANDOM_FRACTION = 0.25
 
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """What the model is and how often it is fitted; see the module. ``max_data`` None means no limit.
+    """What the model is and how often it is fitted; see the module. ``max_data`` None means no
+    limit.
 
-    ``random_fraction``: of new configurations, the share drawn at random instead of chosen by the model. The best at low budgets
-    need not be the best at full budget, and a model that carries what it learned at the one to the other draws all trials to
-    where the former are; random ones show it what goes on elsewhere, as in BOHB (Falkner, Klein, Hutter, 2018). None is a
-    quarter for such models, and nothing for one process per rung, which knows little at high rungs and explores by itself.
-    ``length_scales``: what past studies let expect along each column; empty without any. ``input_warping`` bends the columns of
-    numbers by learned powers. ``model`` may be one that a plugin registered; it sees rows (x, share of the full budget).
-    ``refit_steps``: steps of a fit after the first one. ``cap``: whether losses far beyond the upper quartile count as bad, not
-    as informative.
+    ``random_fraction``: of new configurations, the share drawn at random instead of chosen by the
+    model. The best at low budgets need not be the best at full budget, and a model that carries
+    what it learned at the one to the other draws all trials to where the former are; random ones
+    show it what goes on elsewhere, as in BOHB (Falkner, Klein, Hutter, 2018). None is a quarter for
+    such models, and nothing for one process per rung, which knows little at high rungs and explores
+    by itself. ``length_scales``: what past studies let expect along each column; empty without any.
+    ``input_warping`` bends the columns of numbers by learned powers. ``model`` may be one that a
+    plugin registered; it sees rows (x, share of the full budget). ``refit_steps``: steps of a fit
+    after the first one. ``cap``: whether losses far beyond the upper quartile count as bad, not as
+    informative.
     """
 
     model: str = "gp_multitask"
@@ -106,17 +113,19 @@ class CurveSettings:
         _MODELS[self.model]
         for name, known in (("resource_kernel", RESOURCE_KERNELS), ("data", DATA)):
             if getattr(self, name) not in known:
-                raise MethodError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")
+                raise MethodError(
+                    f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}"
+                )
         kernel_by_name(self.kernel, (Column(),))
         if self.model in ADDITIVE and self.data != "all":
             raise MethodError(
-                f"model {self.model!r} follows whole curves and cannot learn from data={self.data!r}; "
-                "set data='all', or use model='gp_multitask'"
+                f"model {self.model!r} follows whole curves and cannot learn from"
+                f" data={self.data!r}; set data='all', or use model='gp_multitask'"
             )
         if self.model == "gp_independent" and self.data != "rungs":
             raise MethodError(
-                f"model 'gp_independent' has one process per rung and no place for data={self.data!r}; "
-                "set data='rungs', or use model='gp_multitask'"
+                "model 'gp_independent' has one process per rung and no place for"
+                f" data={self.data!r}; set data='rungs', or use model='gp_multitask'"
             )
         if not 0 <= self.at_random <= 1:
             raise MethodError(f"random_fraction is {self.random_fraction}; it must be from 0 to 1")
@@ -129,7 +138,8 @@ class CurveSettings:
 
 @dataclass(frozen=True)
 class Curves:
-    """A fitted model of (x, share), the rows it rests on (as given to it), and what to note about it."""
+    """A fitted model of (x, share), the rows it rests on (as given to it), and what to note about
+    it."""
 
     surrogate: Surrogate
     fitted: FittedSurrogate
@@ -167,20 +177,28 @@ class Curves:
 
 
 def curve_model(
-    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings = FIRST_FIT
+    settings: CurveSettings,
+    columns: Sequence[Column],
+    levels: tuple[float, ...],
+    search: SearchSettings = FIRST_FIT,
 ) -> Surrogate:
-    """The model over (x, share of the full budget); ``levels`` are the rungs, the full budget last."""
+    """The model over (x, share of the full budget); ``levels`` are the rungs, the full budget
+    last."""
     if len(settings.length_scales) == len(columns):
-        columns = [replace(column, scale=scale) for column, scale in zip(columns, settings.length_scales, strict=True)]
+        columns = [
+            replace(column, scale=scale)
+            for column, scale in zip(columns, settings.length_scales, strict=True)
+        ]
     steps = (Winsorise(), Standardise()) if settings.cap else (Standardise(),)
     return Transformed(_MODELS[settings.model](settings, columns, levels, search), steps)
 
 
 def register_curve_model(name: str, factory: CurveModelFactory) -> None:
-    """Make a model of (x, share) selectable as ``model`` in the multi-fidelity methods; a name is given once.
+    """Make a model of (x, share) selectable as ``model`` in the multi-fidelity methods; a name is
+    given once.
 
-    The factory is handed the columns of the configuration and the shares of the full budget at the rungs; targets come
-    standardised.
+    The factory is handed the columns of the configuration and the shares of the full budget at the
+    rungs; targets come standardised.
     """
     _MODELS.add(name, _OfAnAuthor(factory))
 
@@ -190,20 +208,32 @@ class _OfAnAuthor:
     factory: CurveModelFactory
 
     def __call__(
-        self, settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+        self,
+        settings: CurveSettings,
+        columns: Sequence[Column],
+        levels: tuple[float, ...],
+        search: SearchSettings,
     ) -> Surrogate:
         return self.factory(columns, tuple(level / levels[-1] for level in levels))
 
 
 def _multitask(
-    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+    settings: CurveSettings,
+    columns: Sequence[Column],
+    levels: tuple[float, ...],
+    search: SearchSettings,
 ) -> Surrogate:
-    prior = budget_prior(settings.resource_kernel, columns, settings.kernel, levels[-1], settings.input_warping)
+    prior = budget_prior(
+        settings.resource_kernel, columns, settings.kernel, levels[-1], settings.input_warping
+    )
     return ExactGP(prior, search=search)
 
 
 def _independent(
-    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+    settings: CurveSettings,
+    columns: Sequence[Column],
+    levels: tuple[float, ...],
+    search: SearchSettings,
 ) -> Surrogate:
     kernel = kernel_by_name(settings.kernel, columns)
     unscaled = kernel.inner if isinstance(kernel, Scaled) else kernel
@@ -213,30 +243,47 @@ def _independent(
 
 
 def _additive(
-    settings: CurveSettings, columns: Sequence[Column], levels: tuple[float, ...], search: SearchSettings
+    settings: CurveSettings,
+    columns: Sequence[Column],
+    levels: tuple[float, ...],
+    search: SearchSettings,
 ) -> Surrogate:
     kernel = configuration_kernel(settings.kernel, columns, settings.input_warping)
     decaying = settings.model == "gp_expdecay"
     steps, count = _steps(levels[0], levels[-1])
     residual = DecayResidual() if decaying else InnovationResidual()
-    return AdditiveCurves(MeanAndKernel(kernel), residual, steps, 1.0 if decaying else count, search)
+    return AdditiveCurves(
+        MeanAndKernel(kernel), residual, steps, 1.0 if decaying else count, search
+    )
 
 
-_MODELS: Names[Callable[[CurveSettings, Sequence[Column], tuple[float, ...], SearchSettings], Surrogate]] = Names(
+_MODELS: Names[
+    Callable[[CurveSettings, Sequence[Column], tuple[float, ...], SearchSettings], Surrogate]
+] = Names(
     "curve model",
-    {"gp_multitask": _multitask, "gp_independent": _independent, "gp_expdecay": _additive, "gp_issm": _additive},
+    {
+        "gp_multitask": _multitask,
+        "gp_independent": _independent,
+        "gp_expdecay": _additive,
+        "gp_issm": _additive,
+    },
 )
 
 
 def _steps(first: float, full: float) -> tuple[tuple[float, ...], float]:
-    """The shares at which curves are followed, and their number: whole units, or the first budget, at most 500."""
+    """The shares at which curves are followed, and their number: whole units, or the first budget,
+    at most 500."""
     unit = min(first, 1.0) if first < 1.0 or not float(full).is_integer() else 1.0
     count = int(min(max(round(full / unit), 1), MOST_STEPS))
     return tuple((np.arange(1, count + 1) / count).tolist()), float(count)
 
 
 def fit_curves(
-    history: History, encoding: Encoding, levels: tuple[float, ...], settings: CurveSettings, rng: np.random.Generator
+    history: History,
+    encoding: Encoding,
+    levels: tuple[float, ...],
+    settings: CurveSettings,
+    rng: np.random.Generator,
 ) -> Curves:
     """Fit or restore the model on what has been seen so far; `NumericalError` where that fails."""
     training = training_data(history, encoding, rule_for(settings.data, levels))
@@ -245,17 +292,22 @@ def fit_curves(
     kept = _kept(training, settings, rng)
     full = levels[-1]
     x = with_share(training.x[kept], training.budget[kept] / full)
-    data = Data(x, _targets(training)[kept], None if training.noise is None else training.noise[kept])
+    data = Data(
+        x, _targets(training)[kept], None if training.noise is None else training.noise[kept]
+    )
     recorded = (history.note("fit") or {}).get(settings.model)
     search = FIRST_FIT if recorded is None else replace(LATER_FIT, iterations=settings.refit_steps)
     model = curve_model(settings, encoding.columns, levels, search)
     seen = len(training.y)
-    fitted, record = _fit_or_restore(model, data, seen, recorded, _is_due(recorded, seen, settings), rng)
+    fitted, record = _fit_or_restore(
+        model, data, seen, recorded, _is_due(recorded, seen, settings), rng
+    )
     return Curves(model, fitted, data, training, kept, full, {"fit": {settings.model: record}})
 
 
 def _targets(training: Training) -> Array:
-    """Losses (n,). Where a constraint is violated the worst loss seen; while that is everywhere, the largest violation."""
+    """Losses (n,). Where a constraint is violated the worst loss seen; while that is everywhere,
+    the largest violation."""
     if training.feasible is None:
         return training.y
     if _hopeless(training):
@@ -275,7 +327,9 @@ def _hopeless(training: Training) -> bool:
     return training.feasible is not None and bool((_violated(training) | training.failed).all())
 
 
-def _kept(training: Training, settings: CurveSettings, rng: np.random.Generator) -> NDArray[np.intp]:
+def _kept(
+    training: Training, settings: CurveSettings, rng: np.random.Generator
+) -> NDArray[np.intp]:
     if settings.max_data is None:
         return np.arange(len(training.y))
     first = np.arange(len(training.y))
@@ -285,7 +339,12 @@ def _kept(training: Training, settings: CurveSettings, rng: np.random.Generator)
 
 
 def _fit_or_restore(
-    model: Surrogate, data: Data, seen: int, recorded: Mapping[str, Any] | None, due: bool, rng: np.random.Generator
+    model: Surrogate,
+    data: Data,
+    seen: int,
+    recorded: Mapping[str, Any] | None,
+    due: bool,
+    rng: np.random.Generator,
 ) -> tuple[FittedSurrogate, Mapping[str, Any]]:
     """A fit when one is due, the recorded hyperparameters otherwise, with the record to note.
 
@@ -303,7 +362,10 @@ def _fit_or_restore(
 
 
 def _is_due(recorded: Mapping[str, Any] | None, seen: int, settings: CurveSettings) -> bool:
-    """Whether to fit anew. Without new observations there is nothing to learn: other workers ask at the same moment."""
+    """Whether to fit anew. Without new observations there is nothing to learn: other workers ask at
+    the same moment."""
     if recorded is None:
         return True
-    return seen != recorded["n"] and (seen < settings.refit_from or recorded["since"] + 1 >= settings.refit_every)
+    return seen != recorded["n"] and (
+        seen < settings.refit_from or recorded["since"] + 1 >= settings.refit_every
+    )

@@ -1,9 +1,12 @@
-"""The parts of a decision that all model-based multi-fidelity methods share, whatever they maximise.
+"""The parts of a decision that all model-based multi-fidelity methods share, whatever they
+maximise.
 
     first_suggestion     the start design, and what to do while nothing is known
     without_model        the same, and now and then a random draw
-    search_configs       integrate over running evaluations, maximise, take the best, and again with it under evaluation
-    degrading            joint model, independent models, single-fidelity model: the next one down when one fails numerically
+    search_configs       integrate over running evaluations, maximise, take the best, and again with
+                         it under evaluation
+    degrading            joint model, independent models, single-fidelity model: the next one down
+                         when one fails numerically
 
 A method says how to bind its acquisition to a model of (x, share):
 
@@ -56,8 +59,9 @@ Bind = Callable[[FittedSurrogate, Context], BoundAcquisition]
 class Plan:
     """How one decision scores configurations.
 
-    ``share``: the budget at which beliefs are shown and good configurations are looked around. ``first``: the share at which
-    the new trial reports first. ``notes``: what the method has to say. ``candidates``: rows of a pool that are scored.
+    ``share``: the budget at which beliefs are shown and good configurations are looked around.
+    ``first``: the share at which the new trial reports first. ``notes``: what the method has to
+    say. ``candidates``: rows of a pool that are scored.
     """
 
     bind: Bind
@@ -69,12 +73,14 @@ class Plan:
 
 
 def curve_formula(name: str, settings: Mapping[str, Any]) -> MeanStdAcquisition:
-    """The acquisition of that name, where a method applies it rung by rung: a formula of the loss's mean and deviation."""
+    """The acquisition of that name, where a method applies it rung by rung: a formula of the loss's
+    mean and deviation."""
     acquisition = create_acquisition(name, **settings)
     if not isinstance(acquisition, MeanStdAcquisition):
         raise MethodError(
-            f"acquisition {name!r} is no formula of the mean and standard deviation of the loss, which is what this method "
-            "applies rung by rung; use 'log-ei', 'ei', 'pi', 'ucb' or one of your own, or another method"
+            f"acquisition {name!r} is no formula of the mean and standard deviation of the loss,"
+            " which is what this method applies rung by rung; use 'log-ei', 'ei', 'pi', 'ucb' or"
+            " one of your own, or another method"
         )
     return acquisition
 
@@ -84,20 +90,24 @@ def anything_reported(history: History) -> bool:
     return any(point.loss is not None for trial in history.trials for point in trial.curve)
 
 
-def first_suggestion(history: History, initial: int, count: int, rng: np.random.Generator) -> Suggestion | None:
+def first_suggestion(
+    history: History, initial: int, count: int, rng: np.random.Generator
+) -> Suggestion | None:
     """The start design while it lasts or nothing was reported; None once a model can decide."""
     if len(history.trials) >= initial and anything_reported(history):
         return None
     first = first_configs(history, count, count, rng)
     return Suggestion(
-        tuple(first), {"reason": "first design" if first else "every configuration of the space was tried"}
+        tuple(first),
+        {"reason": "first design" if first else "every configuration of the space was tried"},
     )
 
 
 def without_model(
     history: History, initial: int, random_fraction: float, count: int, rng: np.random.Generator
 ) -> Suggestion | None:
-    """`first_suggestion`, else random draws with this probability; None when the model is to decide."""
+    """`first_suggestion`, else random draws with this probability; None when the model is to
+    decide."""
     first = first_suggestion(history, initial, count, rng)
     if first is not None or random_fraction == 0 or rng.random() >= random_fraction:
         return first
@@ -113,7 +123,8 @@ def degrading(
     count: int,
     rng: np.random.Generator,
 ) -> Suggestion:
-    """``decide`` with the model of ``settings``, else with one GP per rung, else a single-fidelity GP; failures are noted."""
+    """``decide`` with the model of ``settings``, else with one GP per rung, else a single-fidelity
+    GP; failures are noted."""
     ladder = [settings]
     if settings.model != "gp_independent":
         ladder.append(replace(settings, model="gp_independent", data="rungs"))
@@ -125,7 +136,11 @@ def degrading(
             failures.append(f"{step.model} failed ({error})")
             continue
         return _noted(suggestion, failures, step.model)
-    return _noted(BayesianSuggester().suggest(history, request, count, rng), failures, "a single-fidelity model")
+    return _noted(
+        BayesianSuggester().suggest(history, request, count, rng),
+        failures,
+        "a single-fidelity model",
+    )
 
 
 def _noted(suggestion: Suggestion, failures: list[str], used: str) -> Suggestion:
@@ -136,7 +151,9 @@ def _noted(suggestion: Suggestion, failures: list[str], used: str) -> Suggestion
     return Suggestion(suggestion.configs, {**suggestion.notes, "degraded": text})
 
 
-def search_configs(curves: Curves, encoding: Encoding, plan: Plan, count: int, rng: np.random.Generator) -> Suggestion:
+def search_configs(
+    curves: Curves, encoding: Encoding, plan: Plan, count: int, rng: np.random.Generator
+) -> Suggestion:
     """``count`` configurations, each with those before it under evaluation."""
     evaluated = curves.configs
     pending = curves.pending
@@ -151,20 +168,32 @@ def search_configs(curves: Curves, encoding: Encoding, plan: Plan, count: int, r
         decoded = encoding.decode(found.x[:5])
         if not configs:
             told = believed(AtBudget(curves.fitted, plan.share), found, decoded)
-            notes |= told if curves.of_losses else {name: told[name] for name in told if name != "believed"}
+            notes |= (
+                told
+                if curves.of_losses
+                else {name: told[name] for name in told if name != "believed"}
+            )
         configs.append(decoded[0])
         pending = np.vstack([pending, with_share(encoding.encode(decoded[:1]), plan.first)])
     return Suggestion(tuple(configs), notes)
 
 
 def _maximized(
-    score: BoundAcquisition, curves: Curves, encoding: Encoding, pending: Array, plan: Plan, rng: np.random.Generator
+    score: BoundAcquisition,
+    curves: Curves,
+    encoding: Encoding,
+    pending: Array,
+    plan: Plan,
+    rng: np.random.Generator,
 ) -> Found:
     training, scales = curves.training, length_scales(curves.fitted, encoding.dimension)
     known = pending[:0] if training.repeatable else training.known
     if encoding.domain.pool is not None:
         return maximize(
-            score, _part(encoding.domain, known, plan.candidates, rng), rng, Search(excluded=pending, scales=scales)
+            score,
+            _part(encoding.domain, known, plan.candidates, rng),
+            rng,
+            Search(excluded=pending, scales=scales),
         )
     means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
     search = Search(
@@ -177,7 +206,8 @@ def _maximized(
 
 
 def _part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> Domain:
-    """What is left of a pool, at most so many rows at random: deciding often matters more than deciding on all of it."""
+    """What is left of a pool, at most so many rows at random: deciding often matters more than
+    deciding on all of it."""
     assert domain.pool is not None
     rows = rng.permutation(len(domain.pool))[: most + len(known)]
     left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
@@ -191,7 +221,8 @@ def believed(model: FittedSurrogate, found: Found, decoded: list[Config]) -> dic
     mean, deviation = posterior.mean[:1, 0], float(np.sqrt(posterior.variance[0]))
     low, middle, high = (float(model.target_units(mean + k * deviation)[0]) for k in (-2, 0, 2))
     competitors = [
-        {"config": config, "score": float(score)} for config, score in zip(decoded, found.scores, strict=False)
+        {"config": config, "score": float(score)}
+        for config, score in zip(decoded, found.scores, strict=False)
     ]
     return {
         "believed": {"loss": middle, "low": low, "high": high},

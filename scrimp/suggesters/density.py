@@ -1,16 +1,20 @@
 """TPE and BOHB: draw from where the good configurations lie, and prefer where few bad ones do.
 
-The trials are compared at one budget level, the largest that at least d + 2 of them have reached (without budgets there is
-only one). The best ``share`` of them make the good density, the rest the bad one, and so do configurations under evaluation:
-workers keep away from each other. Candidates are drawn from the good density, and the one with the largest ratio wins that
-nobody has tried. Until a level has enough trials, the user's guess comes first and the study's Sobol sequence after it. A
-``random_fraction`` of the suggestions is drawn uniformly, so a model misled by low budgets cannot hide the rest of the space.
+The trials are compared at one budget level, the largest that at least d + 2 of them have reached
+(without budgets there is only one). The best ``share`` of them make the good density, the rest the
+bad one, and so do configurations under evaluation: workers keep away from each other. Candidates
+are drawn from the good density, and the one with the largest ratio wins that nobody has tried.
+Until a level has enough trials, the user's guess comes first and the study's Sobol sequence after
+it. A ``random_fraction`` of the suggestions is drawn uniformly, so a model misled by low budgets
+cannot hide the rest of the space.
 
     DensitySuggester()                              # tpe
-    DensitySuggester(random_fraction=1 / 3)         # bohb, with a scheduler that grants budgets in rungs
+    # bohb, with a scheduler that grants budgets in rungs
+    DensitySuggester(random_fraction=1 / 3)
 
-Failed trials are bad ones. Trials that violate a constraint are ranked behind all feasible ones (`Observation.standing`).
-The papers are named in `scrimp.surrogates.density`; the defaults were chosen on synthetic functions.
+Failed trials are bad ones. Trials that violate a constraint are ranked behind all feasible ones
+(`Observation.standing`). The papers are named in `scrimp.surrogates.density`; the defaults were
+chosen on synthetic functions.
 """
 
 from bisect import bisect_right
@@ -45,15 +49,17 @@ MOST = 1000  # trials in the densities; beyond it a random part of the bad ones 
 class DensitySuggester(Suggester):
     """Settings of the density ratio.
 
-    ``share``: of the trials that count as good. ``candidates``: drawn from the good density for each suggestion.
-    ``bandwidth``: of the kernels for one trial, in units of the range; it shrinks with their number.
-    ``random_fraction``: of the suggestions that are uniform draws. ``initial``: trials before the model, d + 2 without it.
+    ``share``: of the trials that count as good. ``candidates``: drawn from the good density for
+    each suggestion. ``bandwidth``: of the kernels for one trial, in units of the range; it shrinks
+    with their number. ``random_fraction``: of the suggestions that are uniform draws. ``initial``:
+    trials before the model, d + 2 without it.
 
-    The papers differ in what follows. ``spread``: bandwidths are a share of the ``range``, or follow the ``observed`` spread
-    (BOHB's normal reference rule), at least ``least_bandwidth``. ``widening``: of the kernels that candidates are drawn from.
-    ``weighting`` of good trials: by ``rank``, or ``equal``. ``uniform``: the weight of the uniform component, in those of one
-    trial. ``least_good``: so many trials are good at least, and as many bad; None for d + 1, as in BOHB. ``avoid_running``:
-    running trials count as bad.
+    The papers differ in what follows. ``spread``: bandwidths are a share of the ``range``, or
+    follow the ``observed`` spread (BOHB's normal reference rule), at least ``least_bandwidth``.
+    ``widening``: of the kernels that candidates are drawn from. ``weighting`` of good trials: by
+    ``rank``, or ``equal``. ``uniform``: the weight of the uniform component, in those of one trial.
+    ``least_good``: so many trials are good at least, and as many bad; None for d + 1, as in BOHB.
+    ``avoid_running``: running trials count as bad.
     """
 
     share: float = 0.2
@@ -85,10 +91,13 @@ class DensitySuggester(Suggester):
         ):
             if not legal:
                 raise MethodError(
-                    f"setting {name!r} of the density suggester is {getattr(self, name)!r}; it must be {rule}"
+                    f"setting {name!r} of the density suggester is {getattr(self, name)!r}; it must"
+                    f" be {rule}"
                 )
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """``count`` configurations, each with those before it under evaluation."""
         del request
         known = history.derive(KNOWN)
@@ -96,34 +105,45 @@ class DensitySuggester(Suggester):
         ranking = rank_trials(history, initial)
         if ranking is None:
             reason = f"start design: no budget level has {initial} trials yet"
-            return Suggestion(tuple(first_configs(history, count, count, rng)), {"density": {"reason": reason}})
+            return Suggestion(
+                tuple(first_configs(history, count, count, rng)), {"density": {"reason": reason}}
+            )
         configs: list[Config] = []
         for _ in range(count):
             if rng.random() >= self.random_fraction:
                 configs += self._best_candidate(known, ranking, configs, rng)
             else:
                 configs += draw_fresh(known, 1, rng, configs)
-        seen = {"level": ranking.level, "trials": len(ranking.trials), "avoided": len(ranking.avoided)}
+        seen = {
+            "level": ranking.level,
+            "trials": len(ranking.trials),
+            "avoided": len(ranking.avoided),
+        }
         return Suggestion(tuple(configs), {"density": seen})
 
     def _best_candidate(
         self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator
     ) -> list[Config]:
-        """The candidate with the largest ratio that is new, or a random one; none when nothing is left."""
+        """The candidate with the largest ratio that is new, or a random one; none when nothing is
+        left."""
         encoding = _encoding(known.space)
         ratio = self._ratio(known, ranking, taken, rng)
         configs = encoding.decode(ratio.good.sample(self.candidates, rng, self.widening))
         order = np.argsort(-ratio(encode_existing(encoding, configs)), kind="stable")
         if isinstance(known.space, Pool):
             return nearest_fresh(known, encoding.encode([configs[order[0]]]), taken)
-        return known.fresh((configs[place] for place in order), 1, taken) or draw_fresh(known, 1, rng, taken)
+        return known.fresh((configs[place] for place in order), 1, taken) or draw_fresh(
+            known, 1, rng, taken
+        )
 
     def _ratio(
         self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator
     ) -> DensityRatio:
         """The two densities; good trials weigh by rank, log(g + 1/2) - log(rank) for g of them."""
         encoding = _encoding(known.space)
-        ordered = [config for trial in ranking.trials if (config := known.configs[trial]) is not None]
+        ordered = [
+            config for trial in ranking.trials if (config := known.configs[trial]) is not None
+        ]
         numbers = ranking.avoided if self.avoid_running else ranking.failed
         avoided = [config for trial in numbers if (config := known.configs[trial]) is not None]
         least = len(encoding.space.searched) + 1 if self.least_good is None else self.least_good
@@ -131,7 +151,10 @@ class DensitySuggester(Suggester):
         rest = (
             split if least == 1 else max(min(split, len(ordered) - least), 0)
         )  # where both need more, they share some
-        good, bad = ordered[:split], [*ordered[rest:], *avoided, *(taken if self.avoid_running else ())]
+        good, bad = (
+            ordered[:split],
+            [*ordered[rest:], *avoided, *(taken if self.avoid_running else ())],
+        )
         if len(bad) > MOST:
             bad = [bad[place] for place in np.sort(rng.choice(len(bad), MOST, replace=False))]
         weights = None
@@ -139,14 +162,19 @@ class DensitySuggester(Suggester):
             weights = np.log(len(good) + 0.5) - np.log(np.arange(1, len(good) + 1))
         bandwidth = Bandwidth(self.bandwidth, self.least_bandwidth, self.spread == "observed")
         return DensityRatio(
-            kernel_density(encoding.columns, encode_existing(encoding, good), weights, bandwidth, self.uniform),
-            kernel_density(encoding.columns, encode_existing(encoding, bad), None, bandwidth, self.uniform),
+            kernel_density(
+                encoding.columns, encode_existing(encoding, good), weights, bandwidth, self.uniform
+            ),
+            kernel_density(
+                encoding.columns, encode_existing(encoding, bad), None, bandwidth, self.uniform
+            ),
         )
 
 
 @lru_cache(maxsize=16)
 def _encoding(space: Space) -> Encoding:
-    """The encoding of a space; of a pool that of the space around it, because candidates lie anywhere."""
+    """The encoding of a space; of a pool that of the space around it, because candidates lie
+    anywhere."""
     return Encoding(Space(space.parameters))
 
 
@@ -160,7 +188,8 @@ def encode_existing(encoding: Encoding, configs: Sequence[Config]) -> Array:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The trials compared at budget ``level``, best first; ``avoided`` are ``failed`` ones and those under evaluation."""
+    """The trials compared at budget ``level``, best first; ``avoided`` are ``failed`` ones and
+    those under evaluation."""
 
     level: float
     trials: tuple[int, ...]
@@ -169,18 +198,28 @@ class Ranking:
 
 
 def rank_trials(history: History, needed: int) -> Ranking | None:
-    """The ranking at the largest budget level that at least ``needed`` trials have reached; None when there is none.
+    """The ranking at the largest budget level that at least ``needed`` trials have reached; None
+    when there is none.
 
-    A trial counts with its last report up to the level, and one that ended by itself has reached every level.
+    A trial counts with its last report up to the level, and one that ended by itself has reached
+    every level.
     """
-    reached = {trial.id: _reach(trial) for trial in history.trials if trial.curve and trial.status != "failed"}
+    reached = {
+        trial.id: _reach(trial)
+        for trial in history.trials
+        if trial.curve and trial.status != "failed"
+    }
     if len(reached) < needed:
         return None
     level = sorted(reached.values(), reverse=True)[needed - 1]
     observed = [history.trials[number] for number, reach in reached.items() if reach >= level]
     observed.sort(key=lambda trial: _standing(trial, level))
     settled = {trial.id for trial in observed}
-    others = [trial.id for trial in history.with_status("failed", "running", "stale") if trial.id not in settled]
+    others = [
+        trial.id
+        for trial in history.with_status("failed", "running", "stale")
+        if trial.id not in settled
+    ]
     budget = history.problem.full_budget if level == inf else level
     failed = tuple(number for number in others if history.trials[number].status == "failed")
     return Ranking(budget, tuple(trial.id for trial in observed), tuple(others), failed)
@@ -192,4 +231,6 @@ def _reach(trial: Trial) -> float:
 
 def _standing(trial: Trial, level: float) -> float:
     """What the trial's newest report up to ``level`` ranks by."""
-    return trial.curve[max(bisect_right(trial.curve, level, key=attrgetter("step")) - 1, 0)].standing
+    return trial.curve[
+        max(bisect_right(trial.curve, level, key=attrgetter("step")) - 1, 0)
+    ].standing

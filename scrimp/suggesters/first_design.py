@@ -14,9 +14,12 @@ __all__ = ["first_configs", "guess"]
 
 
 def guess(history: History) -> Config | None:
-    """What the user believes to be good: the priors of the parameters, completed; None when no parameter has one."""
+    """What the user believes to be good: the priors of the parameters, completed; None when no
+    parameter has one."""
     space = history.problem.space
-    believed = {name: parameter.prior[0] for name, parameter in space.items() if parameter.prior is not None}
+    believed = {
+        name: parameter.prior[0] for name, parameter in space.items() if parameter.prior is not None
+    }
     if not believed:
         return None
     if isinstance(space, Pool):
@@ -25,20 +28,29 @@ def guess(history: History) -> Config | None:
     try:
         return space.complete(believed, rng)  # draws parents under which all of them exist
     except ConfigError:
-        kept = {name: value for name, value in believed.items() if name in space.active(space.defaults | believed)}
+        kept = {
+            name: value
+            for name, value in believed.items()
+            if name in space.active(space.defaults | believed)
+        }
         return space.complete(kept, rng)
 
 
 def _distance(space: Space, config: Config, believed: Config) -> float:
-    """How far a configuration is from the guess; a parameter that it does not have counts as far as can be."""
+    """How far a configuration is from the guess; a parameter that it does not have counts as far as
+    can be."""
     gaps = [
-        abs(space[name].to_unit(config[name]) - space[name].to_unit(value)) if name in config else 1.0
+        abs(space[name].to_unit(config[name]) - space[name].to_unit(value))
+        if name in config
+        else 1.0
         for name, value in believed.items()
     ]
     return float(sum(gaps))
 
 
-def first_configs(history: History, lacking: int, count: int, rng: np.random.Generator) -> list[Config]:
+def first_configs(
+    history: History, lacking: int, count: int, rng: np.random.Generator
+) -> list[Config]:
     """At most ``count`` of the ``lacking`` first configurations, none of them known already."""
     wanted = min(lacking, count)
     if wanted <= 0:

@@ -1,7 +1,8 @@
 """Grid search: every combination of values in order, skipping what was tried already.
 
-The order is that of `scrimp.space.designs.grid_design`: the last parameter varies fastest. Enqueued configurations that lie
-on the grid are not repeated. When the grid is exhausted there is nothing more to suggest, and the study ends.
+The order is that of `scrimp.space.designs.grid_design`: the last parameter varies fastest. Enqueued
+configurations that lie on the grid are not repeated. When the grid is exhausted there is nothing
+more to suggest, and the study ends.
 
     GridSuggester(resolution={"lr": 5})
 """
@@ -28,17 +29,25 @@ PLACES = 5  # of a continuous parameter without a resolution of its own
 
 @dataclass(frozen=True)
 class GridSuggester(Suggester):
-    """``resolution``: at how many places each parameter is tried, evenly spaced in its own scale with both ends.
+    """``resolution``: at how many places each parameter is tried, evenly spaced in its own scale
+    with both ends.
 
-    One number for all parameters, or by name; without it floats are tried at 5 places and discrete parameters at all.
+    One number for all parameters, or by name; without it floats are tried at 5 places and discrete
+    parameters at all.
     """
 
     resolution: int | dict[str, int] | None = None
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """The next ``count`` configurations of the grid; fewer at its end."""
         del request, rng
-        named = tuple(sorted(self.resolution.items())) if isinstance(self.resolution, dict) else self.resolution
+        named = (
+            tuple(sorted(self.resolution.items()))
+            if isinstance(self.resolution, dict)
+            else self.resolution
+        )
         return Suggestion(tuple(history.derive(GridWalk(named)).next(count)))
 
 
@@ -50,7 +59,8 @@ class Walk:
         self.space = known.space
         floats = {name: PLACES for name, parameter in self.space.items() if parameter.grid is None}
         self._rest = grid_design(
-            self.space, resolution if isinstance(resolution, int) else {**floats, **(resolution or {})}
+            self.space,
+            resolution if isinstance(resolution, int) else {**floats, **(resolution or {})},
         )
         self._ahead: dict[Any, Config] = {}  # by key: looked at on the grid, and not known
 
@@ -68,7 +78,8 @@ class Walk:
 
 @dataclass(frozen=True)
 class GridWalk(Fold[Walk]):
-    """The fold that keeps a `Walk`, so that a grid of any length is walked once and not again for every suggestion."""
+    """The fold that keeps a `Walk`, so that a grid of any length is walked once and not again for
+    every suggestion."""
 
     resolution: int | tuple[tuple[str, int], ...] | None
     kinds = KnownConfigs.kinds
@@ -78,7 +89,9 @@ class GridWalk(Fold[Walk]):
         return self._walk(Known(problem.space))
 
     def _walk(self, known: Known) -> Walk:
-        return Walk(known, dict(self.resolution) if isinstance(self.resolution, tuple) else self.resolution)
+        return Walk(
+            known, dict(self.resolution) if isinstance(self.resolution, tuple) else self.resolution
+        )
 
     def step(self, state: Walk, event: Event, before: Trial | None, trial: Trial | None) -> None:
         """Take a new trial in; begin anew in a changed space."""

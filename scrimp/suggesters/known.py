@@ -1,11 +1,12 @@
 """Which configurations a study has tried or is trying, kept current with every event.
 
-Suggesters never propose one of them again: the same training twice teaches nothing that one did not, and noisy
-objectives are better served by a method that asks for repetitions on purpose.
+Suggesters never propose one of them again: the same training twice teaches nothing that one did
+not, and noisy objectives are better served by a method that asks for repetitions on purpose.
 
     known = history.derive(KNOWN)
     {"lr": 0.1} in known
-    known.fresh(candidates, count)                 # the first ``count`` candidates that are new, none twice
+    # the first ``count`` candidates that are new, none twice
+    known.fresh(candidates, count)
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -26,14 +27,19 @@ __all__ = ["KNOWN", "Known", "KnownConfigs"]
 
 
 class Known:
-    """The configurations of all trials in the present ``space``; of a pool also the rows that are left."""
+    """The configurations of all trials in the present ``space``; of a pool also the rows that are
+    left."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.configs: list[Config | None] = []  # by trial; None where a changed space has no place for it
+        self.configs: list[
+            Config | None
+        ] = []  # by trial; None where a changed space has no place for it
         self._keys: set[Any] = set()
         self._rows = (
-            {space.key(config): row for row, config in enumerate(space.configs)} if isinstance(space, Pool) else {}
+            {space.key(config): row for row, config in enumerate(space.configs)}
+            if isinstance(space, Pool)
+            else {}
         )
         self._left = np.arange(len(self._rows))
         self._place = np.arange(len(self._rows))  # of each row in _left
@@ -64,10 +70,13 @@ class Known:
 
     @property
     def left(self) -> NDArray[np.int64]:
-        """The rows of the pool that nobody has tried, in no particular order. Read it, do not change it."""
+        """The rows of the pool that nobody has tried, in no particular order. Read it, do not
+        change it."""
         return self._left[: self._count]
 
-    def fresh(self, configs: Iterable[Config], count: int, taken: Iterable[Config] = ()) -> list[Config]:
+    def fresh(
+        self, configs: Iterable[Config], count: int, taken: Iterable[Config] = ()
+    ) -> list[Config]:
         """The first ``count`` of ``configs`` that are new, each once and none of ``taken``."""
         seen = {self.space.key(config) for config in taken}
         found: list[Config] = []

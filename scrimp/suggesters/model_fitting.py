@@ -1,8 +1,8 @@
 """Fitting the models of one decision, from the hyperparameters that the last decisions recorded.
 
-Refits follow a geometric schedule: with n observations a model is fitted anew once n / 20 further ones have come (every time
-below 40). In between, the recorded hyperparameters are restored on all data. The record is a note in the log, so a resumed
-study decides exactly as an uninterrupted one.
+Refits follow a geometric schedule: with n observations a model is fitted anew once n / 20 further
+ones have come (every time below 40). In between, the recorded hyperparameters are restored on all
+data. The record is a note in the log, so a resumed study decides exactly as an uninterrupted one.
 """
 
 import math
@@ -32,9 +32,23 @@ from scrimp.surrogates.limits import CapDeviation, CapViolation
 from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
 from scrimp.surrogates.power_transform import YeoJohnson
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
-from scrimp.surrogates.target_transform import GaussianCopula, Standardise, TargetStep, Transformed, Winsorise
+from scrimp.surrogates.target_transform import (
+    GaussianCopula,
+    Standardise,
+    TargetStep,
+    Transformed,
+    Winsorise,
+)
 
-__all__ = ["FAILURE", "ModelSettings", "Models", "fit_models", "length_scales", "loss_model", "noted_scales"]
+__all__ = [
+    "FAILURE",
+    "ModelSettings",
+    "Models",
+    "fit_models",
+    "length_scales",
+    "loss_model",
+    "noted_scales",
+]
 
 
 FAILURE = "failure"
@@ -43,13 +57,14 @@ FAILURE = "failure"
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """``transform`` of the losses: plain (shifted and scaled, nothing else), standardise (the same, with losses that diverged
-    capped first), power, copula, or auto (the evidence decides between standardise and power). ``mcmc`` averages over
-    posterior samples of the hyperparameters. ``noise_floor``: the least noise variance, as a share of the variance of the losses;
-    ``restarts``: random starts of a fit, beside the recorded one and the mode of the densities. Beyond ``max_data``
-    observations the best quarter and a random rest are used. Failed trials are infeasible, with a model of their own;
-    ``impute_failures`` gives them the worst loss seen instead. ``surrogate``: the model of losses, constraints and costs, by
-    name."""
+    """``transform`` of the losses: plain (shifted and scaled, nothing else), standardise (the same,
+    with losses that diverged capped first), power, copula, or auto (the evidence decides between
+    standardise and power). ``mcmc`` averages over posterior samples of the hyperparameters.
+    ``noise_floor``: the least noise variance, as a share of the variance of the losses;
+    ``restarts``: random starts of a fit, beside the recorded one and the mode of the densities.
+    Beyond ``max_data`` observations the best quarter and a random rest are used. Failed trials are
+    infeasible, with a model of their own; ``impute_failures`` gives them the worst loss seen
+    instead. ``surrogate``: the model of losses, constraints and costs, by name."""
 
     kernel: str = "matern52-ard"
     input_warping: bool = False
@@ -68,8 +83,8 @@ class ModelSettings:
             raise MethodError(f"transform is {self.transform!r}; choose one of {', '.join(names)}")
         if not 1e-10 <= self.noise_floor <= 0.5:
             raise MethodError(
-                f"noise_floor is {self.noise_floor}; it is a share of the variance of the losses, from 1e-10 (below it factors "
-                "of covariances fail) to 0.5"
+                f"noise_floor is {self.noise_floor}; it is a share of the variance of the losses,"
+                " from 1e-10 (below it factors of covariances fail) to 0.5"
             )
         if not 0 <= self.restarts <= 1000:
             raise MethodError(f"restarts is {self.restarts}; it must be from 0 to 1000")
@@ -77,15 +92,18 @@ class ModelSettings:
         surrogate_by_name(self.surrogate, (Column(),))
         if self.surrogate != OWN_MODEL and (self.mcmc or self.input_warping):
             raise MethodError(
-                f"mcmc and input_warping describe the surrogate {OWN_MODEL!r}, not {self.surrogate!r}; leave them out"
+                f"mcmc and input_warping describe the surrogate {OWN_MODEL!r}, not"
+                f" {self.surrogate!r}; leave them out"
             )
 
 
 @dataclass(frozen=True)
 class Models:
-    """Fitted models by name ("loss", "constraint:<metric>", "cost"), what they rest on, and what to note about them.
+    """Fitted models by name ("loss", "constraint:<metric>", "cost"), what they rest on, and what to
+    note about them.
 
-    ``bands``: between which two values of its targets each constraint holds, by the name of its model.
+    ``bands``: between which two values of its targets each constraint holds, by the name of its
+    model.
     """
 
     fitted: Mapping[str, FittedSurrogate]
@@ -100,7 +118,9 @@ def loss_model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
     """The model of the loss: transformed targets under an exact GP, sampled when asked for."""
     gp = _exact_gp(columns, settings)
     if settings.mcmc or settings.surrogate != OWN_MODEL:
-        return Transformed(_model(columns, settings), _STEPS.get(settings.transform, _STEPS["standardise"]))
+        return Transformed(
+            _model(columns, settings), _STEPS.get(settings.transform, _STEPS["standardise"])
+        )
     if settings.transform == "auto":
         return ChosenTransform(gp, {"standardise": (Standardise(),), "power": _POWER})
     return Transformed(gp, _STEPS[settings.transform])
@@ -114,9 +134,12 @@ def fit_models(
     rng: np.random.Generator,
     loss: Surrogate | None = None,
 ) -> Models:
-    """Fit or restore every model this problem needs, on at most ``max_data`` observations; ``loss`` replaces the usual one."""
+    """Fit or restore every model this problem needs, on at most ``max_data`` observations; ``loss``
+    replaces the usual one."""
     recorded = history.note("fit") or {}
-    rows = np.arange(len(training.y)) if settings.impute_failures else np.flatnonzero(~training.failed)
+    rows = (
+        np.arange(len(training.y)) if settings.impute_failures else np.flatnonzero(~training.failed)
+    )
     kept = rows[_subset(training.y[rows], settings.max_data, history.problem.seed)]
     noise = None if training.noise is None else training.noise[kept]
     loss = loss_model(columns, settings) if loss is None else loss
@@ -124,7 +147,8 @@ def fit_models(
     fits |= _side_models(training, columns, settings)
     fitted, states = {}, {}
     for name, (model, data) in fits.items():
-        # Schedules go by all that was seen, also where a model rests on a part of it: otherwise it would never be refitted.
+        # Schedules go by all that was seen, also where a model rests on a part of it: otherwise it
+        # would never be refitted.
         seen = len(rows) if name == "loss" else len(data)
         fitted[name], states[name] = _fit_or_restore(model, data, seen, recorded.get(name), rng)
     feasible = None
@@ -138,7 +162,8 @@ def fit_models(
 def _side_models(
     training: Training, columns: Sequence[Column], settings: ModelSettings
 ) -> dict[str, tuple[Surrogate, Data]]:
-    """Models beside the loss: of each constraint, of failure (violated by 1 where a trial failed), of the logarithm of cost."""
+    """Models beside the loss: of each constraint, of failure (violated by 1 where a trial failed),
+    of the logarithm of cost."""
     gp = _model(columns, settings)
     fits: dict[str, tuple[Surrogate, Data]] = {}
     if training.failed.any() and not settings.impute_failures:
@@ -150,22 +175,32 @@ def _side_models(
         known = np.isfinite(values)
         if known.any():
             steps = _limit_steps(training.bands[name])
-            fits[CONSTRAINT + name] = (Transformed(gp, steps), Data(training.x[known], values[known]))
+            fits[CONSTRAINT + name] = (
+                Transformed(gp, steps),
+                Data(training.x[known], values[known]),
+            )
     if training.log_cost is not None and np.isfinite(training.log_cost).any():
         known = np.isfinite(training.log_cost)
-        fits["cost"] = (Transformed(gp, (Standardise(),)), Data(training.x[known], training.log_cost[known]))
+        fits["cost"] = (
+            Transformed(gp, (Standardise(),)),
+            Data(training.x[known], training.log_cost[known]),
+        )
     return fits
 
 
 def length_scales(model: FittedSurrogate, dimension: int) -> Array:
-    """How far the model sees along the first ``dimension`` columns, for scaling a search; 0.5 where it does not say."""
+    """How far the model sees along the first ``dimension`` columns, for scaling a search; 0.5 where
+    it does not say."""
     scales = model.length_scales[:dimension]
     return np.where(np.isnan(scales), 0.5, scales).clip(0.01, 2.0)
 
 
 def noted_scales(model: FittedSurrogate, dimension: int) -> list[float | None]:
-    """The length-scales along the columns of a configuration, for explanations; None where there is none."""
-    return [float(scale) if math.isfinite(scale) else None for scale in model.length_scales[:dimension]]
+    """The length-scales along the columns of a configuration, for explanations; None where there is
+    none."""
+    return [
+        float(scale) if math.isfinite(scale) else None for scale in model.length_scales[:dimension]
+    ]
 
 
 _POWER = (Standardise(), YeoJohnson(), Standardise())
@@ -179,13 +214,15 @@ _STEPS: Mapping[str, tuple[TargetStep, ...]] = {
 
 
 def _limit_steps(band: tuple[float, float]) -> tuple[TargetStep, ...]:
-    """How distances from a limit come to a model: far-out ones capped, and zero, the limit, kept where it is."""
+    """How distances from a limit come to a model: far-out ones capped, and zero, the limit, kept
+    where it is."""
     cap = CapViolation() if math.isinf(band[0]) else CapDeviation(tolerance=band[1])
     return (cap, Standardise(centred=False))
 
 
 def _model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
-    """What every model of a decision is before targets are transformed: the named one, or a GP, sampled when asked for."""
+    """What every model of a decision is before targets are transformed: the named one, or a GP,
+    sampled when asked for."""
     if settings.surrogate != OWN_MODEL:
         return surrogate_by_name(settings.surrogate, columns)
     gp = _exact_gp(columns, settings)
@@ -202,8 +239,9 @@ def _exact_gp(columns: Sequence[Column], settings: ModelSettings) -> ExactGP:
 def _failure_model(columns: Sequence[Column]) -> ExactGP:
     """A rough model of where trials fail, 1, and where not, -1.
 
-    Outcomes jump where losses do not, and a likelihood takes jumps for short length-scales: then nothing would be learned of
-    the places in between. So the densities hold length-scales near a third of the cube, and noise near a tenth.
+    Outcomes jump where losses do not, and a likelihood takes jumps for short length-scales: then
+    nothing would be learned of the places in between. So the densities hold length-scales near a
+    third of the cube, and noise near a tenth.
     """
     scale = LogNormal(math.log(0.3) + 0.5 * math.log(len(columns)), 0.3)
     length = Parameter("length_scale", scale, bounds=(0.05, 10.0), size=len(columns))
@@ -212,20 +250,30 @@ def _failure_model(columns: Sequence[Column]) -> ExactGP:
 
 
 def _fit_or_restore(
-    model: Surrogate, data: Data, count: int, recorded: Mapping[str, Any] | None, rng: np.random.Generator
+    model: Surrogate,
+    data: Data,
+    count: int,
+    recorded: Mapping[str, Any] | None,
+    rng: np.random.Generator,
 ) -> tuple[FittedSurrogate, Mapping[str, Any]]:
-    """A fit when one is due after ``count`` observations, the recorded hyperparameters otherwise; with the record to note."""
+    """A fit when one is due after ``count`` observations, the recorded hyperparameters otherwise;
+    with the record to note."""
     if recorded is not None and 0 <= count - recorded["n"] < max(1, recorded["n"] // 20):
         try:
             return model.restore(data, recorded["state"]), recorded
         except ScrimpError:
             recorded = None  # the space or the method changed since: fit anew
     fitted = model.fit(data, rng, None if recorded is None else recorded["state"])
-    return fitted, {"n": count, "state": fitted.state, "length_scales": noted_scales(fitted, data.x.shape[1])}
+    return fitted, {
+        "n": count,
+        "state": fitted.state,
+        "length_scales": noted_scales(fitted, data.x.shape[1]),
+    }
 
 
 def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:
-    """Which observations a model rests on: all of them, or the best quarter and a random rest, in their order."""
+    """Which observations a model rests on: all of them, or the best quarter and a random rest, in
+    their order."""
     if len(losses) <= most:
         return np.arange(len(losses))
     best = np.argsort(losses, kind="stable")[: most // 4]

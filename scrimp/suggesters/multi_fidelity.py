@@ -1,18 +1,23 @@
 """MOBSTER: Bayesian optimization for schedulers that compare trials at several budgets.
 
-1. A few first configurations, spread evenly; after them a ``random_fraction`` at random, and the rest as follows.
+1. A few first configurations, spread evenly; after them a ``random_fraction`` at random, and the
+   rest as follows.
 2. Fit a model of f(x, r) to the observations at all rungs.
 3. Integrate over running evaluations by joint samples at the rung that each will reach next.
-4. Maximise expected improvement at one budget r_acq. By the rule of BOHB that is the largest rung with at least
-   ``r_acq_points`` observations (the smallest rung seen when there is none); "first" is the rung at which the new trial
-   will be compared first, "final" the full budget.
+4. Maximise expected improvement at one budget r_acq. By the rule of BOHB that is the largest rung
+   with at least ``r_acq_points`` observations (the smallest rung seen when there is none); "first"
+   is the rung at which the new trial will be compared first, "final" the full budget.
 
-A model that fails numerically gives way to the next simpler one (joint, independent, single-fidelity), and the decision says so.
+A model that fails numerically gives way to the next simpler one (joint, independent,
+single-fidelity), and the decision says so.
 
-    Scheduled(AsynchronousHalving(), MultiFidelitySuggester())                              # mobster-joint
-    Scheduled(AsynchronousHalving(), MultiFidelitySuggester(model="gp_independent"))        # mobster-indep
+    # mobster-joint
+    Scheduled(AsynchronousHalving(), MultiFidelitySuggester())
+    # mobster-indep
+    Scheduled(AsynchronousHalving(), MultiFidelitySuggester(model="gp_independent"))
 
-Klein, Tiao, Lienart, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neural Architecture Search, 2020.
+Klein, Tiao, Lienart, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neural
+Architecture Search, 2020.
 """
 
 from collections.abc import Mapping
@@ -27,7 +32,13 @@ from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
-from scrimp.suggesters.curve_search import CANDIDATES, Plan, degrading, search_configs, without_model
+from scrimp.suggesters.curve_search import (
+    CANDIDATES,
+    Plan,
+    degrading,
+    search_configs,
+    without_model,
+)
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -41,9 +52,10 @@ R_ACQ = ("bohb", "first", "final")
 class MultiFidelitySuggester(Suggester):
     """Expected improvement at r_acq under a model of budgets.
 
-    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``, ``refit_from``, ``refit_every``,
-    ``random_fraction``, ``input_warping``, ``refit_steps`` and ``cap`` describe the model; see `CurveSettings`. ``initial``:
-    configurations before it decides. ``fantasies``: joint samples over running trials. ``acquisition``: by name, with
+    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``,
+    ``refit_from``, ``refit_every``, ``random_fraction``, ``input_warping``, ``refit_steps`` and
+    ``cap`` describe the model; see `CurveSettings`. ``initial``: configurations before it decides.
+    ``fantasies``: joint samples over running trials. ``acquisition``: by name, with
     ``acquisition_settings``. ``candidates``: rows of a finite pool that are scored in one decision.
     """
 
@@ -73,8 +85,9 @@ class MultiFidelitySuggester(Suggester):
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
         if isinstance(acquisition, SeveralModelsAcquisition) and set(acquisition.needs) != {"loss"}:
             raise MethodError(
-                f"acquisition {self.acquisition!r} needs models of {', '.join(acquisition.needs)}, and a method of budgets has "
-                "that of the loss alone (violated constraints count as its worst values); use the method 'gp'"
+                f"acquisition {self.acquisition!r} needs models of {', '.join(acquisition.needs)},"
+                " and a method of budgets has that of the loss alone (violated constraints count"
+                " as its worst values); use the method 'gp'"
             )
         if self.r_acq not in R_ACQ:
             raise MethodError(f"r_acq is {self.r_acq!r}; it must be one of {', '.join(R_ACQ)}")
@@ -101,7 +114,9 @@ class MultiFidelitySuggester(Suggester):
             cap=self.cap,
         )
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""
         levels = request.levels or (history.problem.full_budget,)
         first = without_model(history, self.initial, self.settings.at_random, count, rng)
@@ -112,18 +127,26 @@ class MultiFidelitySuggester(Suggester):
             encoding = encoding_of(history.problem.space)
             curves = fit_curves(history, encoding, levels, settings, rng)
             first = levels[min(request.bracket, len(levels) - 1)]
-            plan = self._plan(curves.share * levels[-1], levels, first, int(rng.integers(2**31)) if self._draws else 0)
+            plan = self._plan(
+                curves.share * levels[-1],
+                levels,
+                first,
+                int(rng.integers(2**31)) if self._draws else 0,
+            )
             return search_configs(curves, encoding, plan, count, rng)
 
         return degrading(self.settings, decide, history, request, count, rng)
 
     @property
     def _draws(self) -> bool:
-        """Whether the acquisition is a draw, which needs a seed; others must not use up randomness."""
+        """Whether the acquisition is a draw, which needs a seed; others must not use up
+        randomness."""
         return self.acquisition == "thompson"
 
     def _plan(self, budgets: Array, levels: tuple[float, ...], first: float, seed: int) -> Plan:
-        level = {"first": first, "final": levels[-1]}.get(self.r_acq) or acquisition_level(budgets, self.r_acq_points)
+        level = {"first": first, "final": levels[-1]}.get(self.r_acq) or acquisition_level(
+            budgets, self.r_acq_points
+        )
         share = level / levels[-1]
 
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
@@ -132,11 +155,14 @@ class MultiFidelitySuggester(Suggester):
             seeded = replace(context, settings={"seed": float(seed)})
             return acquisition.bind({"loss": AtBudget(model, share)}, seeded)
 
-        return Plan(bind, share, first / levels[-1], self.fantasies, {"r_acq": level}, self.candidates)
+        return Plan(
+            bind, share, first / levels[-1], self.fantasies, {"r_acq": level}, self.candidates
+        )
 
 
 def acquisition_level(budgets: Array, points: int) -> float:
-    """The largest budget with at least ``points`` observations, else the smallest there is (the rule of BOHB).
+    """The largest budget with at least ``points`` observations, else the smallest there is (the
+    rule of BOHB).
 
     >>> acquisition_level(np.array([1.0, 1.0, 1.0, 3.0]), 3)
     1.0

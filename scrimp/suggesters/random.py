@@ -1,7 +1,8 @@
 """Random search: uniform draws that nobody has tried yet.
 
-Random search tries d important values per parameter where a grid tries few (Bergstra and Bengio, "Random search for
-hyper-parameter optimization", 2012): the baseline of every comparison, and the partner of successive halving.
+Random search tries d important values per parameter where a grid tries few (Bergstra and Bengio,
+"Random search for hyper-parameter optimization", 2012): the baseline of every comparison, and the
+partner of successive halving.
 
     RandomSuggester().suggest(history, request, count=1, rng=history.rng("suggest"))
 """
@@ -27,19 +28,25 @@ LISTED = 10_000  # how many untried configurations of a finite space are listed,
 
 @dataclass(frozen=True)
 class RandomSuggester(Suggester):
-    """Uniform in the unit cube, or over what is left of a pool; fewer than asked for when nothing else is left."""
+    """Uniform in the unit cube, or over what is left of a pool; fewer than asked for when nothing
+    else is left."""
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """``count`` configurations at random."""
         del request
         return Suggestion(tuple(draw_fresh(history.derive(KNOWN), count, rng)))
 
 
-def draw_fresh(known: Known, count: int, rng: np.random.Generator, taken: Sequence[Config] = ()) -> list[Config]:
-    """``count`` random configurations that are neither known nor ``taken``; fewer when there are no more.
+def draw_fresh(
+    known: Known, count: int, rng: np.random.Generator, taken: Sequence[Config] = ()
+) -> list[Config]:
+    """``count`` random configurations that are neither known nor ``taken``; fewer when there are no
+    more.
 
-    Draws that are known are thrown away, which costs nothing until a finite space is almost exhausted; then what is left of
-    it is listed, and drawn from.
+    Draws that are known are thrown away, which costs nothing until a finite space is almost
+    exhausted; then what is left of it is listed, and drawn from.
     """
     space = known.space
     if isinstance(space, Pool):
@@ -48,7 +55,9 @@ def draw_fresh(known: Known, count: int, rng: np.random.Generator, taken: Sequen
     finite = bool(np.isfinite(space.size))
     found: list[Config] = []
     for size in BATCHES if finite else (*BATCHES, RARE):
-        found += known.fresh(space.sample(size * (count - len(found)), rng), count - len(found), [*taken, *found])
+        found += known.fresh(
+            space.sample(size * (count - len(found)), rng), count - len(found), [*taken, *found]
+        )
         if len(found) == count:
             return found
     if finite:

@@ -1,8 +1,9 @@
 """The contract of suggesters: which configuration to try, as a function of the history.
 
-A suggester is a frozen value holding settings only. Asked twice with the same history, request and generator it gives the same
-answer, so a crash, a resume, many workers and a replay need no code. What it learned (fitted hyperparameters, reasons, degraded
-flags) goes into ``notes``, which the loop writes to the log; the next suggestion may start from there.
+A suggester is a frozen value holding settings only. Asked twice with the same history, request and
+generator it gives the same answer, so a crash, a resume, many workers and a replay need no code.
+What it learned (fitted hyperparameters, reasons, degraded flags) goes into ``notes``, which the
+loop writes to the log; the next suggestion may start from there.
 
     suggestion = BayesianSuggester(...).suggest(history, request, count=1, rng=history.rng("suggest"))
 """
@@ -22,9 +23,11 @@ __all__ = ["Request", "Suggester", "Suggestion"]
 
 @dataclass(frozen=True)
 class Request:
-    """What the suggested configuration is for: the first budget it gets, its bracket, and the tag its trial will carry.
+    """What the suggested configuration is for: the first budget it gets, its bracket, and the tag
+    its trial will carry.
 
-    ``levels``: the budgets at which trials are compared, the full budget last; none without a scheduler that compares.
+    ``levels``: the budgets at which trials are compared, the full budget last; none without a
+    scheduler that compares.
     """
 
     budget: float
@@ -35,7 +38,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Configurations to try, best first, and what there is to say about them. Fewer than asked for: the space is exhausted."""
+    """Configurations to try, best first, and what there is to say about them. Fewer than asked for:
+    the space is exhausted."""
 
     configs: tuple[Config, ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -45,5 +49,8 @@ class Suggester(ABC):
     """Decides what to try."""
 
     @abstractmethod
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
-        """``count`` configurations for ``request``, given all that happened. Pending trials are in the history."""
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
+        """``count`` configurations for ``request``, given all that happened. Pending trials are in
+        the history."""

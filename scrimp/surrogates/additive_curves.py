@@ -1,22 +1,25 @@
-"""Learning curves as a function of the configuration plus a process of their own, at the cost of a GP over configurations.
+"""Learning curves as a function of the configuration plus a process of their own, at the cost of a
+GP over configurations.
 
     y_i(r) = h(x_i) + g(r) + e_i(r) + noise,    h ~ GP(mu, k),    e_i independent over configurations
 
-Given h(x_i), the m observations of curve i are y_i ~ N(1 h_i + g, G_i). Its likelihood as a function of h_i is that of a single
-observation of h_i, the curve's *end*, with its own noise variance:
+Given h(x_i), the m observations of curve i are y_i ~ N(1 h_i + g, G_i). Its likelihood as a
+function of h_i is that of a single observation of h_i, the curve's *end*, with its own noise
+variance:
 
     u = G^-1 1,    s = 1^T u,    end = u^T (y - g) / s,    noise variance 1 / s
 
-so log p(y) = log N(end; mu, K + diag(1/s)) + sum_i of what a curve says about itself. Curves with the same observed steps share
-one factor: O(N m + n^3) for n curves of N observations, instead of O(N^3). The posterior at (x, r) is that of the GP over ends,
-with the cross-covariance k(x, X) + t e_i, t = u^T q / s, where x is an observed configuration i and q = Cov(e_i(r), y_i); new
+so log p(y) = log N(end; mu, K + diag(1/s)) + sum_i of what a curve says about itself. Curves with
+the same observed steps share one factor: O(N m + n^3) for n curves of N observations, instead of
+O(N^3). The posterior at (x, r) is that of the GP over ends, with the cross-covariance k(x, X) + t
+e_i, t = u^T q / s, where x is an observed configuration i and q = Cov(e_i(r), y_i); new
 configurations have curves of their own, independent of all others.
 
     model = AdditiveCurves(MeanAndKernel(Scaled(Matern52(columns))), DecayResidual(), steps=(0.02, 0.04, ..., 1.0))
     model.fit(Data(np.column_stack([x, share]), y), rng)
 
-Rows of one configuration are recognised by equal columns; shares by the nearest step. Swersky, Snoek, Adams, Freeze-Thaw Bayesian
-Optimization, 2014, whose exponential decay is `DecayResidual`.
+Rows of one configuration are recognised by equal columns; shares by the nearest step. Swersky,
+Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014, whose exponential decay is `DecayResidual`.
 """
 
 import math
@@ -29,7 +32,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.gp.cholesky import cholesky, inverse_lower, log_determinant, multiply_lower, solve, solve_lower
+from scrimp.gp.cholesky import (
+    cholesky,
+    inverse_lower,
+    log_determinant,
+    multiply_lower,
+    solve,
+    solve_lower,
+)
 from scrimp.gp.marginal_likelihood import LogPosterior, SearchSettings, maximum_a_posteriori
 from scrimp.gp.priors import ParameterVector
 from scrimp.gp.process import Prior
@@ -37,7 +47,14 @@ from scrimp.gp.residual import Residual, ResidualMoments
 from scrimp.surrogates.exact_gp import NOISE, FittedGP, as_columns, check_finite, fitted_gp, joined
 from scrimp.surrogates.independent_gps import nearest_level
 from scrimp.surrogates.recorded_fit import record_of, recorded_values, search_from
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+from scrimp.surrogates.surrogate import (
+    Array,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    PosteriorPullback,
+    Surrogate,
+)
 
 __all__ = ["AdditiveCurves", "FittedAdditiveCurves"]
 
@@ -47,9 +64,11 @@ _LOG_TWO_PI = math.log(2.0 * math.pi)
 
 @dataclass(frozen=True, eq=False)
 class AdditiveCurves(Surrogate):
-    """``prior`` of h over the configuration's columns, ``residual`` of the curves over ``steps`` (shares of the budget).
+    """``prior`` of h over the configuration's columns, ``residual`` of the curves over ``steps``
+    (shares of the budget).
 
-    ``unit``: what the residual counts a share of 1 as; 1 for shares, the number of steps for whole numbers.
+    ``unit``: what the residual counts a share of 1 as; 1 for shares, the number of steps for whole
+    numbers.
     """
 
     prior: Prior
@@ -67,7 +86,9 @@ class AdditiveCurves(Surrogate):
         self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
     ) -> "FittedAdditiveCurves":
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
-        return self._fitted(data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored)
+        return self._fitted(
+            data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored
+        )
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedAdditiveCurves":
         return self._fitted(data, *recorded_values(self.vector, state))
@@ -91,12 +112,15 @@ class AdditiveCurves(Surrogate):
         reductions = observed.reduced(moments)
         ends = observed.ends(reductions)
         state = record_of(self.vector, values, explored)
-        return FittedAdditiveCurves(self, values, observed, moments, reductions, fitted_gp(prior, 0.0, ends, {}), state)
+        return FittedAdditiveCurves(
+            self, values, observed, moments, reductions, fitted_gp(prior, 0.0, ends, {}), state
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Curves observed at the same steps with the same known noise: rows of the data (m, c) and their curves (c,)."""
+    """Curves observed at the same steps with the same known noise: rows of the data (m, c) and
+    their curves (c,)."""
 
     steps: Indices
     rows: Indices
@@ -106,7 +130,8 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """What is left of a group: the factor of G, u (m,), s, ends (c, F), and G^-1 (y - g - end) as (m, c, F)."""
+    """What is left of a group: the factor of G, u (m,), s, ends (c, F), and G^-1 (y - g - end) as
+    (m, c, F)."""
 
     factor: Array
     weights: Array
@@ -118,7 +143,8 @@ class Reduction:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Observations sorted into curves: configurations (n, d) in order of appearance, and groups of alike curves."""
+    """Observations sorted into curves: configurations (n, d) in order of appearance, and groups of
+    alike curves."""
 
     data: Data
     configs: Array
@@ -129,7 +155,12 @@ class Observed:
     def of(data: Data, steps: Array) -> "Observed":
         """Sort rows (x, share) by configuration and step."""
         index: dict[bytes, int] = {}
-        curve = np.array([index.setdefault(row.tobytes(), len(index)) for row in np.ascontiguousarray(data.x[:, :-1])])
+        curve = np.array(
+            [
+                index.setdefault(row.tobytes(), len(index))
+                for row in np.ascontiguousarray(data.x[:, :-1])
+            ]
+        )
         step = nearest_level(steps, data.x)
         order = np.lexsort((step, curve))
         bounds = np.flatnonzero(np.diff(curve[order], prepend=-1, append=len(index)))
@@ -163,7 +194,11 @@ class Observed:
             size, count, fantasies = curves.shape
             squares = float((rest * (curves - ends)).sum()) / fantasies
             constant = log_determinant(factor) + math.log(precision) + (size - 1) * _LOG_TWO_PI
-            reductions.append(Reduction(factor, weights, precision, ends, rest, -0.5 * (squares + count * constant)))
+            reductions.append(
+                Reduction(
+                    factor, weights, precision, ends, rest, -0.5 * (squares + count * constant)
+                )
+            )
         return reductions
 
     def ends(self, reductions: list[Reduction]) -> Data:
@@ -198,7 +233,9 @@ class CurvesPosterior(LogPosterior):
         chosen = self.observed.configs[np.linspace(0, count - 1, kept).astype(np.intp)]
         keys = {row.tobytes() for row in chosen}
         data = self.observed.data
-        rows = [k for k, row in enumerate(np.ascontiguousarray(data.x[:, :-1])) if row.tobytes() in keys]
+        rows = [
+            k for k, row in enumerate(np.ascontiguousarray(data.x[:, :-1])) if row.tobytes() in keys
+        ]
         part = Data(data.x[rows], data.y[rows], None if data.noise is None else data.noise[rows])
         return CurvesPosterior(self.model, Observed.of(part, np.array(self.model.steps)))
 
@@ -216,7 +253,9 @@ class CurvesPosterior(LogPosterior):
         solved = solve(factor, residual)  # (n, F)
         fantasies = solved.shape[1]
         value = -0.5 * (
-            float(np.vdot(residual, solved)) / fantasies + log_determinant(factor) + len(ends) * _LOG_TWO_PI
+            float(np.vdot(residual, solved)) / fantasies
+            + log_determinant(factor)
+            + len(ends) * _LOG_TWO_PI
         )
         d_covariance = 0.5 * (solved @ solved.T / fantasies - inverse)
         by_curve = self._pull_curves(moments, reductions, solved, inverse.diagonal())
@@ -229,8 +268,8 @@ class CurvesPosterior(LogPosterior):
     ) -> Array:
         """Gradients of the residual's parameters and the noise from every group's.
 
-        With a = G^-1 (y - g - h) at the posterior mean h = end - solved / s, and c = (s - P_ii) / s^2 the posterior variance of
-        h:  d/dg = a,  d/dG = (a a^T - G^-1 + c u u^T) / 2.
+        With a = G^-1 (y - g - h) at the posterior mean h = end - solved / s, and c = (s - P_ii) /
+        s^2 the posterior variance of h: d/dg = a, d/dG = (a a^T - G^-1 + c u u^T) / 2.
         """
         d_mean, d_observed = np.zeros_like(moments.mean), np.zeros_like(moments.observed)
         for group, reduction in zip(self.observed.groups, reductions, strict=True):
@@ -241,7 +280,9 @@ class CurvesPosterior(LogPosterior):
             flat = alpha.reshape(len(u), -1)
             inverse = inverse_lower(reduction.factor)
             inverse += np.tril(inverse, -1).T
-            block = flat @ flat.T / fantasies - len(group.curves) * inverse + variance * np.outer(u, u)
+            block = (
+                flat @ flat.T / fantasies - len(group.curves) * inverse + variance * np.outer(u, u)
+            )
             d_observed[np.ix_(group.steps, group.steps)] += 0.5 * block
             d_mean[group.steps] += flat.sum(1) / fantasies
         gradient, d_noise = moments.pull(d_mean, d_observed)
@@ -292,7 +333,9 @@ class FittedAdditiveCurves(FittedSurrogate):
         latent = self.moments.latent
         shift, variance = np.zeros(len(x)), latent[step, step]
         ids: dict[bytes, int] = dict(self.observed.index)
-        curve = np.array([ids.setdefault(row.tobytes(), len(ids)) for row in np.ascontiguousarray(x[:, :-1])])
+        curve = np.array(
+            [ids.setdefault(row.tobytes(), len(ids)) for row in np.ascontiguousarray(x[:, :-1])]
+        )
         roots: dict[int, Array] = {}
         for k in np.flatnonzero(curve < len(self.observed.configs)):
             number, place = self._group_of[int(curve[k])]
@@ -305,14 +348,18 @@ class FittedAdditiveCurves(FittedSurrogate):
         return OwnCurves(mean, variance, curve, step, shift, roots)
 
     def _cross(self, own: "OwnCurves", cross: Array) -> Array:
-        """Covariances with the ends (m, n), where rows of observed curves have more with their own."""
+        """Covariances with the ends (m, n), where rows of observed curves have more with their
+        own."""
         seen = np.flatnonzero(own.curve < len(self.observed.configs))
         cross[seen, own.curve[seen]] += own.shift[seen]
         return cross
 
     def _own_covariance(self, own: "OwnCurves") -> Array:
-        """The covariance (m, m) of the rows' own curves given everything: zero between configurations."""
-        covariance = np.where(own.curve[:, None] == own.curve, self.moments.latent[np.ix_(own.step, own.step)], 0.0)
+        """The covariance (m, m) of the rows' own curves given everything: zero between
+        configurations."""
+        covariance = np.where(
+            own.curve[:, None] == own.curve, self.moments.latent[np.ix_(own.step, own.step)], 0.0
+        )
         for curve in np.unique(own.curve[list(own.roots)]) if own.roots else ():
             rows = np.flatnonzero(own.curve == curve)
             roots = np.stack([own.roots[int(k)] for k in rows])
@@ -330,11 +377,14 @@ class FittedAdditiveCurves(FittedSurrogate):
         variance = prior.variance(configs) + own.variance - np.einsum("ij,ij->j", reduced, reduced)
         covariance = None
         if joint:
-            covariance = prior.covariance(configs, configs) + self._own_covariance(own) - reduced.T @ reduced
+            covariance = (
+                prior.covariance(configs, configs) + self._own_covariance(own) - reduced.T @ reduced
+            )
         return Posterior(mean, np.maximum(variance, 0.0), covariance)
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        """The chain rule to the configuration; a step along the budget jumps from step to step and has no slope."""
+        """The chain rule to the configuration; a step along the budget jumps from step to step and
+        has no slope."""
         own = self._rows(x)
         prior_mean, prior_variance, plain, pull_prior = self.ends.prior.cross_and_pullback(
             x[:, :-1], self.observed.configs
@@ -347,7 +397,9 @@ class FittedAdditiveCurves(FittedSurrogate):
         def pull(d_mean: Array, d_variance: Array) -> Array:
             solved = multiply_lower(self.ends.inverse_factor, reduced, transposed=True).T
             d_cross = d_mean @ self.ends.alpha.T - 2.0 * d_variance[:, None] * solved
-            return np.column_stack([pull_prior(d_mean.sum(1), d_variance, d_cross), np.zeros(len(x))])
+            return np.column_stack(
+                [pull_prior(d_mean.sum(1), d_variance, d_cross), np.zeros(len(x))]
+            )
 
         return Posterior(mean, np.maximum(variance, 0.0)), pull
 
@@ -359,21 +411,27 @@ class FittedAdditiveCurves(FittedSurrogate):
         assert posterior.covariance is not None
         if posterior.mean.shape[1] != 1:
             raise ValueError(
-                f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]} fantasies"
+                f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]}"
+                " fantasies"
             )
-        root = cholesky(posterior.covariance, scale=float(self.ends.prior.variance(x[:, :-1]).mean()))
+        root = cholesky(
+            posterior.covariance, scale=float(self.ends.prior.variance(x[:, :-1]).mean())
+        )
         return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
 
     @property
     def log_marginal_likelihood(self) -> float:
         """log p(y), averaged over fantasies."""
-        return self.ends.log_marginal_likelihood + sum(reduction.own for reduction in self.reductions)
+        return self.ends.log_marginal_likelihood + sum(
+            reduction.own for reduction in self.reductions
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class OwnCurves:
-    """Rows of a question: the mean (m, F) and variance (m,) that own curves add, which curve and step each row is of,
-    the shift t (m,) of its covariance with its own end, and L^-1 q for rows of observed curves."""
+    """Rows of a question: the mean (m, F) and variance (m,) that own curves add, which curve and
+    step each row is of, the shift t (m,) of its covariance with its own end, and L^-1 q for rows of
+    observed curves."""
 
     mean: Array
     variance: Array

@@ -1,9 +1,12 @@
-"""A model of f(x, r) seen at one budget, as a model of configurations alone: what an acquisition over configurations needs.
+"""A model of f(x, r) seen at one budget, as a model of configurations alone: what an acquisition
+over configurations needs.
 
-    view = AtBudget(fitted, share=1.0)                            # fitted takes rows (x, share of the full budget)
+    # fitted takes rows (x, share of the full budget)
+    view = AtBudget(fitted, share=1.0)
     LogExpectedImprovement().bind({"loss": view}, Context(evaluated=configs))
 
-Its data are those of the whole model; conditioning on observations made at this budget is conditioning the whole model.
+Its data are those of the whole model; conditioning on observations made at this budget is
+conditioning the whole model.
 """
 
 from collections.abc import Mapping
@@ -60,7 +63,10 @@ class AtBudget(FittedSurrogate):
         return posterior, lambda d_mean, d_variance: pull(d_mean, d_variance)[:, :-1]
 
     def condition(self, data: Data) -> "AtBudget":
-        return AtBudget(self.whole.condition(Data(with_share(data.x, self.share), data.y, data.noise)), self.share)
+        return AtBudget(
+            self.whole.condition(Data(with_share(data.x, self.share), data.y, data.noise)),
+            self.share,
+        )
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         return self.whole.sample(with_share(x, self.share), count, rng)

@@ -1,4 +1,5 @@
-"""Surrogates by name, so that a setting such as ``surrogate="gp"`` selects the model of a Bayesian method; yours too.
+"""Surrogates by name, so that a setting such as ``surrogate="gp"`` selects the model of a Bayesian
+method; yours too.
 
 register_surrogate("forest", ForestModel)          # called with the columns of the configuration
 surrogate_by_name("forest", columns)
@@ -22,7 +23,8 @@ _FACTORIES: Names[SurrogateFactory] = Names("surrogate", {OWN_MODEL: ExactGP.ove
 
 
 def register_surrogate(name: str, factory: SurrogateFactory) -> None:
-    """Make a model selectable by name; a name is given once. Losses come to it transformed and standardised."""
+    """Make a model selectable by name; a name is given once. Losses come to it transformed and
+    standardised."""
     _FACTORIES.add(name, factory)
 
 

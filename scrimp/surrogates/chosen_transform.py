@@ -1,13 +1,16 @@
-"""Which transform of the targets a model believes in: the one under which the data are most probable.
+"""Which transform of the targets a model believes in: the one under which the data are most
+probable.
 
-Losses that fall by orders of magnitude want a power or a logarithm, losses with noise or plateaus do not; nobody can say
-beforehand. Every option is fitted, and the evidence decides, brought back to the units of the targets by the Jacobian:
+Losses that fall by orders of magnitude want a power or a logarithm, losses with noise or plateaus
+do not; nobody can say beforehand. Every option is fitted, and the evidence decides, brought back to
+the units of the targets by the Jacobian:
 
     log p(y | option) = log p(z | x, fitted hyperparameters) + sum_i log dz_i / dy_i
 
-Diverged targets are capped first, the same for all options, so that the Jacobians compare. The choice is part of the state and
-is made anew when the data have grown by a third; between choices one option is fitted, at the cost of a plain model. Of many
-data that nothing is recorded of, a part makes the first choice.
+Diverged targets are capped first, the same for all options, so that the Jacobians compare. The
+choice is part of the state and is made anew when the data have grown by a third; between choices
+one option is fitted, at the cost of a plain model. Of many data that nothing is recorded of, a part
+makes the first choice.
 
     model = ChosenTransform(ExactGP.over(columns), {"plain": (Standardise(),), "power": (YeoJohnson(), Standardise())})
 """
@@ -38,23 +41,30 @@ class ChosenTransform(Surrogate):
     options: Mapping[str, Sequence[TargetStep]]
     first: TargetStep = field(default_factory=Winsorise)
 
-    def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> FittedTransformed:
+    def fit(
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+    ) -> FittedTransformed:
         chosen = None if start is None or start.get("choice") not in self.options else start
         if chosen is not None and len(data) < GROWTH * chosen["compared"]:
-            return self._fitted(chosen["choice"], int(chosen["compared"]), data, rng, chosen["model"])
+            return self._fitted(
+                chosen["choice"], int(chosen["compared"]), data, rng, chosen["model"]
+            )
         size = first_part(len(data))
         if chosen is None and size is not None:
             return self._chosen_in_part(data, size, rng)
         return self._compared(data, rng, chosen)
 
     def _chosen_in_part(self, data: Data, size: int, rng: np.random.Generator) -> "_Chosen":
-        """The choice that ``size`` of the many data make, and only that option fitted to all of them."""
+        """The choice that ``size`` of the many data make, and only that option fitted to all of
+        them."""
         found = self._compared(part_of(data, size), rng, None)
         steps = [dict(step.state) for step in found.steps]
         begin = {"steps": steps, "inner": found_in_part(found.inner.state, size)}
         return self._fitted(found.choice, len(data), data, rng, begin)
 
-    def _compared(self, data: Data, rng: np.random.Generator, chosen: Mapping[str, Any] | None) -> "_Chosen":
+    def _compared(
+        self, data: Data, rng: np.random.Generator, chosen: Mapping[str, Any] | None
+    ) -> "_Chosen":
         """Every option fitted, and the one under which the data are most probable."""
         best: tuple[float, _Chosen] | None = None
         for name in self.options:
@@ -68,7 +78,9 @@ class ChosenTransform(Surrogate):
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> FittedTransformed:
         if state.get("choice") not in self.options:
-            raise StudyError(f"the recorded fit chose {state.get('choice')!r}, which is no option here: fit anew")
+            raise StudyError(
+                f"the recorded fit chose {state.get('choice')!r}, which is no option here: fit anew"
+            )
         restored = self._model(state["choice"]).restore(data, state["model"])
         return _Chosen(restored.inner, restored.steps, state["choice"], int(state["compared"]))
 
@@ -76,7 +88,12 @@ class ChosenTransform(Surrogate):
         return Transformed(self.inner, (self.first, *self.options[name]))
 
     def _fitted(
-        self, name: str, compared: int, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None
+        self,
+        name: str,
+        compared: int,
+        data: Data,
+        rng: np.random.Generator,
+        start: Mapping[str, Any] | None,
     ) -> "_Chosen":
         fitted = self._model(name).fit(data, rng, start)
         return _Chosen(fitted.inner, fitted.steps, name, compared)

@@ -1,13 +1,16 @@
-"""The posterior of a curve process that grows one observation at a time, with exact structured algebra.
+"""The posterior of a curve process that grows one observation at a time, with exact structured
+algebra.
 
-Kept are the factor L of K + noise I and, per time asked for, the whitened columns W = L^-1 k(rows, candidates). A new observation
-appends a row to L and a row to each W in use; nothing is computed twice. With z~ = L^-1 (z - m(u)),
+Kept are the factor L of K + noise I and, per time asked for, the whitened columns W = L^-1 k(rows,
+candidates). A new observation appends a row to L and a row to each W in use; nothing is computed
+twice. With z~ = L^-1 (z - m(u)),
 
     mean = m(u) + W^T z~,        variance = k - column sums of W^2.
 
-*Pending* evaluations are rows at the end whose entry of z~ is zero: their outcome is taken to be what the model expects
-(Ginsbourger, Le Riche, Carraro, Kriging is well-suited to parallelize optimization, 2010, the kriging believer). They narrow
-the variance, leave every mean as it is, and are cut off again.
+*Pending* evaluations are rows at the end whose entry of z~ is zero: their outcome is taken to be
+what the model expects (Ginsbourger, Le Riche, Carraro, Kriging is well-suited to parallelize
+optimization, 2010, the kriging believer). They narrow the variance, leave every mean as it is, and
+are cut off again.
 
     factor = CurveFactor(theta, owner)
     factor.append(features, configs, times)               # observations
@@ -22,7 +25,12 @@ from scipy.linalg import blas
 
 from scrimp.errors import NumericalError
 from scrimp.gp.cholesky import cholesky
-from scrimp.surrogates.curve_gp import CurveParameters, matern52, matern52_and_slope, squared_distances
+from scrimp.surrogates.curve_gp import (
+    CurveParameters,
+    matern52,
+    matern52_and_slope,
+    squared_distances,
+)
 
 __all__ = ["CandidateColumns", "CurveFactor", "CurvePullback"]
 
@@ -36,7 +44,8 @@ LEAST_VARIANCE = 1e-10
 
 
 class CurveFactor:
-    """Rows in the order in which they came: features (n, f), configuration numbers (n,) and times (n,)."""
+    """Rows in the order in which they came: features (n, f), configuration numbers (n,) and times
+    (n,)."""
 
     def __init__(self, theta: Array, owner: Places) -> None:
         self.parameters = CurveParameters.of(theta)
@@ -52,7 +61,8 @@ class CurveFactor:
         return features / self._lengths
 
     def append(self, features: Array, configs: Places, times: Array) -> None:
-        """Rows (k, f), (k,), (k,). The first ones are factorised together, later ones one after the other."""
+        """Rows (k, f), (k,), (k,). The first ones are factorised together, later ones one after the
+        other."""
         n, k = self.size, len(times)
         if k == 0:
             return
@@ -81,8 +91,8 @@ class CurveFactor:
             left = float(whole[n] - row @ row)
             if not left > 0.0:
                 raise NumericalError(
-                    f"observation {n} of the curve model is determined by the others ({left:.3g} of variance left); "
-                    "its noise is too small for the data"
+                    f"observation {n} of the curve model is determined by the others ({left:.3g} of"
+                    " variance left); its noise is too small for the data"
                 )
             self.lower[n, :n], self.lower[n, n] = row, np.sqrt(left)
 
@@ -91,7 +101,8 @@ class CurveFactor:
         self.size = size
 
     def cross(self, scaled: Array, configs: Places | None, times: Array, first: int = 0) -> Array:
-        """k (n - first, m) between the rows from ``first`` on and m points: scaled features, numbers, times (m,).
+        """k (n - first, m) between the rows from ``first`` on and m points: scaled features,
+        numbers, times (m,).
 
         Without numbers the points were never observed, and may share one time (1,).
         """
@@ -113,7 +124,8 @@ class CurveFactor:
         return np.asarray(blas.dtrsv(self.lower[:n, :n], residual, lower=1)) if n else residual
 
     def weights(self, targets: Array) -> Array:
-        """K^-1 (z - m(u)) for targets z (n,) of the first n rows: the mean elsewhere is m(u) + k^T weights."""
+        """K^-1 (z - m(u)) for targets z (n,) of the first n rows: the mean elsewhere is m(u) + k^T
+        weights."""
         n = len(targets)
         half = self.whiten(targets)
         return np.asarray(blas.dtrsv(self.lower[:n, :n], half, lower=1, trans=1)) if n else half
@@ -121,10 +133,13 @@ class CurveFactor:
     def columns(self, scaled: Array, configs: Places, times: Array) -> Array:
         """W (n, m) of m points."""
         cross = np.asfortranarray(self.cross(scaled, configs, times))
-        return np.asarray(blas.dtrsm(1.0, self.lower[: self.size, : self.size], cross, lower=1, overwrite_b=1))
+        return np.asarray(
+            blas.dtrsm(1.0, self.lower[: self.size, : self.size], cross, lower=1, overwrite_b=1)
+        )
 
     def marginals(self, columns: Array, times: Array, whitened: Array) -> tuple[Array, Array]:
-        """Mean (m,) and standard deviation (m,) of the noise-free curve at times (m,) or (1,), from W (n, m), z~ (k,), k <= n."""
+        """Mean (m,) and standard deviation (m,) of the noise-free curve at times (m,) or (1,), from
+        W (n, m), z~ (k,), k <= n."""
         mean = self.parameters.means(times) + whitened @ columns[: len(whitened)]
         left = self.parameters.variances(times) - np.einsum("ij,ij->j", columns, columns)
         return mean, np.sqrt(np.maximum(left, LEAST_VARIANCE))
@@ -132,7 +147,8 @@ class CurveFactor:
     def marginals_and_pullback(
         self, scaled: Array, times: Array, whitened: Array
     ) -> tuple[Array, Array, CurvePullback]:
-        """Mean and standard deviation (m,) of points that were never observed, and the chain rule to their scaled features.
+        """Mean and standard deviation (m,) of points that were never observed, and the chain rule
+        to their scaled features.
 
         With k_i = kx(x, x_i) t_i,  L L^T the covariance, and W = L^-1 k:
 
@@ -168,7 +184,8 @@ class CurveFactor:
 
 
 class CandidateColumns:
-    """Candidates that were never observed, features (m, f), with their whitened columns kept per time."""
+    """Candidates that were never observed, features (m, f), with their whitened columns kept per
+    time."""
 
     def __init__(self, factor: CurveFactor, features: Array) -> None:
         self._factor = factor
@@ -176,7 +193,8 @@ class CandidateColumns:
         self._kept: dict[float, tuple[int, Array]] = {}
 
     def at(self, time: float, observed: int) -> Array:
-        """W (n, m) at one time; the first ``observed`` rows are kept for the next time, rows beyond them are pending."""
+        """W (n, m) at one time; the first ``observed`` rows are kept for the next time, rows beyond
+        them are pending."""
         first, buffer = self._kept.get(time, (0, np.zeros((0, len(self._scaled)))))
         factor, last = self._factor, self._factor.size
         if last > len(buffer):
@@ -185,6 +203,8 @@ class CandidateColumns:
             cross = factor.cross(self._scaled, None, np.array([time]), first)
             if first:
                 cross -= factor.lower[first:last, :first] @ buffer[:first]
-            buffer[first:last] = blas.dtrsm(1.0, factor.lower[first:last, first:last], cross, lower=1)
+            buffer[first:last] = blas.dtrsm(
+                1.0, factor.lower[first:last, first:last], cross, lower=1
+            )
         self._kept[time] = observed, buffer
         return buffer[:last]

@@ -1,24 +1,29 @@
-"""A Gaussian process over learning curves of many configurations: values f(x, t) on a logarithmic time axis u.
+"""A Gaussian process over learning curves of many configurations: values f(x, t) on a logarithmic
+time axis u.
 
     k((x, u, c), (x', u', c')) = s(u) s(u') { kx(x, x') [a1 + a2 k1(|u - u'|)] + [c = c'] a3 k2(|u - u'|) }
     s(u) = exp(g (u - 1/2)),     mean m + b u,     noise variance added to the diagonal
 
-kx is Matern 5/2 with one length scale per column, k1 and k2 are Matern 5/2 with their own. The first bracket is what similar
-configurations share: a level, and a shape that changes with time. The last term is what a configuration has of its own.
-The *slope* b says that training lowers losses, so a run that was left is expected to go on falling, not to return to the
-mean of all. The *growth* g says how much more configurations differ late than early: where first steps tell nothing, there
-is nothing to be won there.
+kx is Matern 5/2 with one length scale per column, k1 and k2 are Matern 5/2 with their own. The
+first bracket is what similar configurations share: a level, and a shape that changes with time. The
+last term is what a configuration has of its own. The *slope* b says that training lowers losses, so
+a run that was left is expected to go on falling, not to return to the mean of all. The *growth* g
+says how much more configurations differ late than early: where first steps tell nothing, there is
+nothing to be won there.
 
-Hyperparameters live on one vector of logarithms (m, b and g as they are) with normal priors there, found by maximum a posteriori
-with a *tempered* likelihood: its logarithm counts 0.3 times, because neighbouring values of a curve are not worth as much as
-independent ones and no real curve follows the formula. Fitted in full, the model becomes sure of what it cannot know.
-The gradient never touches (n, n, d) arrays: with G = (K^-1 - alpha alpha^T) / 2, sums of G over the rows of each pair of
-configurations, and of each pair of times, come first.
+Hyperparameters live on one vector of logarithms (m, b and g as they are) with normal priors there,
+found by maximum a posteriori with a *tempered* likelihood: its logarithm counts 0.3 times, because
+neighbouring values of a curve are not worth as much as independent ones and no real curve follows
+the formula. Fitted in full, the model becomes sure of what it cannot know. The gradient never
+touches (n, n, d) arrays: with G = (K^-1 - alpha alpha^T) / 2, sums of G over the rows of each pair
+of configurations, and of each pair of times, come first.
 
-    theta = fit_curves(rows, targets, columns)            # rows: features of configurations, which row is whose, times
+    # rows: features of configurations, which row is whose, times
+    theta = fit_curves(rows, targets, columns)
 
-Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014, has the idea of sharing across configurations; the product form
-is that of Lin et al., Scaling Gaussian Processes for Learning Curve Prediction via Latent Kronecker Structure, 2024.
+Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014, has the idea of sharing across
+configurations; the product form is that of Lin et al., Scaling Gaussian Processes for Learning
+Curve Prediction via Latent Kronecker Structure, 2024.
 """
 
 import math
@@ -32,13 +37,21 @@ from scipy.optimize import minimize
 from scrimp.errors import NumericalError
 from scrimp.gp.cholesky import cholesky, inverse_lower, log_determinant, solve
 
-__all__ = ["CurveParameters", "CurveRows", "curve_covariance", "fit_curves", "negative_log_posterior", "prior_mode"]
+__all__ = [
+    "CurveParameters",
+    "CurveRows",
+    "curve_covariance",
+    "fit_curves",
+    "negative_log_posterior",
+    "prior_mode",
+]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 SHARED = 9
-"""How many parameters follow the length scales: level, shape, own, shape_time, own_time, noise, mean, slope, growth."""
+"""How many parameters follow the length scales: level, shape, own, shape_time, own_time, noise,
+mean, slope, growth."""
 
 PRIOR_MEANS = (-0.8, 0.2, -3.0, -0.5, -0.5, -5.0, 0.0, -1.0, 0.0)
 PRIOR_DEVIATIONS = (1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1.0, 1.0, 0.7)
@@ -52,7 +65,8 @@ TEMPER = 0.3
 
 @dataclass(frozen=True)
 class CurveRows:
-    """n observations of C configurations with f features: ``owner`` says which column (hence length scale) a feature is of."""
+    """n observations of C configurations with f features: ``owner`` says which column (hence length
+    scale) a feature is of."""
 
     features: Array  # (C, f)
     owner: Places  # (f,)
@@ -67,7 +81,8 @@ class CurveRows:
 
 @dataclass(frozen=True)
 class CurveParameters:
-    """The vector of hyperparameters by name; everything natural, not logarithmic. Functions of times are of any shape."""
+    """The vector of hyperparameters by name; everything natural, not logarithmic. Functions of
+    times are of any shape."""
 
     lengths: Array  # (d,)
     level: float
@@ -83,7 +98,9 @@ class CurveParameters:
     @staticmethod
     def of(theta: Array) -> "CurveParameters":
         """From the vector (d + 9,)."""
-        return CurveParameters(np.exp(theta[:-SHARED]), *np.exp(theta[-SHARED:-3]).tolist(), *theta[-3:].tolist())
+        return CurveParameters(
+            np.exp(theta[:-SHARED]), *np.exp(theta[-SHARED:-3]).tolist(), *theta[-3:].tolist()
+        )
 
     def means(self, times: Array) -> Array:
         """m + b u."""
@@ -146,18 +163,27 @@ def curve_covariance(rows: CurveRows, theta: Array) -> Array:
     shared = p.level + p.shape * matern52(apart / p.shape_time**2)
     same = rows.config[:, None] == rows.config
     scales = p.scales(rows.time)
-    return np.asarray(np.outer(scales, scales) * (across * shared + same * p.own * matern52(apart / p.own_time**2)))
+    return np.asarray(
+        np.outer(scales, scales)
+        * (across * shared + same * p.own * matern52(apart / p.own_time**2))
+    )
 
 
 def negative_log_posterior(theta: Array, rows: CurveRows, targets: Array) -> tuple[float, Array]:
-    """-0.3 log p(targets | theta) - log p(theta) up to a constant, and its gradient. Rows must be grouped by configuration."""
+    """-0.3 log p(targets | theta) - log p(theta) up to a constant, and its gradient. Rows must be
+    grouped by configuration."""
     return _Objective(rows, targets, np.array(prior_mode(rows.dimension)))(theta)
 
 
 def fit_curves(
-    rows: CurveRows, targets: Array, start: Array | None = None, steps: int = 8, mode: Array | None = None
+    rows: CurveRows,
+    targets: Array,
+    start: Array | None = None,
+    steps: int = 8,
+    mode: Array | None = None,
 ) -> Array:
-    """The vector of hyperparameters after at most ``steps`` iterations of L-BFGS-B from ``start``, or from the prior's mode.
+    """The vector of hyperparameters after at most ``steps`` iterations of L-BFGS-B from ``start``,
+    or from the prior's mode.
 
     ``mode``: where the prior is largest, instead of `prior_mode`.
     `NumericalError` when no finite value is found.
@@ -179,7 +205,8 @@ def fit_curves(
     )
     if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
         raise NumericalError(
-            f"the likelihood of {len(targets)} curve values is not finite at any step of the fit; check the reported values"
+            f"the likelihood of {len(targets)} curve values is not finite at any step of the fit;"
+            " check the reported values"
         )
     return np.asarray(found.x, dtype=float)
 
@@ -234,13 +261,21 @@ class _Objective:
         ]
         half *= np.outer(scales, scales)
         by_pair = half * shared
-        by_pair = np.add.reduceat(np.add.reduceat(by_pair, self.starts, axis=0), self.starts, axis=1) * kx_slope
+        by_pair = (
+            np.add.reduceat(np.add.reduceat(by_pair, self.starts, axis=0), self.starts, axis=1)
+            * kx_slope
+        )
         gradient[:-SHARED] = -2.0 * inverse_squares * np.tensordot(self.squares, by_pair, 2)
-        gradient[-SHARED:-4] = self._by_amplitudes_and_times(p, half, (across, k1, k1_slope, k2, k2_slope))
+        gradient[-SHARED:-4] = self._by_amplitudes_and_times(
+            p, half, (across, k1, k1_slope, k2, k2_slope)
+        )
         return value, TEMPER * gradient + apart / self.deviation
 
-    def _by_amplitudes_and_times(self, p: CurveParameters, half: Array, parts: tuple[Array, ...]) -> list[float]:
-        """By level, shape, own, shape_time and own_time, from G s(u) s(u'); sums over pairs of times first."""
+    def _by_amplitudes_and_times(
+        self, p: CurveParameters, half: Array, parts: tuple[Array, ...]
+    ) -> list[float]:
+        """By level, shape, own, shape_time and own_time, from G s(u) s(u'); sums over pairs of
+        times first."""
         across, k1, k1_slope, k2, k2_slope = parts
         all_pairs = self.by_time.T @ (half * across) @ self.by_time
         own_pairs = self.by_time.T @ (half * self.same) @ self.by_time

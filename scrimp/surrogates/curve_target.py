@@ -1,13 +1,16 @@
-"""Losses along learning curves as targets of a Gaussian process: clipped above, stretched near the best, standardised.
+"""Losses along learning curves as targets of a Gaussian process: clipped above, stretched near the
+best, standardised.
 
-With lo the lowest loss, q the 0.7 quantile and cap = q + (q - lo), at least the median of the curves' first losses,
+With lo the lowest loss, q the 0.7 quantile and cap = q + (q - lo), at least the median of the
+curves' first losses,
 
     z = log(min(y, cap) - lo + shift (cap - lo)),      then to mean 0 and standard deviation 1.
 
-The upper part of the losses, where runs diverge by thirty orders of magnitude, says "bad" and nothing else; near the best
-every digit counts. A loss that is not finite (a failed run) counts as cap, and one standard deviation more: worse than all
-that came to an end, so that the search keeps away. The transform depends on all losses at once, and is learned anew for
-every decision: the factor of a covariance does not depend on it.
+The upper part of the losses, where runs diverge by thirty orders of magnitude, says "bad" and
+nothing else; near the best every digit counts. A loss that is not finite (a failed run) counts as
+cap, and one standard deviation more: worse than all that came to an end, so that the search keeps
+away. The transform depends on all losses at once, and is learned anew for every decision: the
+factor of a covariance does not depend on it.
 
     target = CurveTarget.learn(losses)
     z = target.forward(losses)
@@ -60,12 +63,20 @@ class CurveTarget:
 
     def forward(self, losses: Array) -> Array:
         """Targets; losses below the lowest learned one count as that."""
-        return (_stretched(losses, self.low, self.cap) - self.mean) / self.scale + FAILED * ~np.isfinite(losses)
+        return (
+            _stretched(losses, self.low, self.cap) - self.mean
+        ) / self.scale + FAILED * ~np.isfinite(losses)
 
     def backward(self, targets: Array) -> Array:
         """Losses again; what lies outside the learned range goes to its ends."""
         range_ = self.cap - self.low
-        raw = np.exp(np.clip(targets * self.scale + self.mean, np.log(SHIFT * range_), np.log((1.0 + SHIFT) * range_)))
+        raw = np.exp(
+            np.clip(
+                targets * self.scale + self.mean,
+                np.log(SHIFT * range_),
+                np.log((1.0 + SHIFT) * range_),
+            )
+        )
         return raw + self.low - SHIFT * range_
 
 

@@ -1,21 +1,25 @@
 """Kernel densities on the encoded unit cube, and their ratio: the model behind TPE and BOHB.
 
-Observations are split by rank into the few good ones and the rest. Each half gets a density, l(x) and g(x), and a candidate
-is worth l(x) / g(x), which orders candidates as expected improvement does. A density is a mixture of products: one kernel
-per observation and column, and one uniform component that keeps every configuration possible:
+Observations are split by rank into the few good ones and the rest. Each half gets a density, l(x)
+and g(x), and a candidate is worth l(x) / g(x), which orders candidates as expected improvement
+does. A density is a mixture of products: one kernel per observation and column, and one uniform
+component that keeps every configuration possible:
 
     p(x) = w_0 + sum_i w_i prod_k K_k(x_k, c_ik)
 
-All densities are relative to the uniform law over the domain, so 1 means "nothing known" for columns of any kind:
+All densities are relative to the uniform law over the domain, so 1 means "nothing known" for
+columns of any kind:
 
     continuous    K = Gaussian of bandwidth h around c, truncated to [0, 1]
-    discrete      K = the same Gaussian's mass in the cell of x over the cell's width; cells meet half way between values
+    discrete      K = the same Gaussian's mass in the cell of x over the cell's width; cells meet
+                  half way between values
     categorical   K = e + (1 - e) k [x = c], with k choices: Aitchison and Aitken's kernel
     NaN           the column does not apply there (an inactive parameter): K = 1
 
-Bergstra, Bardenet, Bengio and Kegl, "Algorithms for hyper-parameter optimization" (2011), gave the ratio; Falkner, Klein and
-Hutter, "BOHB: robust and efficient hyperparameter optimization at scale" (2018), the product kernels; Watanabe,
-"Tree-structured Parzen estimator: understanding its algorithm components and their roles" (2023), what matters in them.
+Bergstra, Bardenet, Bengio and Kegl, "Algorithms for hyper-parameter optimization" (2011), gave the
+ratio; Falkner, Klein and Hutter, "BOHB: robust and efficient hyperparameter optimization at scale"
+(2018), the product kernels; Watanabe, "Tree-structured Parzen estimator: understanding its
+algorithm components and their roles" (2023), what matters in them.
 
     ratio = DensityRatio(kernel_density(columns, good), kernel_density(columns, bad))
     candidates = ratio.good.sample(64, rng)
@@ -38,11 +42,13 @@ _TINY = 1e-300  # the least density: without a uniform component it may vanish
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """How wide kernels are: h_k = scale * n_k^(-1/(4 + d)) in d columns, n_k observations in column k; at least ``floor``.
+    """How wide kernels are: h_k = scale * n_k^(-1/(4 + d)) in d columns, n_k observations in column
+    k; at least ``floor``.
 
-    The scale is a share of the range and does not follow the spread of the observations: good ones lie close together soon,
-    and a bandwidth that shrinks with them never leaves that place again. ``reference``: it does follow them, as in BOHB, by the
-    normal reference rule, h_k = 1.06 std_k n_k^(-1/(4 + d)).
+    The scale is a share of the range and does not follow the spread of the observations: good ones
+    lie close together soon, and a bandwidth that shrinks with them never leaves that place again.
+    ``reference``: it does follow them, as in BOHB, by the normal reference rule, h_k = 1.06 std_k
+    n_k^(-1/(4 + d)).
     """
 
     scale: float = 0.1
@@ -63,7 +69,8 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class KernelDensity:
-    """A mixture density on the cube, relative to the uniform law. ``weights`` (n,) sum to less than 1; the rest is uniform.
+    """A mixture density on the cube, relative to the uniform law. ``weights`` (n,) sum to less than
+    1; the rest is uniform.
 
     >>> flat = KernelDensity((Column(),), np.empty((0, 1)), np.empty(0), np.ones(1))
     >>> flat(np.array([[0.3]]))
@@ -80,12 +87,15 @@ class KernelDensity:
         log_kernels = np.zeros((len(x), len(self.centres)))
         with np.errstate(divide="ignore"):
             for k, column in enumerate(self.columns):
-                log_kernels += _log_kernel(column, x[:, k], self.centres[:, k], float(self.widths[k]))
+                log_kernels += _log_kernel(
+                    column, x[:, k], self.centres[:, k], float(self.widths[k])
+                )
         density: Array = 1.0 - self.weights.sum() + np.exp(log_kernels) @ self.weights
         return density
 
     def sample(self, count: int, rng: np.random.Generator, widening: float = 1.0) -> Array:
-        """``count`` draws (count, d); a draw has a value in every column, whether it applies or not.
+        """``count`` draws (count, d); a draw has a value in every column, whether it applies or
+        not.
 
         Draws come from kernels so many times as wide; BOHB takes 3.
         """
@@ -97,7 +107,9 @@ class KernelDensity:
             width if column.kind == "categorical" else width * widening
             for column, width in zip(self.columns, self.widths.tolist(), strict=True)
         ]
-        draws = [_sample(column, centres[:, k], widths[k], rng) for k, column in enumerate(self.columns)]
+        draws = [
+            _sample(column, centres[:, k], widths[k], rng) for k, column in enumerate(self.columns)
+        ]
         return np.stack(draws, axis=1) if draws else np.empty((count, 0))
 
 
@@ -108,11 +120,13 @@ def kernel_density(
     bandwidth: Bandwidth | None = None,
     uniform: float = 1.0,
 ) -> KernelDensity:
-    """The density of observations x (n, d) with relative ``weights`` (n,); the uniform component weighs as much as the mean one.
+    """The density of observations x (n, d) with relative ``weights`` (n,); the uniform component
+    weighs as much as the mean one.
 
     Or ``uniform`` times as much; without observations it is all there is.
 
-    A categorical column with k choices gets e = k / (n + k): uniform without observations, sharp with many.
+    A categorical column with k choices gets e = k / (n + k): uniform without observations, sharp
+    with many.
     """
     count = len(x)
     relative = np.ones(count) if weights is None else weights
@@ -120,7 +134,9 @@ def kernel_density(
     widths = (bandwidth or Bandwidth())(x)
     for k, column in enumerate(columns):
         if column.kind == "categorical" and column.values is not None:
-            widths[k] = len(column.values) / (len(column.values) + np.count_nonzero(~np.isnan(x[:, k])))
+            widths[k] = len(column.values) / (
+                len(column.values) + np.count_nonzero(~np.isnan(x[:, k]))
+            )
     return KernelDensity(tuple(columns), x, relative / total, widths)
 
 
@@ -133,7 +149,9 @@ class DensityRatio:
 
     def __call__(self, x: Array) -> Array:
         """log l(x) - log g(x), (m,) at x (m, d); larger is better."""
-        score: Array = np.log(np.maximum(self.good(x), _TINY)) - np.log(np.maximum(self.bad(x), _TINY))
+        score: Array = np.log(np.maximum(self.good(x), _TINY)) - np.log(
+            np.maximum(self.bad(x), _TINY)
+        )
         return score
 
 
@@ -171,7 +189,9 @@ def _sample(column: Column, centres: Array, width: float, rng: np.random.Generat
         assert column.values is not None
         count = len(column.values)
         fresh = np.isnan(centres) | (rng.random(len(centres)) < width)
-        choice: Array = np.asarray(column.values)[np.minimum((uniform * count).astype(int), count - 1)]
+        choice: Array = np.asarray(column.values)[
+            np.minimum((uniform * count).astype(int), count - 1)
+        ]
         return np.where(fresh, choice, centres)
     low, high = ndtr(-centres / width), ndtr((1.0 - centres) / width)
     gaussian = np.clip(centres + width * ndtri(low + uniform * (high - low)), 0.0, 1.0)

@@ -1,15 +1,20 @@
-"""Gaussian process regression with dense algebra: the model behind every GP method of moderate size.
+"""Gaussian process regression with dense algebra: the model behind every GP method of moderate
+size.
 
-    fitted = ExactGP.over(columns).fit(Data(x, y), rng)           # y standardised: see target_transform
+    # y standardised: see target_transform
+    fitted = ExactGP.over(columns).fit(Data(x, y), rng)
     fitted.posterior(candidates).mean                             # (m, 1)
-    grown = fitted.condition(Data(new_x, new_y))                  # same hyperparameters, the factor grows by blocks
+    # same hyperparameters, the factor grows by blocks
+    grown = fitted.condition(Data(new_x, new_y))
 
-Everything rests on the factor L L^T = K + noise and the whitened residuals w = L^-1 (y - m): growing the data appends rows to
-both, and F fantasies are F columns of w on one factor. The posterior is that of the noise-free function,
+Everything rests on the factor L L^T = K + noise and the whitened residuals w = L^-1 (y - m):
+growing the data appends rows to both, and F fantasies are F columns of w on one factor. The
+posterior is that of the noise-free function,
 
     mean(x) = m(x) + k(x)^T alpha,    variance(x) = k(x, x) - |L^-1 k(x)|^2,    alpha = L^-T w.
 
-Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1; leave-one-out: section 5.4.2.
+Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1;
+leave-one-out: section 5.4.2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,15 +59,31 @@ from scrimp.surrogates.recorded_fit import (
     recorded_values,
     search_from,
 )
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+from scrimp.surrogates.surrogate import (
+    Array,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    PosteriorPullback,
+    Surrogate,
+)
 
-__all__ = ["NOISE", "ExactGP", "FittedGP", "as_columns", "check_finite", "fitted_gp", "joined", "part_of"]
+__all__ = [
+    "NOISE",
+    "ExactGP",
+    "FittedGP",
+    "as_columns",
+    "check_finite",
+    "fitted_gp",
+    "joined",
+    "part_of",
+]
 
 NOISE = Parameter("noise", LogNormal(-8.0, 2.0), bounds=(1e-6, 1.0))
 """Noise variance of standardised targets, with the floor that keeps factors well conditioned.
 
-Wide, because objectives are deterministic or noisy and nothing in between: on ten test functions (50 trials, 8 seeds) it ends
-lower than LogNormal(-4, 1) on eight, with the noisy one among them.
+Wide, because objectives are deterministic or noisy and nothing in between: on ten test functions
+(50 trials, 8 seeds) it ends lower than LogNormal(-4, 1) on eight, with the noisy one among them.
 """
 
 
@@ -70,7 +91,8 @@ lower than LogNormal(-4, 1) on eight, with the noisy one among them.
 class ExactGP(Surrogate):
     """A Gaussian process with a learned noise variance, fitted by maximum a posteriori.
 
-    ``Data.noise`` is added to the learned variance. A fit goes on from a recorded ``start``; see `recorded_fit`.
+    ``Data.noise`` is added to the learned variance. A fit goes on from a recorded ``start``; see
+    `recorded_fit`.
     """
 
     prior: Prior
@@ -87,12 +109,16 @@ class ExactGP(Surrogate):
         """The prior's parameters, then the noise variance."""
         return ParameterVector((*self.prior.parameters, self.noise))
 
-    def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedGP":
+    def fit(
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+    ) -> "FittedGP":
         posterior = self.hyperparameter_posterior(data)
         if isinstance(posterior, HyperparameterPosterior):
             start = self._start_in_part(data, rng, start)
         if start is not None and PART in start:
-            found = polished(posterior, recorded_values(self.vector, start)[0], int(start[PART]), self.search)
+            found = polished(
+                posterior, recorded_values(self.vector, start)[0], int(start[PART]), self.search
+            )
             return self._fitted(data, found, len(data))
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
         return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
@@ -100,7 +126,8 @@ class ExactGP(Surrogate):
     def _start_in_part(
         self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None
     ) -> Mapping[str, Any] | None:
-        """Where a fit to many data begins that has no record to go on from: with a fit to some of them."""
+        """Where a fit to many data begins that has no record to go on from: with a fit to some of
+        them."""
         size = first_part(len(data))
         if size is None or is_record(self.vector, start):
             return start
@@ -110,7 +137,8 @@ class ExactGP(Surrogate):
         return self._fitted(data, *recorded_values(self.vector, state))
 
     def hyperparameter_posterior(self, data: Data) -> LogPosterior:
-        """What a fit maximises and a sampler samples; rows that repeat a configuration are cheap where the prior allows it."""
+        """What a fit maximises and a sampler samples; rows that repeat a configuration are cheap
+        where the prior allows it."""
         check_finite(data)
         if isinstance(self.prior, DecayPrior) and self.prior.additive and data.noise is None:
             return SharedDecayPosterior.of(self.prior, self.noise, data.x, as_columns(data.y))
@@ -123,7 +151,8 @@ class ExactGP(Surrogate):
 
 
 def fitted_gp(prior: Prior, noise: float, data: Data, state: Mapping[str, Any]) -> "FittedGP":
-    """The posterior of a prior with its values and a noise variance, given data: no fit, one factorisation."""
+    """The posterior of a prior with its values and a noise variance, given data: no fit, one
+    factorisation."""
     check_finite(data)
     covariance = prior.covariance(data.x, data.x)
     covariance.flat[:: len(data) + 1] += noise if data.noise is None else noise + data.noise
@@ -138,8 +167,9 @@ def check_finite(data: Data) -> None:
         if values is not None and not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0, 0])
             raise NumericalError(
-                f"the {name} of observation {row} are not finite ({values[row]}); leave failed observations out, "
-                "or wrap the model in Transformed(..., (Winsorise(), ...)) to count them as bad"
+                f"the {name} of observation {row} are not finite ({values[row]}); leave failed"
+                " observations out, or wrap the model in Transformed(..., (Winsorise(), ...)) to"
+                " count them as bad"
             )
 
 
@@ -150,7 +180,8 @@ def as_columns(y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FittedGP(FittedSurrogate):
-    """A Gaussian process given data: hyperparameters, the factor (n, n) and the whitened residuals (n, F)."""
+    """A Gaussian process given data: hyperparameters, the factor (n, n) and the whitened residuals
+    (n, F)."""
 
     prior: Prior
     noise: float
@@ -201,7 +232,8 @@ class FittedGP(FittedSurrogate):
         return Posterior(mean, np.maximum(variance, 0.0), covariance)
 
     def _reduced(self, cross: Array) -> Array:
-        """L^-1 b for b (n, m), which may be overwritten; for a few columns the inverse is not worth computing."""
+        """L^-1 b for b (n, m), which may be overwritten; for a few columns the inverse is not worth
+        computing."""
         if "inverse_factor" not in self.__dict__ and 8 * cross.shape[1] < len(cross):
             return solve_lower(self.factor, cross)
         return multiply_lower(self.inverse_factor, cross, overwrite=True)
@@ -210,7 +242,9 @@ class FittedGP(FittedSurrogate):
         return self.prior.mean(x)[:, None] + self.prior.covariance(x, self.observed.x) @ self.alpha
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        prior_mean, prior_variance, cross, pull_prior = self.prior.cross_and_pullback(x, self.observed.x)
+        prior_mean, prior_variance, cross, pull_prior = self.prior.cross_and_pullback(
+            x, self.observed.x
+        )
         mean = prior_mean[:, None] + cross @ self.alpha
         reduced = multiply_lower(self.inverse_factor, cross.T)  # (n, m)
         variance = prior_variance - np.einsum("ij,ij->j", reduced, reduced)
@@ -225,15 +259,21 @@ class FittedGP(FittedSurrogate):
     def condition(self, data: Data) -> "FittedGP":
         cross = self.prior.covariance(self.observed.x, data.x)
         corner = self.prior.covariance(data.x, data.x)
-        corner.flat[:: len(data) + 1] += self.noise if data.noise is None else self.noise + data.noise
+        corner.flat[:: len(data) + 1] += (
+            self.noise if data.noise is None else self.noise + data.noise
+        )
         factor = grow(self.factor, cross, corner)
         old, targets = len(self.observed), as_columns(data.y)
         below, inner = factor[old:, :old], factor[old:, old:]
         residual = targets - self.prior.mean(data.x)[:, None] - below @ self.whitened
         added = solve_lower(inner, residual)
         whitened = np.concatenate([np.broadcast_to(self.whitened, (old, added.shape[1])), added])
-        grown = FittedGP(self.prior, self.noise, joined(self.observed, data), factor, whitened, self.recorded)
-        if "inverse_factor" in self.__dict__:  # what is known already grows too, instead of being computed anew
+        grown = FittedGP(
+            self.prior, self.noise, joined(self.observed, data), factor, whitened, self.recorded
+        )
+        if (
+            "inverse_factor" in self.__dict__
+        ):  # what is known already grows too, instead of being computed anew
             grown.__dict__["inverse_factor"] = grow_inverse(self.inverse_factor, factor)
         return grown
 
@@ -241,16 +281,19 @@ class FittedGP(FittedSurrogate):
         posterior = self.posterior(x, joint=True)
         if posterior.mean.shape[1] != 1:
             raise ValueError(
-                f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]} fantasies"
+                f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]}"
+                " fantasies"
             )
         assert posterior.covariance is not None
         root = cholesky(posterior.covariance, scale=float(self.prior.variance(x).mean()))
         return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
 
     def leave_one_out(self) -> Posterior:
-        """At every observation, the posterior given all the others, hyperparameters fixed: mean (n, F), variance (n,).
+        """At every observation, the posterior given all the others, hyperparameters fixed: mean (n,
+        F), variance (n,).
 
-        mean_i = y_i - alpha_i / K^-1_ii and variance_i = 1 / K^-1_ii less the observation's own noise.
+        mean_i = y_i - alpha_i / K^-1_ii and variance_i = 1 / K^-1_ii less the observation's own
+        noise.
         """
         precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
         mean = as_columns(self.observed.y) - self.alpha / precision[:, None]
@@ -259,17 +302,21 @@ class FittedGP(FittedSurrogate):
 
 
 def part_of(data: Data, size: int) -> Data:
-    """``size`` of the observations, evenly over all of them: the rows that a posterior takes for its part."""
+    """``size`` of the observations, evenly over all of them: the rows that a posterior takes for
+    its part."""
     rows = spread_rows(len(data), size)
     return Data(data.x[rows], data.y[rows], None if data.noise is None else data.noise[rows])
 
 
 def joined(old: Data, new: Data) -> Data:
-    """Observations one after the other; the old targets are repeated for each fantasy of the new."""
+    """Observations one after the other; the old targets are repeated for each fantasy of the
+    new."""
     y_new, y_old = as_columns(new.y), as_columns(old.y)
     y = np.concatenate([np.broadcast_to(y_old, (len(old), y_new.shape[1])), y_new])
     noise = None
     if old.noise is not None or new.noise is not None:
         parts = [np.zeros(len(part)) if part.noise is None else part.noise for part in (old, new)]
         noise = np.concatenate(parts)
-    return Data(np.concatenate([old.x, new.x]), y[:, 0] if new.y.ndim == 1 and old.y.ndim == 1 else y, noise)
+    return Data(
+        np.concatenate([old.x, new.x]), y[:, 0] if new.y.ndim == 1 and old.y.ndim == 1 else y, noise
+    )

@@ -1,10 +1,12 @@
-"""One Gaussian process per budget level, tied together by one kernel: values at different rungs are scaled and shifted
-versions of each other that depend on the configuration alike, and know nothing of each other's data.
+"""One Gaussian process per budget level, tied together by one kernel: values at different rungs are
+scaled and shifted versions of each other that depend on the configuration alike, and know nothing
+of each other's data.
 
     f(x, r) ~ GP(mu_r, c_r k(x, x')),    y = f + N(0, s)       k shared, without a scale; s shared, or one s_r per level
 
-The log likelihood is the sum over levels, so a fit costs the sum of n_r^3 instead of (sum of n_r)^3. The last column of the
-input is the share of the full budget; a row belongs to the nearest level. At a level without data the posterior is the prior.
+The log likelihood is the sum over levels, so a fit costs the sum of n_r^3 instead of (sum of
+n_r)^3. The last column of the input is the share of the full budget; a row belongs to the nearest
+level. At a level without data the posterior is the prior.
 
     model = IndependentGPs(Matern52(columns), levels=(1 / 9, 1 / 3, 1.0))
     model.fit(Data(np.column_stack([x, share]), y), rng).posterior(rows)
@@ -23,12 +25,24 @@ from numpy.typing import NDArray
 from scrimp.errors import StudyError
 from scrimp.gp.cholesky import cholesky
 from scrimp.gp.kernel import Kernel, Scaled
-from scrimp.gp.marginal_likelihood import HyperparameterPosterior, LogPosterior, SearchSettings, maximum_a_posteriori
+from scrimp.gp.marginal_likelihood import (
+    HyperparameterPosterior,
+    LogPosterior,
+    SearchSettings,
+    maximum_a_posteriori,
+)
 from scrimp.gp.mean import CONSTANT_MEAN, ConstantMean
 from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
 from scrimp.gp.process import MeanAndKernel
 from scrimp.surrogates.exact_gp import NOISE, FittedGP, as_columns, check_finite, fitted_gp, joined
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+from scrimp.surrogates.surrogate import (
+    Array,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    PosteriorPullback,
+    Surrogate,
+)
 
 __all__ = ["FittedIndependentGPs", "IndependentGPs"]
 
@@ -37,7 +51,8 @@ LEVEL_SCALE = Parameter("level_scale", LogNormal(0.0, 1.0), bounds=(1e-3, 1e3), 
 
 @dataclass(frozen=True, eq=False)
 class IndependentGPs(Surrogate):
-    """``kernel`` over the configuration's columns, without a scale; ``levels``: shares of the full budget, increasing."""
+    """``kernel`` over the configuration's columns, without a scale; ``levels``: shares of the full
+    budget, increasing."""
 
     kernel: Kernel
     levels: tuple[float, ...]
@@ -62,12 +77,16 @@ class IndependentGPs(Surrogate):
             starts += [self.vector.initial]
             starts += [self.vector.sample(rng) for _ in range(self.search.random_starts)]
             explored = len(data)
-        return self._fitted(data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored)
+        return self._fitted(
+            data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored
+        )
 
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedIndependentGPs":
         values = self.vector.from_json(state.get("parameters", {}))
         if values is None:
-            raise StudyError("the recorded fit is of another model, space or set of levels: fit anew")
+            raise StudyError(
+                "the recorded fit is of another model, space or set of levels: fit anew"
+            )
         return self._fitted(data, values, int(state["explored"]))
 
     def log_posterior(self, data: Data) -> "LevelsPosterior":
@@ -80,11 +99,14 @@ class IndependentGPs(Surrogate):
         return nearest_level(np.array(self.levels), x)
 
     def slots(self, level: int) -> NDArray[np.intp]:
-        """Where a level's mean, scale, kernel parameters and noise variance stand in the parameter vector."""
+        """Where a level's mean, scale, kernel parameters and noise variance stand in the parameter
+        vector."""
         count, total = len(self.levels), self.vector.size
         noises = count if self.separate_noise else 1
         shared = np.arange(2 * count, total - noises)
-        return np.concatenate([[level, count + level], shared, [total - noises + (level if noises > 1 else 0)]])
+        return np.concatenate(
+            [[level, count + level], shared, [total - noises + (level if noises > 1 else 0)]]
+        )
 
     def level_prior(self, values: Array) -> MeanAndKernel:
         """The prior of a level from its own mean, scale and the kernel's parameters."""
@@ -130,7 +152,14 @@ class LevelsPosterior(LogPosterior):
             known = 0.0 if part.noise is None else part.noise
             slots = self.model.slots(level)
             prior = self.model.level_prior(self.vector.initial[slots[:-1]])
-            parts.append((slots, HyperparameterPosterior(prior, noise, part.x[:, :-1], as_columns(part.y), known)))
+            parts.append(
+                (
+                    slots,
+                    HyperparameterPosterior(
+                        prior, noise, part.x[:, :-1], as_columns(part.y), known
+                    ),
+                )
+            )
         return parts
 
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
@@ -218,7 +247,9 @@ class FittedIndependentGPs(FittedSurrogate):
         for level, rows in self._groups(x):
             known = level in self.parts
             mean[rows] = (
-                self.parts[level].mean(x[rows, :-1]) if known else self.prior(level).mean(x[rows, :-1])[:, None]
+                self.parts[level].mean(x[rows, :-1])
+                if known
+                else self.prior(level).mean(x[rows, :-1])[:, None]
             )
         return mean
 
@@ -226,7 +257,9 @@ class FittedIndependentGPs(FittedSurrogate):
         mean, variance = np.empty((len(x), self.fantasies)), np.empty(len(x))
         pulls = []
         for level, rows in self._groups(x):
-            if level not in self.parts:  # a constant mean and a stationary kernel: no slope anywhere
+            if (
+                level not in self.parts
+            ):  # a constant mean and a stationary kernel: no slope anywhere
                 part = self._part(level, x[rows, :-1], False)
             else:
                 part, pull_part = self.parts[level].posterior_and_pullback(x[rows, :-1])
@@ -265,5 +298,7 @@ class FittedIndependentGPs(FittedSurrogate):
             else:
                 prior = self.prior(level)
                 root = cholesky(prior.covariance(x[rows, :-1], x[rows, :-1]))
-                draws[:, rows] = prior.mean(x[rows, :-1]) + rng.standard_normal((count, len(rows))) @ root.T
+                draws[:, rows] = (
+                    prior.mean(x[rows, :-1]) + rng.standard_normal((count, len(rows))) @ root.T
+                )
         return draws

@@ -1,8 +1,9 @@
 """A weighted sum of independent models as one: mean sum w_k mean_k, variance sum w_k^2 variance_k.
 
-The reading of an ensemble in which f itself is the weighted sum of the models' functions; a mixture, in which f is one of them
-with probability w_k, is `scrimp.acquisition.mixture`. Feurer, Letham, Hutter, Bakshy, Practical Transfer Learning for Bayesian
-Optimization, 2018, use it across tasks, and the reference code of Hyper-Tune across rungs.
+The reading of an ensemble in which f itself is the weighted sum of the models' functions; a
+mixture, in which f is one of them with probability w_k, is `scrimp.acquisition.mixture`. Feurer,
+Letham, Hutter, Bakshy, Practical Transfer Learning for Bayesian Optimization, 2018, use it across
+tasks, and the reference code of Hyper-Tune across rungs.
 
     LinearEnsemble((0.7, 0.3), (AtBudget(fitted, 1 / 3), AtBudget(fitted, 1.0)))
 """
@@ -20,7 +21,8 @@ __all__ = ["LinearEnsemble"]
 
 @dataclass(frozen=True, eq=False)
 class LinearEnsemble(FittedSurrogate):
-    """``models`` in the same units, with a weight each; weights need not sum to 1. Data and units are those of the first."""
+    """``models`` in the same units, with a weight each; weights need not sum to 1. Data and units
+    are those of the first."""
 
     weights: tuple[float, ...]
     models: tuple[FittedSurrogate, ...]
@@ -39,17 +41,30 @@ class LinearEnsemble(FittedSurrogate):
 
     @property
     def state(self) -> Mapping[str, Any]:
-        return {"weights": list(self.weights), "models": [dict(model.state) for model in self.models]}
+        return {
+            "weights": list(self.weights),
+            "models": [dict(model.state) for model in self.models],
+        }
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         return self._summed([model.posterior(x, joint=joint) for model in self.models])
 
     def _summed(self, parts: list[Posterior]) -> Posterior:
-        mean = sum((w * part.mean for w, part in self._weighted(parts)), np.zeros_like(parts[0].mean))
-        variances = [w**2 * part.variance for w, part in self._weighted(parts) if part.variance is not None]
-        covariances = [w**2 * part.covariance for w, part in self._weighted(parts) if part.covariance is not None]
+        mean = sum(
+            (w * part.mean for w, part in self._weighted(parts)), np.zeros_like(parts[0].mean)
+        )
+        variances = [
+            w**2 * part.variance for w, part in self._weighted(parts) if part.variance is not None
+        ]
+        covariances = [
+            w**2 * part.covariance
+            for w, part in self._weighted(parts)
+            if part.covariance is not None
+        ]
         variance = np.asarray(np.sum(variances, axis=0), dtype=np.float64)
-        return Posterior(mean, variance, np.asarray(np.sum(covariances, axis=0)) if covariances else None)
+        return Posterior(
+            mean, variance, np.asarray(np.sum(covariances, axis=0)) if covariances else None
+        )
 
     def _weighted(self, parts: list[Posterior]) -> list[tuple[float, Posterior]]:
         return list(zip(self.weights, parts, strict=True))
@@ -58,7 +73,10 @@ class LinearEnsemble(FittedSurrogate):
         pairs = [model.posterior_and_pullback(x) for model in self.models]
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            parts = [back(w * d_mean, w**2 * d_variance) for w, (_, back) in zip(self.weights, pairs, strict=True)]
+            parts = [
+                back(w * d_mean, w**2 * d_variance)
+                for w, (_, back) in zip(self.weights, pairs, strict=True)
+            ]
             return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
 
         return self._summed([posterior for posterior, _ in pairs]), pull
@@ -68,7 +86,10 @@ class LinearEnsemble(FittedSurrogate):
         return LinearEnsemble(self.weights, tuple(model.condition(data) for model in self.models))
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        draws = [w * model.sample(x, count, rng) for w, model in zip(self.weights, self.models, strict=True)]
+        draws = [
+            w * model.sample(x, count, rng)
+            for w, model in zip(self.weights, self.models, strict=True)
+        ]
         return np.asarray(np.sum(draws, axis=0), dtype=np.float64)
 
     def model_units(self, data: Data) -> Data:

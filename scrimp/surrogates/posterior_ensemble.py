@@ -1,12 +1,15 @@
-"""A model averaged over posterior samples of its hyperparameters, instead of resting on the single best ones.
+"""A model averaged over posterior samples of its hyperparameters, instead of resting on the single
+best ones.
 
-    model = PosteriorEnsemble(ExactGP.over(columns))              # 300 draws, 250 dropped, every 5th kept: 10 members
+    # 300 draws, 250 dropped, every 5th kept: 10 members
+    model = PosteriorEnsemble(ExactGP.over(columns))
     fitted = model.fit(data, rng)
-    fitted.members                                                # acquisitions average over them, one incumbent each
+    # acquisitions average over them, one incumbent each
+    fitted.members
 
-Sampling runs over encoded parameters, where the posterior is nearly round; the log of the encoding's slope is added, so the
-samples are of the density of the natural values. Snoek, Larochelle, Adams, Practical Bayesian Optimization of Machine Learning
-Algorithms, 2012.
+Sampling runs over encoded parameters, where the posterior is nearly round; the log of the
+encoding's slope is added, so the samples are of the density of the natural values. Snoek,
+Larochelle, Adams, Practical Bayesian Optimization of Machine Learning Algorithms, 2012.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,23 +22,37 @@ from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.slice_sampling import SliceSettings, slice_sample
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.recorded_fit import record_of
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+from scrimp.surrogates.surrogate import (
+    Array,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    PosteriorPullback,
+    Surrogate,
+)
 
 __all__ = ["FittedEnsemble", "PosteriorEnsemble"]
 
 
 @dataclass(frozen=True, eq=False)
 class PosteriorEnsemble(Surrogate):
-    """Slice sampling over the hyperparameters of ``model``; the chain begins at the best ones, or at the last recorded state."""
+    """Slice sampling over the hyperparameters of ``model``; the chain begins at the best ones, or
+    at the last recorded state."""
 
     model: ExactGP
     sampling: SliceSettings = field(default_factory=SliceSettings)
 
-    def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedEnsemble":
+    def fit(
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+    ) -> "FittedEnsemble":
         posterior, vector = self.model.hyperparameter_posterior(data), self.model.vector
         last = [] if start is None else start.get("members", [])[-1:]
         recorded = vector.from_json(last[0]["parameters"]) if last else None
-        begin = vector.from_json(self.model.fit(data, rng).state["parameters"]) if recorded is None else recorded
+        begin = (
+            vector.from_json(self.model.fit(data, rng).state["parameters"])
+            if recorded is None
+            else recorded
+        )
         assert begin is not None
         lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
 
@@ -55,7 +72,9 @@ class PosteriorEnsemble(Surrogate):
     def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedEnsemble":
         if not state.get("members"):
             raise StudyError("the recorded fit is of a model without posterior samples: fit anew")
-        return FittedEnsemble(tuple(self.model.restore(data, member) for member in state["members"]))
+        return FittedEnsemble(
+            tuple(self.model.restore(data, member) for member in state["members"])
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +119,9 @@ class FittedEnsemble(FittedSurrogate):
         return posterior, pull
 
     def mean(self, x: Array) -> Array:
-        return np.asarray(np.mean([model.mean(x) for model in self.models], axis=0), dtype=np.float64)
+        return np.asarray(
+            np.mean([model.mean(x) for model in self.models], axis=0), dtype=np.float64
+        )
 
     def condition(self, data: Data) -> "FittedEnsemble":
         return FittedEnsemble(tuple(model.condition(data) for model in self.models))
@@ -108,14 +129,18 @@ class FittedEnsemble(FittedSurrogate):
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         """Draws of the mixture: each from a member chosen at random."""
         chosen = np.bincount(rng.integers(len(self.models), size=count), minlength=len(self.models))
-        draws = [model.sample(x, int(k), rng) for model, k in zip(self.models, chosen, strict=True) if k]
+        draws = [
+            model.sample(x, int(k), rng) for model, k in zip(self.models, chosen, strict=True) if k
+        ]
         return rng.permutation(np.concatenate(draws))
 
 
 def _mixture(parts: Sequence[Posterior]) -> tuple[Posterior, Array]:
-    """Mean and (co)variance of the mixture, and how far each member's mean lies from the common one (s, m, F).
+    """Mean and (co)variance of the mixture, and how far each member's mean lies from the common one
+    (s, m, F).
 
-    The variance is that within members plus that between them, the latter averaged over fantasies, which share one variance.
+    The variance is that within members plus that between them, the latter averaged over fantasies,
+    which share one variance.
     """
     means = np.stack([part.mean for part in parts])
     mean = means.mean(0)

@@ -1,18 +1,21 @@
 """Power transforms of targets: the exponent under which they look most like a normal sample.
 
-The exponent lambda maximises the log likelihood of a normal sample in transformed units, brought back to the units of y by the
-Jacobian *summed* over all observations, plus its own normal prior:
+The exponent lambda maximises the log likelihood of a normal sample in transformed units, brought
+back to the units of y by the Jacobian *summed* over all observations, plus its own normal prior:
 
     -n/2 log var(z) + sum_i log dz_i/dy_i + log N(lambda; centre, spread)
 
-Without the sum the scale of z would reward whatever shrinks it. Below five targets lambda stays at its centre.
+Without the sum the scale of z would reward whatever shrinks it. Below five targets lambda stays at
+its centre.
 
-Beyond the targets it was learned from, a step goes on straight, along its tangent there. A power alone may end: with lambda above
-2 no target, however low, comes below z = -1 / (lambda - 2), and a Gaussian belief that reaches further would be shown as -1e10.
+Beyond the targets it was learned from, a step goes on straight, along its tangent there. A power
+alone may end: with lambda above 2 no target, however low, comes below z = -1 / (lambda - 2), and a
+Gaussian belief that reaches further would be shown as -1e10.
 
     Transformed(ExactGP.over(columns), (Winsorise(), Standardise(), YeoJohnson(), Standardise()))
 
-Box and Cox, An Analysis of Transformations, 1964; Yeo and Johnson, A New Family of Power Transformations, 2000.
+Box and Cox, An Analysis of Transformations, 1964; Yeo and Johnson, A New Family of Power
+Transformations, 2000.
 """
 
 from collections.abc import Mapping
@@ -32,7 +35,8 @@ _LEAST = 1e-10  # Box-Cox is for positive numbers: smaller ones count as this
 
 
 def box_cox(y: Array, exponent: float) -> Array:
-    """z = (y^lambda - 1) / lambda, log y at 0; to second order in lambda where the quotient would lose its digits.
+    """z = (y^lambda - 1) / lambda, log y at 0; to second order in lambda where the quotient would
+    lose its digits.
 
     >>> box_cox(np.array([4.0]), 0.5)
     array([2.])
@@ -47,7 +51,9 @@ def box_cox_inverse(z: Array, exponent: float) -> Array:
     """y = (lambda z + 1)^(1/lambda), exp z at 0; the ends of the range beyond it."""
     if abs(exponent) < 1e-7:
         return np.asarray(np.exp(z - 0.5 * exponent * z * z), dtype=np.float64)
-    return np.asarray(np.exp(np.log(np.maximum(exponent * z + 1.0, _LEAST)) / exponent), dtype=np.float64)
+    return np.asarray(
+        np.exp(np.log(np.maximum(exponent * z + 1.0, _LEAST)) / exponent), dtype=np.float64
+    )
 
 
 def yeo_johnson(y: Array, exponent: float) -> Array:
@@ -59,7 +65,9 @@ def yeo_johnson(y: Array, exponent: float) -> Array:
 def yeo_johnson_inverse(z: Array, exponent: float) -> Array:
     """The inverse of `yeo_johnson`, which keeps signs."""
     size = np.abs(z)
-    return np.where(z >= 0.0, box_cox_inverse(size, exponent) - 1.0, 1.0 - box_cox_inverse(size, 2.0 - exponent))
+    return np.where(
+        z >= 0.0, box_cox_inverse(size, exponent) - 1.0, 1.0 - box_cox_inverse(size, 2.0 - exponent)
+    )
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,9 @@ class YeoJohnson(TargetStep):
         return _LearnedYeoJohnson(float(found.x), low, high)
 
     def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return _LearnedYeoJohnson(state["exponent"], state.get("low", -np.inf), state.get("high", np.inf))
+        return _LearnedYeoJohnson(
+            state["exponent"], state.get("low", -np.inf), state.get("high", np.inf)
+        )
 
     def log_likelihood(self, y: Array, exponent: float) -> float:
         """What the choice of lambda maximises, up to a constant."""
@@ -92,7 +102,8 @@ class YeoJohnson(TargetStep):
 
 @dataclass(frozen=True)
 class _LearnedYeoJohnson(LearnedStep):
-    """A power between ``low`` and ``high``, its tangents beyond; records without ends are powers everywhere."""
+    """A power between ``low`` and ``high``, its tangents beyond; records without ends are powers
+    everywhere."""
 
     exponent: float
     low: float

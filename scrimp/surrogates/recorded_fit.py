@@ -2,11 +2,11 @@
 
     {"parameters": {"length_scale": [0.3, 0.7], "noise": [0.01]}, "explored": 40}
 
-A fit searches from the recorded values alone, until the data have grown by half since several starts were last tried
-("explored"): then from the prior mode and from random points too.
+A fit searches from the recorded values alone, until the data have grown by half since several
+starts were last tried ("explored"): then from the prior mode and from random points too.
 
-A fit to many data from nothing begins with a part of them. What was found there is a record with "part", the number of
-observations; it is never noted in the log.
+A fit to many data from nothing begins with a part of them. What was found there is a record with
+"part", the number of observations; it is never noted in the log.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,8 @@ def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str
 
 
 def found_in_part(state: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """A record of a fit to ``size`` of the observations, from which a fit to all of them goes on."""
+    """A record of a fit to ``size`` of the observations, from which a fit to all of them goes
+    on."""
     return {**state, PART: size}
 
 
@@ -46,7 +47,8 @@ def search_from(
     rng: np.random.Generator,
     search: SearchSettings,
 ) -> tuple[list[Array], int]:
-    """Where a fit to ``size`` observations starts, and when several starts were last tried, this time included."""
+    """Where a fit to ``size`` observations starts, and when several starts were last tried, this
+    time included."""
     recorded = None if state is None else vector.from_json(state.get("parameters", {}))
     if state is None or recorded is None:
         starts, explored = [], 0
@@ -54,17 +56,23 @@ def search_from(
         starts, explored = [recorded], int(state["explored"])
     if size < 1.5 * explored:
         return starts, explored
-    return [*starts, vector.initial, *(vector.sample(rng) for _ in range(search.random_starts))], size
+    return [
+        *starts,
+        vector.initial,
+        *(vector.sample(rng) for _ in range(search.random_starts)),
+    ], size
 
 
 def recorded_values(vector: ParameterVector, state: Mapping[str, Any]) -> tuple[Array, int]:
-    """The values (p,) of a recorded fit and its "explored"; `StudyError` where it is of another model."""
+    """The values (p,) of a recorded fit and its "explored"; `StudyError` where it is of another
+    model."""
     named = state.get("parameters", {})
     values = vector.from_json(named)
     if values is None:
         raise StudyError(
-            f"the recorded fit has parameters { {name: len(part) for name, part in named.items()} } where this model has "
-            f"{ {parameter.name: parameter.size for parameter in vector.parameters} }; the space, the kernel or the levels "
-            "changed since: fit anew"
+            f"the recorded fit has parameters { {name: len(part) for name, part in named.items()} }"
+            " where this model has"
+            f" { {parameter.name: parameter.size for parameter in vector.parameters} }; the space,"
+            " the kernel or the levels changed since: fit anew"
         )
     return values, int(state["explored"])

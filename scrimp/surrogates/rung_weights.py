@@ -1,11 +1,14 @@
 """How far each rung can be trusted to order configurations as the highest rung does.
 
-Take the highest level r* with enough observations, the configurations X* observed there and their targets y*. For a level r
-below, draw f(X*, r) jointly from the model: the loss of a draw is the share of pairs that it orders differently from y*. At r*
-itself the draws come from models that have not seen the configurations they predict (cross-validation in at most 5 folds, pairs
-within a fold). The weight theta_r is the share of draws in which r has the least loss; ties count for all, then normalised.
+Take the highest level r* with enough observations, the configurations X* observed there and their
+targets y*. For a level r below, draw f(X*, r) jointly from the model: the loss of a draw is the
+share of pairs that it orders differently from y*. At r* itself the draws come from models that have
+not seen the configurations they predict (cross-validation in at most 5 folds, pairs within a fold).
+The weight theta_r is the share of draws in which r has the least loss; ties count for all, then
+normalised.
 
-A joint model predicts lower levels from data below r* alone: had it seen y*, the lower levels would look better than they are.
+A joint model predicts lower levels from data below r* alone: had it seen y*, the lower levels would
+look better than they are.
 
     theta = rung_weights(ranking_losses(model, data, fitted.state, (levels, top), 50, rng))
 
@@ -31,7 +34,8 @@ FOLDS = 5
 
 
 def supported_level(levels: Array, x: Array) -> int:
-    """The index of the highest level with enough observations among rows (x, share); 0 when none has."""
+    """The index of the highest level with enough observations among rows (x, share); 0 when none
+    has."""
     counts = np.bincount(nearest_level(levels, x), minlength=len(levels))
     enough = np.flatnonzero(counts >= ENOUGH)
     return int(enough[-1]) if len(enough) else 0
@@ -56,7 +60,8 @@ def ranking_losses(
     samples: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Losses (k + 1, s) of the levels up to the k-th (``levels`` = shares and k > 0), for data of rows (x, share)."""
+    """Losses (k + 1, s) of the levels up to the k-th (``levels`` = shares and k > 0), for data of
+    rows (x, share)."""
     shares, top = levels
     level = nearest_level(shares, data.x)
     at_top = _rows(data, level == top)
@@ -71,7 +76,8 @@ def ranking_losses(
 def _held_out_loss(
     model: Surrogate, data: Data, state: Mapping[str, Any], samples: int, rng: np.random.Generator
 ) -> Array:
-    """The mean loss over folds of at least two observations, each predicted from the others with the same hyperparameters."""
+    """The mean loss over folds of at least two observations, each predicted from the others with
+    the same hyperparameters."""
     total = np.zeros(samples)
     folds = np.array_split(np.arange(len(data)), min(len(data) // 2, FOLDS))
     for fold in folds:

@@ -1,17 +1,22 @@
 """Models of transformed targets: y -> z by increasing steps, and any surrogate on z.
 
     model = Transformed(ExactGP.over(columns), (Winsorise(), Standardise()))
-    fitted = model.fit(Data(x, y), rng)             # wholly in units of z: data, posterior, samples, condition
-    fitted.condition(fitted.model_units(new))       # observations from outside come in through model_units
-    fitted.target_units(fitted.posterior(x).mean)   # what is shown to people goes out through target_units
+    # wholly in units of z: data, posterior, samples, condition
+    fitted = model.fit(Data(x, y), rng)
+    # observations from outside come in through model_units
+    fitted.condition(fitted.model_units(new))
+    # what is shown to people goes out through target_units
+    fitted.target_units(fitted.posterior(x).mean)
 
-**Which units acquisitions see.** The fitted model stays in transformed units. Steps are increasing, so the best configuration
-is the same one; the incumbent, whether a posterior mean or the best of ``data.y``, is in the same units as the posterior; an
-exploration margin means standard deviations of the targets; fantasies drawn from the posterior go back into `condition` as
-they are. A limit on a constraint passes `model_units` like an observation, P(y <= limit) = P(z <= z(limit)). Mapping a
+**Which units acquisitions see.** The fitted model stays in transformed units. Steps are increasing,
+so the best configuration is the same one; the incumbent, whether a posterior mean or the best of
+``data.y``, is in the same units as the posterior; an exploration margin means standard deviations
+of the targets; fantasies drawn from the posterior go back into `condition` as they are. A limit on
+a constraint passes `model_units` like an observation, P(y <= limit) = P(z <= z(limit)). Mapping a
 posterior back instead would cost its Gaussian shape for every step that is not linear.
 
-Learned steps are part of the ``state``: restoring it and growing a fitted model give the same numbers.
+Learned steps are part of the ``state``: restoring it and growing a fitted model give the same
+numbers.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +28,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from scrimp.errors import StudyError
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback, Surrogate
+from scrimp.surrogates.surrogate import (
+    Array,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    PosteriorPullback,
+    Surrogate,
+)
 
 __all__ = [
     "Capped",
@@ -77,7 +89,9 @@ class Transformed(Surrogate):
     inner: Surrogate
     steps: Sequence[TargetStep]
 
-    def fit(self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None) -> "FittedTransformed":
+    def fit(
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+    ) -> "FittedTransformed":
         learned: list[LearnedStep] = []
         for step in self.steps:
             known = step.learn(data.y.reshape(-1))
@@ -90,9 +104,12 @@ class Transformed(Surrogate):
         recorded = state.get("steps", ())
         if len(recorded) != len(self.steps):
             raise StudyError(
-                f"the recorded fit has {len(recorded)} target steps where this model has {len(self.steps)}: fit anew"
+                f"the recorded fit has {len(recorded)} target steps where this model has"
+                f" {len(self.steps)}: fit anew"
             )
-        learned = tuple(step.recall(known) for step, known in zip(self.steps, recorded, strict=True))
+        learned = tuple(
+            step.recall(known) for step, known in zip(self.steps, recorded, strict=True)
+        )
         for known in learned:
             data = _applied(known, data)
         return FittedTransformed(self.inner.restore(data, state["inner"]), learned)
@@ -109,7 +126,8 @@ def _applied(step: LearnedStep, data: Data) -> Data:
 
 @dataclass(frozen=True, eq=False)
 class FittedTransformed(FittedSurrogate):
-    """A fitted model of transformed targets, in transformed units throughout; it adds the way in and out."""
+    """A fitted model of transformed targets, in transformed units throughout; it adds the way in
+    and out."""
 
     inner: FittedSurrogate
     steps: tuple[LearnedStep, ...]
@@ -171,9 +189,11 @@ class FittedTransformed(FittedSurrogate):
 
 @dataclass(frozen=True)
 class Standardise(TargetStep):
-    """z = (y - mean) / sd, with sd at least ``floor`` times the size of the values, so that constant targets survive.
+    """z = (y - mean) / sd, with sd at least ``floor`` times the size of the values, so that
+    constant targets survive.
 
-    ``centred`` False keeps zero where it is, z = y / sd: for targets whose sign matters, such as violations of a constraint.
+    ``centred`` False keeps zero where it is, z = y / sd: for targets whose sign matters, such as
+    violations of a constraint.
     """
 
     centred: bool = True
@@ -211,10 +231,12 @@ class _Linear(LearnedStep):
 
 @dataclass(frozen=True)
 class Winsorise(TargetStep):
-    """z = min(y, cap): losses that diverged count as bad, not as informative; what is not finite counts as the cap.
+    """z = min(y, cap): losses that diverged count as bad, not as informative; what is not finite
+    counts as the cap.
 
-    cap = upper quartile + ``fence`` x interquartile range (Tukey, Exploratory Data Analysis, 1977: "far out" at 3). When half of
-    the targets are equal, the distance from the best target to the upper quartile takes the range's place.
+    cap = upper quartile + ``fence`` x interquartile range (Tukey, Exploratory Data Analysis, 1977:
+    "far out" at 3). When half of the targets are equal, the distance from the best target to the
+    upper quartile takes the range's place.
     """
 
     fence: float = 3.0
@@ -255,11 +277,13 @@ class Capped(LearnedStep):
 
 @dataclass(frozen=True)
 class GaussianCopula(TargetStep):
-    """z = Phi^-1((rank - 1/2) / n): the targets' order alone, as normal scores (ties share their mean rank).
+    """z = Phi^-1((rank - 1/2) / n): the targets' order alone, as normal scores (ties share their
+    mean rank).
 
-    Between observed targets z is linear; beyond them it goes on with the slope from the end to the middle. At most
-    ``knots`` pairs are kept, spaced evenly in z, so the tails keep every observation.
-    Salinas, Shen, Perrone, A Quantile-based Approach for Hyperparameter Transfer Learning, 2020.
+    Between observed targets z is linear; beyond them it goes on with the slope from the end to the
+    middle. At most ``knots`` pairs are kept, spaced evenly in z, so the tails keep every
+    observation. Salinas, Shen, Perrone, A Quantile-based Approach for Hyperparameter Transfer
+    Learning, 2020.
     """
 
     knots: int = 100

@@ -4,24 +4,26 @@ Every model of `scrimp.surrogates.task_grid` says that the score of row i on tas
 
     y_ij = sum_q a_jq g_q(i) + u_j(i) + e_ij,     g ~ N(0, G),  u_j ~ N(0, C),  e_ij ~ N(0, noise_ij)
 
-with a few curves g that all tasks share (loadings a) and a part u_j of each task's own (its level and its curve). Given g
-the tasks are independent, so observations form one small block per task plus a low-rank part, and Woodbury's identity
-gives everything exactly. With K rows, J tasks, n_j cells of task j, E_j the selector of its rows and r_j its values:
+with a few curves g that all tasks share (loadings a) and a part u_j of each task's own (its level
+and its curve). Given g the tasks are independent, so observations form one small block per task
+plus a low-rank part, and Woodbury's identity gives everything exactly. With K rows, J tasks, n_j
+cells of task j, E_j the selector of its rows and r_j its values:
 
     Q_j = C[rows_j, rows_j] + diag(noise_j)                          (n_j, n_j)
     B = sum_j a_j a_j' (x) E_j' Q_j^-1 E_j,  v = sum_j a_j (x) E_j' Q_j^-1 r_j
     P = Cov(g | y) = G (I + B G)^-1,  alpha_j = Q_j^-1 (r_j - a_j g^[rows_j]),  g^ = P v
     -2 log p(y) = sum_j [r_j' Q_j^-1 r_j + log |Q_j|] - v' P v + log |I + B G| + n log 2 pi
 
-It costs sum_j n_j^3 + (qK)^3 instead of (sum_j n_j)^3. The eigenvalues of I + B G are at least one, so nothing needs
-jitter. Tasks are padded to the longest one (`GridCells`) and worked on in groups of similar length, so that it is batched array
-code and one long task costs the others nothing.
+It costs sum_j n_j^3 + (qK)^3 instead of (sum_j n_j)^3. The eigenvalues of I + B G are at least one,
+so nothing needs jitter. Tasks are padded to the longest one (`GridCells`) and worked on in groups
+of similar length, so that it is batched array code and one long task costs the others nothing.
 
     cells = group_cells(rows, tasks, values, noise, task_count=3)
     solution = solve_grid(GridPrior(shared, own, loadings, noise), cells)
     solution.mean()                                                   # (K, J)
 
-Woodbury's identity in this role: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), section 2.7.
+Woodbury's identity in this role: Rasmussen and Williams, Gaussian Processes for Machine Learning
+(2006), section 2.7.
 """
 
 from dataclasses import dataclass
@@ -41,7 +43,8 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class GridCells:
-    """Observed cells grouped by task and padded to N = max n_j; padding has mask 0, row 0 and value 0."""
+    """Observed cells grouped by task and padded to N = max n_j; padding has mask 0, row 0 and value
+    0."""
 
     rows: Index  # (J, N)
     mask: Array  # (J, N), 1 for a cell, 0 for padding
@@ -51,17 +54,22 @@ class GridCells:
 
     @cached_property
     def groups(self) -> list[tuple[Index, int]]:
-        """Tasks with cells, by the power of two that their number of cells fits in: (tasks, width) of each group."""
+        """Tasks with cells, by the power of two that their number of cells fits in: (tasks, width)
+        of each group."""
         widths = np.array([1 << max(int(count) - 1, 0).bit_length() for count in self.counts])
         return [
-            (np.flatnonzero((widths == width) & (self.counts > 0)), min(int(width), self.rows.shape[1]))
+            (
+                np.flatnonzero((widths == width) & (self.counts > 0)),
+                min(int(width), self.rows.shape[1]),
+            )
             for width in np.unique(widths[self.counts > 0])
         ]
 
 
 @dataclass(frozen=True)
 class GridPrior:
-    """Covariances of the model: q shared curves over K rows, each task's own part, loadings and noise variances."""
+    """Covariances of the model: q shared curves over K rows, each task's own part, loadings and
+    noise variances."""
 
     shared: Array  # (q K, q K): G, blocks of K
     own: Array  # (K, K): C
@@ -78,7 +86,9 @@ class GridPrior:
         blocks = self.shared.reshape(count, size, count, size)
         spread = np.einsum("pkqk->pq", blocks) - blocks.sum(axis=(1, 3)) / size
         own = np.trace(self.own) - self.own.sum() / size
-        return np.asarray(self.loadings @ spread @ self.loadings.T + own * np.eye(len(self.loadings)))
+        return np.asarray(
+            self.loadings @ spread @ self.loadings.T + own * np.eye(len(self.loadings))
+        )
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,9 @@ class GridGradient:
     noise: Array  # (J,)
 
 
-def group_cells(rows: Index, tasks: Index, values: Array, noise: Array, task_count: int) -> GridCells:
+def group_cells(
+    rows: Index, tasks: Index, values: Array, noise: Array, task_count: int
+) -> GridCells:
     """Cells in any order, as `GridCells`; a row may appear once per task."""
     counts = np.bincount(tasks, minlength=task_count)
     width = max(int(counts.max(initial=0)), 1)
@@ -133,7 +145,8 @@ class GridSolution:
         return np.asarray(np.matmul(self.inverse, self.own_to_cells))
 
     def mean(self, shared: Array | None = None) -> Array:
-        """E f (K, J); with ``shared`` (K, K) another covariance of one curve with itself, e.g. without its jitter."""
+        """E f (K, J); with ``shared`` (K, K) another covariance of one curve with itself, e.g.
+        without its jitter."""
         weights = self.shared_weights.reshape(self.prior.loadings.shape[1], len(self.prior.own))
         if shared is None:
             curves = (self.prior.shared @ self.shared_weights).reshape(weights.shape)
@@ -149,11 +162,16 @@ class GridSolution:
         count = self.prior.loadings.shape[1]
         blocks = self.shared_covariance.reshape(count, size, count, size)
         loadings, rows, weights = self.prior.loadings, self.cells.rows, self.regression
-        total = np.diag(self.prior.own)[:, None] - np.einsum("jak,jak->kj", weights, self.own_to_cells)
+        total = np.diag(self.prior.own)[:, None] - np.einsum(
+            "jak,jak->kj", weights, self.own_to_cells
+        )
         for p in range(count):
             for q in range(p + 1):
                 block = 0.5 * (blocks[p, :, q, :] + blocks[p, :, q, :].T)
-                inner = np.matmul(block[rows[:, :, None], rows[:, None, :]], weights) - 2.0 * block[rows]
+                inner = (
+                    np.matmul(block[rows[:, :, None], rows[:, None, :]], weights)
+                    - 2.0 * block[rows]
+                )
                 part = np.diag(block)[:, None] + np.einsum("jak,jak->kj", inner, weights)
                 total += (1.0 if p == q else 2.0) * (loadings[:, p] * loadings[:, q]) * part
         return np.asarray(np.maximum(total, 0.0))
@@ -190,12 +208,15 @@ class GridSolution:
         return GridCombination(self, weights, blocks.reshape(count * size, size).T)
 
     def between_tasks(self) -> Array:
-        """E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), given the scores: how the tasks move together along the run."""
+        """E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), given the scores: how the tasks move
+        together along the run."""
         size, count = len(self.prior.own), self.prior.loadings.shape[1]
         values, vectors = np.linalg.eigh(0.5 * (self.shared_covariance + self.shared_covariance.T))
         root = (vectors * np.sqrt(np.maximum(values, 0.0))).reshape(count, size, -1)
         moves = []
-        for task, length in enumerate(self.cells.counts):  # how f_j follows the shared curves, times their root
+        for task, length in enumerate(
+            self.cells.counts
+        ):  # how f_j follows the shared curves, times their root
             curve = np.tensordot(self.prior.loadings[task], root, axes=1)
             curve -= self.regression[task, :length].T @ curve[self.cells.rows[task, :length]]
             moves.append((curve - curve.mean(0)).ravel())
@@ -207,7 +228,8 @@ class GridSolution:
         return np.asarray(together + centred.T @ centred + np.diag(own))
 
     def gradient(self) -> GridGradient:
-        """d(-log p)/d(parts); D_j = Q_j^-1 - Q_j^-1 Cov(g_j) Q_j^-1 - alpha_j alpha_j' is its block at task j."""
+        """d(-log p)/d(parts); D_j = Q_j^-1 - Q_j^-1 Cov(g_j) Q_j^-1 - alpha_j alpha_j' is its block
+        at task j."""
         size = len(self.prior.own)
         count = self.prior.loadings.shape[1]
         explained = lapack.dgetrs(*self.factor, self.gain)[0]  # (I + B G)^-1 B
@@ -228,7 +250,9 @@ class GridSolution:
                 known += loadings[:, p, None, None] * toward
                 by_loading[tasks, p] = np.einsum("jab,jab->j", inverse, toward)
                 by_loading[tasks, p] -= np.einsum("ja,ja->j", residual, curves[p][rows])
-            block = inverse - inverse @ known @ inverse - residual[:, :, None] * residual[:, None, :]
+            block = (
+                inverse - inverse @ known @ inverse - residual[:, :, None] * residual[:, None, :]
+            )
             own += 0.5 * _scatter(rows, block, size)
             noise[tasks] = 0.5 * np.einsum("jaa->j", block)
         return GridGradient(shared, own, by_loading, noise)
@@ -236,7 +260,8 @@ class GridSolution:
 
 @dataclass(frozen=True)
 class GridCombination:
-    """T_k = sum_j weights[k, j] f_kj under a posterior: its covariances with itself and with every cell."""
+    """T_k = sum_j weights[k, j] f_kj under a posterior: its covariances with itself and with every
+    cell."""
 
     solution: GridSolution
     weights: Array  # (K, J)
@@ -254,7 +279,9 @@ class GridCombination:
         covariance = self.covariance_with_shared[chosen] @ self.to_shared[chosen].T
         covariance += (weights @ weights.T) * solution.prior.own[np.ix_(chosen, chosen)]
         moved = (weights.T[:, None, :] * solution.regression[:, :, chosen]).reshape(-1, len(chosen))
-        toward = (weights.T[:, None, :] * solution.own_to_cells[:, :, chosen]).reshape(-1, len(chosen))
+        toward = (weights.T[:, None, :] * solution.own_to_cells[:, :, chosen]).reshape(
+            -1, len(chosen)
+        )
         covariance -= moved.T @ toward
         return np.asarray(0.5 * (covariance + covariance.T))
 
@@ -263,9 +290,15 @@ class GridCombination:
         solution, weights, shared = self.solution, self.weights, self.covariance_with_shared
         own = solution.prior.own
         explained = np.einsum("jak,jak->kj", solution.regression, solution.own_to_cells)
-        diagonal = (shared * self.to_shared).sum(1) + (weights**2 * (np.diag(own)[:, None] - explained)).sum(1)
-        toward = np.matmul(solution.regression[:, None, :, row], solution.own_to_cells)[:, 0, :].T  # (K, J)
-        with_row = self.to_shared @ shared[row] + (weights * weights[row] * (own[:, row, None] - toward)).sum(1)
+        diagonal = (shared * self.to_shared).sum(1) + (
+            weights**2 * (np.diag(own)[:, None] - explained)
+        ).sum(1)
+        toward = np.matmul(solution.regression[:, None, :, row], solution.own_to_cells)[
+            :, 0, :
+        ].T  # (K, J)
+        with_row = self.to_shared @ shared[row] + (
+            weights * weights[row] * (own[:, row, None] - toward)
+        ).sum(1)
         return np.asarray(np.maximum(diagonal + diagonal[row] - 2.0 * with_row, 0.0))
 
     def covariance_with_cells(self, chosen: Index) -> Array:
@@ -287,16 +320,23 @@ class GridCombination:
         curves = self.covariance_with_shared[chosen].reshape(len(chosen), -1, size)
         own = solution.prior.own[chosen]
 
-        def before(at: Index) -> Array:  # (C, ..., k): the covariance that takes no account of the task's own cells
+        def before(
+            at: Index,
+        ) -> Array:  # (C, ..., k): the covariance that takes no account of the task's own cells
             loadings = solution.prior.loadings[tasks]
             part = np.einsum("cp,kpc...->c...k", loadings, curves[:, :, at], optimize=True)
             weights = self.weights[chosen][:, tasks].T
             return np.asarray(
-                part + np.moveaxis(own[:, at], 0, -1) * weights.reshape(len(tasks), *[1] * (at.ndim - 1), -1)
+                part
+                + np.moveaxis(own[:, at], 0, -1)
+                * weights.reshape(len(tasks), *[1] * (at.ndim - 1), -1)
             )
 
         follow = solution.regression[tasks, :, rows]  # (C, N)
-        return np.asarray(before(rows) - np.matmul(follow[:, None, :], before(solution.cells.rows[tasks]))[:, 0, :])
+        return np.asarray(
+            before(rows)
+            - np.matmul(follow[:, None, :], before(solution.cells.rows[tasks]))[:, 0, :]
+        )
 
 
 def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
@@ -318,7 +358,9 @@ def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
     system[np.arange(total), np.arange(total)] += 1.0
     lu, pivots, info = lapack.dgetrf(system)
     if info != 0 or not np.all(np.isfinite(lu)):
-        raise NumericalError("the grid model's matrix I + B G is singular: scores or settings are not finite numbers")
+        raise NumericalError(
+            "the grid model's matrix I + B G is singular: scores or settings are not finite numbers"
+        )
     shared_weights = lapack.dgetrs(lu, pivots, projected)[0]
     curves = (prior.shared @ shared_weights).reshape(prior.loadings.shape[1], size)
     explained = (prior.loadings @ curves)[np.arange(len(rows))[:, None], rows] * mask
@@ -330,19 +372,23 @@ def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
 
 
 def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> tuple[Array, float]:
-    """Q_j^-1 of a group of tasks (J', width, width), zero where padded, and the sum of their log determinants."""
+    """Q_j^-1 of a group of tasks (J', width, width), zero where padded, and the sum of their log
+    determinants."""
     rows, mask = cells.rows[tasks, :width], cells.mask[tasks, :width]
     pair = mask[:, :, None] * mask[:, None, :]
     blocks = prior.own[rows[:, :, None], rows[:, None, :]] * pair
     place = np.arange(width)
-    blocks[:, place, place] += np.where(mask > 0.0, prior.noise[tasks, None] + cells.noise[tasks, :width], 1.0)
+    blocks[:, place, place] += np.where(
+        mask > 0.0, prior.noise[tasks, None] + cells.noise[tasks, :width], 1.0
+    )
     factors = np.empty_like(blocks)
     halves = np.empty_like(blocks)
     for number, block in enumerate(blocks):
         factors[number], info = lapack.dpotrf(block, lower=1)
         if info != 0:
             raise NumericalError(
-                f"the covariance of task number {tasks[number]} is not positive definite: scores must be finite"
+                f"the covariance of task number {tasks[number]} is not positive definite: scores"
+                " must be finite"
             )
         halves[number] = lapack.dpotri(factors[number], lower=1)[0]
     inverse = np.tril(halves) + np.tril(halves, -1).transpose(0, 2, 1)
@@ -352,7 +398,9 @@ def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> t
 def _scatter(rows: Index, blocks: Array, size: int) -> Array:
     """sum_j E_j' blocks_j E_j (K, K)."""
     place = (rows[:, :, None] * size + rows[:, None, :]).ravel()
-    return np.asarray(np.bincount(place, weights=blocks.ravel(), minlength=size * size), np.float64).reshape(size, size)
+    return np.asarray(
+        np.bincount(place, weights=blocks.ravel(), minlength=size * size), np.float64
+    ).reshape(size, size)
 
 
 def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) -> Array:
@@ -370,5 +418,8 @@ def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) ->
 def _gather(rows: Index, values: Array, loadings: Array, size: int) -> Array:
     """sum_j a_j (x) E_j' values_j (qK,)."""
     return np.concatenate(
-        [np.bincount(rows.ravel(), weights=(values * column[:, None]).ravel(), minlength=size) for column in loadings.T]
+        [
+            np.bincount(rows.ravel(), weights=(values * column[:, None]).ravel(), minlength=size)
+            for column in loadings.T
+        ]
     )

@@ -1,15 +1,21 @@
-"""What may be believed about a grid of scores: how hyperparameters become the covariances of `task_grid_algebra`.
+"""What may be believed about a grid of scores: how hyperparameters become the covariances of
+`task_grid_algebra`.
 
-A `GridModel` names its parameters with their priors and turns values into a `GridPrior`, together with the chain rule
-back to the parameters. All numbers are in units of the spread within tasks (see `task_grid.Units`). The models:
+A `GridModel` names its parameters with their priors and turns values into a `GridPrior`, together
+with the chain rule back to the parameters. All numbers are in units of the spread within tasks (see
+`task_grid.Units`). The models:
 
-    SharedCurve   f_j(x) = m_j + g(x) + h_j(x): a level per task, a curve all tasks share, a curve of its own. The default:
-                  it needs no loading per task, so it can be used before every task has been seen.
+    SharedCurve   f_j(x) = m_j + g(x) + h_j(x): a level per task, a curve all tasks share, a curve
+                  of its own. The default: it needs no loading per task, so it can be used before
+                  every task has been seen.
     RowEffects    f_ij = m_j + g_i: rows without an order, such as different models.
-    OwnCurves     f_j(x) = m_j + h_j(x): one Gaussian process per task, nothing shared but the hyperparameters.
-    Coregional    K_x (x) K_t with low-rank K_t = L L', in `task_grid_icm`; there also CoregionalDiagonal, any rank.
+    OwnCurves     f_j(x) = m_j + h_j(x): one Gaussian process per task, nothing shared but the
+                  hyperparameters.
+    Coregional    K_x (x) K_t with low-rank K_t = L L', in `task_grid_icm`; there also
+                  CoregionalDiagonal, any rank.
 
-Each task has noise sigma exp(d_j) with d_j ~ N(0, 0.3^2): most tasks have too few cells to say more than that.
+Each task has noise sigma exp(d_j) with d_j ~ N(0, 0.3^2): most tasks have too few cells to say more
+than that.
 """
 
 from abc import ABC, abstractmethod
@@ -50,29 +56,37 @@ class GridModel(ABC):
 
     @abstractmethod
     def parameters(self, task_count: int) -> ParameterVector:
-        """Names, priors and bounds of the p parameters; all are searched as they are, scales by their logarithm."""
+        """Names, priors and bounds of the p parameters; all are searched as they are, scales by
+        their logarithm."""
 
     @abstractmethod
-    def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[AnyPrior, PriorPullback]:
-        """The prior at ``values`` (p,) on rows at ``positions`` (K,), with task levels of variance ``level``."""
+    def prior(
+        self, values: Array, positions: Array, task_count: int, level: float
+    ) -> tuple[AnyPrior, PriorPullback]:
+        """The prior at ``values`` (p,) on rows at ``positions`` (K,), with task levels of variance
+        ``level``."""
 
     def start(self, task_count: int) -> Array:
         """Where a fit begins when nothing is known (p,)."""
         return self.parameters(task_count).initial
 
     def smooth(self, values: Array, positions: Array) -> Array | None:
-        """Covariance (K, K) of the shared curve with its smooth part; None when all of it is smooth."""
+        """Covariance (K, K) of the shared curve with its smooth part; None when all of it is
+        smooth."""
         return None
 
 
-def log_parameter(name: str, median: float, spread: float, bounds: tuple[float, float] = (1e-4, 1e4)) -> Parameter:
+def log_parameter(
+    name: str, median: float, spread: float, bounds: tuple[float, float] = (1e-4, 1e4)
+) -> Parameter:
     """The logarithm of a scale, normal around log(median) with standard deviation ``spread``."""
     limits = (float(np.log(bounds[0])), float(np.log(bounds[1])))
     return Parameter(f"log_{name}", Normal(float(np.log(median)), spread), limits, IDENTITY)
 
 
 def matern52(positions: Array, length: float) -> tuple[Array, Array]:
-    """Correlations (1 + d + d^2/3) exp(-d), d = sqrt(5) |x - x'| / length, and their derivatives by log length.
+    """Correlations (1 + d + d^2/3) exp(-d), d = sqrt(5) |x - x'| / length, and their derivatives by
+    log length.
 
     >>> matern52(np.array([0.0, 1.0]), 1.0)[0].round(4)
     array([[1.    , 0.524 ],
@@ -94,14 +108,16 @@ def _deviations(task_count: int) -> Parameter:
 
 @dataclass(frozen=True)
 class SharedCurve(GridModel):
-    """m_j + g(x) + h_j(x) + e_ij with x in [0, 1]; g also carries a linear trend and a jitter of each row.
+    """m_j + g(x) + h_j(x) + e_ij with x in [0, 1]; g also carries a linear trend and a jitter of
+    each row.
 
     Cov g = s_g^2 [M52(l_g) + 4 (x - 1/2)(x' - 1/2)] + (rho sigma)^2 1(x = x')
     Cov h_j = s_h^2 M52(l_h) a(x) a(x'), a(x) = 1 + A exp(-x / tau)
 
-    The jitter is what happens to a checkpoint on all tasks at once; it belongs to the measured mean, not to the underlying one.
-    Tasks differ most while training begins (an untrained model may score anything), hence the amplitude a(x): without it an
-    odd early score makes all curves wilder, to their end.
+    The jitter is what happens to a checkpoint on all tasks at once; it belongs to the measured
+    mean, not to the underlying one. Tasks differ most while training begins (an untrained model may
+    score anything), hence the amplitude a(x): without it an odd early score makes all curves
+    wilder, to their end.
     """
 
     jitter: float = 0.3  # prior median of rho
@@ -121,8 +137,19 @@ class SharedCurve(GridModel):
             )
         )
 
-    def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[GridPrior, PriorPullback]:
-        scale, length, own_scale, own_length, noise_scale, jitter_share, start_scale, start_length = np.exp(values[:8])
+    def prior(
+        self, values: Array, positions: Array, task_count: int, level: float
+    ) -> tuple[GridPrior, PriorPullback]:
+        (
+            scale,
+            length,
+            own_scale,
+            own_length,
+            noise_scale,
+            jitter_share,
+            start_scale,
+            start_length,
+        ) = np.exp(values[:8])
         curve, curve_by_length = matern52(positions, length)
         own, own_by_length = matern52(positions, own_length)
         centred = positions - 0.5
@@ -172,7 +199,9 @@ class RowEffects(GridModel):
             )
         )
 
-    def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[GridPrior, PriorPullback]:
+    def prior(
+        self, values: Array, positions: Array, task_count: int, level: float
+    ) -> tuple[GridPrior, PriorPullback]:
         size = len(positions)
         noise = _task_noise(values[1], values[2:])
         shared = float(np.exp(2.0 * values[0])) * np.eye(size)
@@ -200,7 +229,9 @@ class OwnCurves(GridModel):
             )
         )
 
-    def prior(self, values: Array, positions: Array, task_count: int, level: float) -> tuple[GridPrior, PriorPullback]:
+    def prior(
+        self, values: Array, positions: Array, task_count: int, level: float
+    ) -> tuple[GridPrior, PriorPullback]:
         size = len(positions)
         variance = float(np.exp(2.0 * values[0]))
         own, own_by_length = matern52(positions, float(np.exp(values[1])))

@@ -1,10 +1,12 @@
-"""Exact Gaussian inference on a grid whose covariance is a product, with any task matrix: K_x (x) K_t plus a level per task.
+"""Exact Gaussian inference on a grid whose covariance is a product, with any task matrix: K_x (x)
+K_t plus a level per task.
 
     y_ij = f_ij + m_j + e_ij,   Cov(f_ij, f_i'j') = K_x(i, i') K_t(j, j'),  m_j ~ N(0, level),  e_ij ~ N(0, noise_ij)
 
-`task_grid_algebra` is fast when K_t = L L' has few columns. With a K_t of full rank, or with a diagonal term, there are as many
-curves as tasks, and the plain way is the cheaper one: one Cholesky factor over the n cells seen, n^3 / 3 operations.
-Both solutions answer the same questions, in the same shapes.
+`task_grid_algebra` is fast when K_t = L L' has few columns. With a K_t of full rank, or with a
+diagonal term, there are as many curves as tasks, and the plain way is the cheaper one: one Cholesky
+factor over the n cells seen, n^3 / 3 operations. Both solutions answer the same questions, in the
+same shapes.
 
     solution = solve_separable(SeparablePrior(curve, tasks, level, noise), cells)
     solution.mean()                                                   # (K, J)
@@ -64,25 +66,33 @@ class SeparableSolution:
 
     @cached_property
     def whitened(self) -> Array:
-        """factor^-1 Cov(y, f) for all cells of the grid (n, K, J): Cov(f, f' | y) is Cov(f, f') less the products of these."""
+        """factor^-1 Cov(y, f) for all cells of the grid (n, K, J): Cov(f, f' | y) is Cov(f, f')
+        less the products of these."""
         curve, tasks = self.prior.curve[self.rows], self.prior.tasks[self.tasks]
         whole = curve[:, :, None] * tasks[:, None, :]
         whole[np.arange(len(self.rows)), :, self.tasks] += self.prior.level
-        flat = solve_triangular(self.factor, whole.reshape(len(whole), -1), lower=True, check_finite=False)
+        flat = solve_triangular(
+            self.factor, whole.reshape(len(whole), -1), lower=True, check_finite=False
+        )
         return np.asarray(flat.reshape(whole.shape))
 
     def mean(self, shared: Array | None = None) -> Array:
-        """E f (K, J); all of the curves are smooth here, so there is no other covariance to take (``shared`` is None)."""
+        """E f (K, J); all of the curves are smooth here, so there is no other covariance to take
+        (``shared`` is None)."""
         assert shared is None
         spread = np.zeros((len(self.prior.curve), len(self.prior.tasks)))
         np.add.at(spread, (self.rows, self.tasks), self.weights)
-        return np.asarray(self.prior.curve @ spread @ self.prior.tasks + self.prior.level * spread.sum(0))
+        return np.asarray(
+            self.prior.curve @ spread @ self.prior.tasks + self.prior.level * spread.sum(0)
+        )
 
     @cached_property
     def variance(self) -> Array:
         """Var f (K, J), of the noise-free function."""
         before = np.outer(np.diag(self.prior.curve), np.diag(self.prior.tasks)) + self.prior.level
-        return np.asarray(np.maximum(before - np.einsum("nkj,nkj->kj", self.whitened, self.whitened), 0.0))
+        return np.asarray(
+            np.maximum(before - np.einsum("nkj,nkj->kj", self.whitened, self.whitened), 0.0)
+        )
 
     def covariance_with_cell(self, row: int, task: int) -> Array:
         """Cov(f_ij, f_row,task) of every cell (K, J)."""
@@ -95,9 +105,12 @@ class SeparableSolution:
         return SeparableCombination(self, weights, np.einsum("nkj,kj->nk", self.whitened, weights))
 
     def between_tasks(self) -> Array:
-        """E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), given the scores: how the tasks move together along the run."""
+        """E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), given the scores: how the tasks move
+        together along the run."""
         centred = self.mean() - self.mean().mean(0)
-        told = (self.whitened - self.whitened.mean(1, keepdims=True)).reshape(-1, len(self.prior.tasks))
+        told = (self.whitened - self.whitened.mean(1, keepdims=True)).reshape(
+            -1, len(self.prior.tasks)
+        )
         return np.asarray(centred.T @ centred + self.prior.between_tasks() - told.T @ told)
 
     def gradient(self) -> SeparableGradient:
@@ -114,7 +127,8 @@ class SeparableSolution:
 
 @dataclass(frozen=True)
 class SeparableCombination:
-    """T_k = sum_j weights[k, j] f_kj under a posterior: its covariances with itself and with every cell."""
+    """T_k = sum_j weights[k, j] f_kj under a posterior: its covariances with itself and with every
+    cell."""
 
     solution: SeparableSolution
     weights: Array  # (K, J)
@@ -134,15 +148,24 @@ class SeparableCombination:
     def covariance_with_cells(self, chosen: Index) -> Array:
         """Cov(f_ij, T[chosen]) of every cell, as (J, K, k)."""
         prior, weights = self.solution.prior, self.weights[chosen]
-        before = (prior.tasks @ weights.T)[:, None, :] * prior.curve[:, chosen] + prior.level * weights.T[:, None, :]
-        told = np.tensordot(self.solution.whitened, self.whitened[:, chosen], axes=(0, 0))  # (K, J, k)
+        before = (prior.tasks @ weights.T)[:, None, :] * prior.curve[
+            :, chosen
+        ] + prior.level * weights.T[:, None, :]
+        told = np.tensordot(
+            self.solution.whitened, self.whitened[:, chosen], axes=(0, 0)
+        )  # (K, J, k)
         return np.asarray(before - told.transpose(1, 0, 2))
 
     def covariance_with(self, chosen: Index, rows: Index, tasks: Index) -> Array:
         """Cov(f_c, T[chosen]) of C cells given by row and task, as (C, k)."""
         prior, weights = self.solution.prior, self.weights[chosen]
-        before = prior.curve[np.ix_(rows, chosen)] * (prior.tasks[tasks] @ weights.T) + prior.level * weights.T[tasks]
-        return np.asarray(before - self.solution.whitened[:, rows, tasks].T @ self.whitened[:, chosen])
+        before = (
+            prior.curve[np.ix_(rows, chosen)] * (prior.tasks[tasks] @ weights.T)
+            + prior.level * weights.T[tasks]
+        )
+        return np.asarray(
+            before - self.solution.whitened[:, rows, tasks].T @ self.whitened[:, chosen]
+        )
 
 
 def solve_separable(prior: SeparablePrior, cells: GridCells) -> SeparableSolution:
@@ -151,10 +174,14 @@ def solve_separable(prior: SeparablePrior, cells: GridCells) -> SeparableSolutio
     rows, values = cells.rows[tasks, places], cells.values[tasks, places]
     covariance = prior.curve[np.ix_(rows, rows)] * prior.tasks[np.ix_(tasks, tasks)]
     covariance += prior.level * (tasks[:, None] == tasks)
-    covariance[np.arange(len(rows)), np.arange(len(rows))] += prior.noise[tasks] + cells.noise[tasks, places]
+    covariance[np.arange(len(rows)), np.arange(len(rows))] += (
+        prior.noise[tasks] + cells.noise[tasks, places]
+    )
     factor, info = lapack.dpotrf(covariance, lower=1)
     if info != 0 or not np.all(np.isfinite(factor)):
-        raise NumericalError("the covariance of the scores is not positive definite: scores must be finite numbers")
+        raise NumericalError(
+            "the covariance of the scores is not positive definite: scores must be finite numbers"
+        )
     weights = np.asarray(lapack.dpotrs(factor, values, lower=1)[0]).reshape(-1)
     determinant = 2.0 * float(np.log(np.diag(factor)).sum())
     value = 0.5 * (float(values @ weights) + determinant + len(values) * np.log(2.0 * np.pi))
@@ -164,4 +191,6 @@ def solve_separable(prior: SeparablePrior, cells: GridCells) -> SeparableSolutio
 def _summed(block: Array, places: Index, size: int) -> Array:
     """Z' block Z (size, size), where Z puts each of the n cells at its place."""
     flat = (places[:, None] * size + places).ravel()
-    return np.asarray(np.bincount(flat, weights=block.ravel(), minlength=size * size), np.float64).reshape(size, size)
+    return np.asarray(
+        np.bincount(flat, weights=block.ravel(), minlength=size * size), np.float64
+    ).reshape(size, size)

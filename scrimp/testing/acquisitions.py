@@ -4,7 +4,8 @@
         def acquisition(self) -> Acquisition:
             return MyAcquisition()
 
-An acquisition that needs more models than "loss" overrides `models` as well, and `context` where it needs to know more.
+An acquisition that needs more models than "loss" overrides `models` as well, and `context` where it
+needs to know more.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, FantasyAverage, MeanStdAcquisition
+from scrimp.acquisition.acquisition import (
+    Acquisition,
+    BoundAcquisition,
+    Context,
+    FantasyAverage,
+    MeanStdAcquisition,
+)
 from scrimp.acquisition.pending import fantasise
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 from scrimp.testing.dense_posterior import DensePosterior, SampledPosterior, random_posterior
@@ -33,7 +40,8 @@ def finite_differences(function: Callable[[Array], Array], x: Array, step: float
 
 
 class AcquisitionBattery(ABC):
-    """What every acquisition must keep: one deterministic score per row, its exact gradient, averages that are averages."""
+    """What every acquisition must keep: one deterministic score per row, its exact gradient,
+    averages that are averages."""
 
     @abstractmethod
     def acquisition(self) -> Acquisition:
@@ -55,7 +63,10 @@ class AcquisitionBattery(ABC):
     def with_fantasies(self) -> BoundAcquisition:
         """The acquisition on models that are fantasised over two pending inputs."""
         models, pending = self.models(), self.rows(2, seed=5)
-        grown = {name: fantasise(model, pending, 4, np.random.default_rng(7)) for name, model in models.items()}
+        grown = {
+            name: fantasise(model, pending, 4, np.random.default_rng(7))
+            for name, model in models.items()
+        }
         return self.acquisition().bind(grown, replace(self.context(models), pending=pending))
 
     def with_members(self) -> BoundAcquisition:
@@ -95,7 +106,9 @@ class AcquisitionBattery(ABC):
         """As calling it does."""
         for bound in (self.bound(), self.with_fantasies(), self.with_members()):
             if not bound.joint:
-                np.testing.assert_allclose(bound.value_and_gradient(self.rows(7))[0], bound(self.rows(7)), rtol=1e-9)
+                np.testing.assert_allclose(
+                    bound.value_and_gradient(self.rows(7))[0], bound(self.rows(7)), rtol=1e-9
+                )
 
     def test_gradient_agrees_with_finite_differences(self) -> None:
         """To 1e-5 relative: with one model, with fantasies, with posterior samples."""
@@ -104,7 +117,9 @@ class AcquisitionBattery(ABC):
             if not bound.joint:
                 gradient = bound.value_and_gradient(x)[1]
                 expected = finite_differences(bound, x)
-                np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+                np.testing.assert_allclose(
+                    gradient, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max()
+                )
 
     def test_ranking_does_not_depend_on_the_units_of_the_loss(self) -> None:
         """Losses times 10 plus 3 give the same order of candidates."""
@@ -125,11 +140,14 @@ class AcquisitionBattery(ABC):
             assert (np.diff(acquisition.alpha(mean, std, np.zeros(1))[:, 0]) <= 0.0).all()
 
     def test_averages_are_averages(self) -> None:
-        """Fantasies and posterior samples: the mean of the scores, of their exponentials where they are logarithms."""
+        """Fantasies and posterior samples: the mean of the scores, of their exponentials where they
+        are logarithms."""
         bound, x = self.with_fantasies(), self.rows(7)
         if isinstance(bound, FantasyAverage):
             terms = bound.terms(x)
-            expected = np.log(np.exp(terms).mean(axis=1)) if bound.logarithmic else terms.mean(axis=1)
+            expected = (
+                np.log(np.exp(terms).mean(axis=1)) if bound.logarithmic else terms.mean(axis=1)
+            )
             np.testing.assert_allclose(bound(x), expected, rtol=1e-9)
 
 
@@ -137,7 +155,9 @@ def _sampled(model: FittedSurrogate) -> FittedSurrogate:
     """Two posterior samples of the hyperparameters, where the model is one that can be varied."""
     if not isinstance(model, DensePosterior):
         return model
-    return SampledPosterior((model, replace(model, scales=0.8 * model.scales, amplitude=1.5 * model.amplitude)))
+    return SampledPosterior(
+        (model, replace(model, scales=0.8 * model.scales, amplitude=1.5 * model.amplitude))
+    )
 
 
 def _rescaled(model: FittedSurrogate) -> DensePosterior:

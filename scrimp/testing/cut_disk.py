@@ -1,7 +1,9 @@
-"""A disk whose power can be cut: ext4 in a file, of which a copy shows what a power cut would have left.
+"""A disk whose power can be cut: ext4 in a file, of which a copy shows what a power cut would have
+left.
 
-The copy is made without unmounting and without flushing, and mounted beside the original, which goes on. It needs root, loop
-devices and ``mkfs.ext4``; elsewhere `can_cut` says no. The disk can be filled, too.
+The copy is made without unmounting and without flushing, and mounted beside the original, which
+goes on. It needs root, loop devices and ``mkfs.ext4``; elsewhere `can_cut` says no. The disk can be
+filled, too.
 
     with CutDisk(folder) as disk:
         run_something_in(disk.root)
@@ -47,7 +49,10 @@ class CutDisk:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         _unmount(self.root)
 
@@ -71,7 +76,9 @@ class CutDisk:
         try:
             with contextlib.suppress(OSError), filler.open("wb") as file:
                 free = os.statvfs(self.root)
-                os.posix_fallocate(file.fileno(), 0, max(free.f_bfree * free.f_frsize - (1 << 20), 1))
+                os.posix_fallocate(
+                    file.fileno(), 0, max(free.f_bfree * free.f_frsize - (1 << 20), 1)
+                )
                 while True:
                     try:
                         os.write(file.fileno(), bytes(4096))

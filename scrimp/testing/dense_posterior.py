@@ -1,6 +1,8 @@
-"""The slow, obvious Gaussian process that tests of acquisitions trust: squared exponential kernel, dense formulas.
+"""The slow, obvious Gaussian process that tests of acquisitions trust: squared exponential kernel,
+dense formulas.
 
-It shares no code with the package's own models, so it is an independent oracle for whatever rests on a `FittedSurrogate`.
+It shares no code with the package's own models, so it is an independent oracle for whatever rests
+on a `FittedSurrogate`.
 
     model = random_posterior(seed=0, n=12, d=3)
 """
@@ -18,7 +20,8 @@ __all__ = ["DensePosterior", "SampledPosterior", "random_posterior"]
 
 @dataclass(frozen=True, eq=False)
 class DensePosterior(FittedSurrogate):
-    """k(x, x') = amplitude exp(-|(x - x') / scales|^2 / 2), a constant prior mean ``level``, noise variance ``noise``."""
+    """k(x, x') = amplitude exp(-|(x - x') / scales|^2 / 2), a constant prior mean ``level``, noise
+    variance ``noise``."""
 
     observations: Data
     scales: Array
@@ -71,13 +74,19 @@ class DensePosterior(FittedSurrogate):
         own, new = self.targets, _columns(data.y)
         fantasies = max(own.shape[1], new.shape[1])
         y = np.concatenate([np.broadcast_to(part, (len(part), fantasies)) for part in (own, new)])
-        added = [np.zeros(len(part)) if part.noise is None else part.noise for part in (self.data, data)]
-        return replace(self, observations=Data(np.concatenate([self.data.x, data.x]), y, np.concatenate(added)))
+        added = [
+            np.zeros(len(part)) if part.noise is None else part.noise for part in (self.data, data)
+        ]
+        return replace(
+            self, observations=Data(np.concatenate([self.data.x, data.x]), y, np.concatenate(added))
+        )
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         posterior = self.posterior(x, joint=True)
         assert posterior.covariance is not None
-        return rng.multivariate_normal(posterior.mean[:, 0], posterior.covariance, size=count, method="svd")
+        return rng.multivariate_normal(
+            posterior.mean[:, 0], posterior.covariance, size=count, method="svd"
+        )
 
     @property
     def length_scales(self) -> Array:
@@ -93,7 +102,8 @@ class DensePosterior(FittedSurrogate):
 
 @dataclass(frozen=True, eq=False)
 class SampledPosterior(FittedSurrogate):
-    """Several models of the same data, to be averaged over; an acquisition asks its members, never itself."""
+    """Several models of the same data, to be averaged over; an acquisition asks its members, never
+    itself."""
 
     models: tuple[DensePosterior, ...]
 

@@ -1,11 +1,13 @@
 """A random world that holds a policy to its contract, one decision and one event at a time.
 
-Workers ask when they like; trials report, skip steps, overshoot, report late, fail, end early or vanish. Each decision
-is checked:
+Workers ask when they like; trials report, skip steps, overshoot, report late, fail, end early or
+vanish. Each decision is checked:
 
 - the same history gives the same decision, also when it is folded again from its log
-- never `Wait` or `Finish` at the wrong time: `Wait` only while something is in flight, `Finish` only when nothing is
-- a grant is positive, more than the trial had, and never beyond the full budget; only a paused trial is resumed
+- never `Wait` or `Finish` at the wrong time: `Wait` only while something is in flight, `Finish`
+  only when nothing is
+- a grant is positive, more than the trial had, and never beyond the full budget; only a paused
+  trial is resumed
 - no configuration is added beyond the study's total, and every one is valid
 
     history = play(policy, World(seed=0, workers=3, failing=0.2))
@@ -57,7 +59,8 @@ class World:
 
 
 def play(policy: Policy, world: World) -> History:
-    """The history after ``world.events`` events, or when the policy finished; AssertionError where it breaks the contract."""
+    """The history after ``world.events`` events, or when the policy finished; AssertionError where
+    it breaks the contract."""
     game = _Game(policy, world)
     for _ in range(world.events):
         busy = len(game.history.with_status("running"))
@@ -87,7 +90,11 @@ class _Game:
         """A free worker asks; True when the study is over."""
         stale = self.history.with_status("stale")
         if stale:
-            self.append(BudgetGranted(trial=stale[0].id, budget=stale[0].granted, attempt=stale[0].attempt + 1))
+            self.append(
+                BudgetGranted(
+                    trial=stale[0].id, budget=stale[0].granted, attempt=stale[0].attempt + 1
+                )
+            )
             return False
         action = self._decision()
         check(action, self.history)
@@ -103,7 +110,9 @@ class _Game:
                 self.append(noted, added, BudgetGranted(trial=number, budget=action.budget))
             case Resume():
                 attempt = self.history.trials[action.trial].attempt + 1
-                self.append(noted, BudgetGranted(trial=action.trial, budget=action.budget, attempt=attempt))
+                self.append(
+                    noted, BudgetGranted(trial=action.trial, budget=action.budget, attempt=attempt)
+                )
         return False
 
     def _decision(self) -> Action:
@@ -138,7 +147,11 @@ class _Game:
         if self.rng.random() < self.world.skipping:
             step = min(trial.budget + float(self.rng.integers(-2, 7)), full)
             step = max(step, 1.0)
-        loss = None if self.rng.random() < self.world.diverging else float(np.round(self.rng.random(), 2))
+        loss = (
+            None
+            if self.rng.random() < self.world.diverging
+            else float(np.round(self.rng.random(), 2))
+        )
         metrics = {self.world.problem.metric: loss}
         self.append(Reported(trial=trial.id, step=step, metrics=metrics, attempt=trial.attempt))
         if self.history.trials[trial.id].status == "running":
@@ -161,11 +174,19 @@ def check(action: Action, history: History) -> None:
             assert not running, "Finish although something runs"
         case Start():
             total = history.totals.get("n_trials")
-            assert total is None or len(history.trials) < total, "a configuration beyond the study's total"
-            assert 0 < action.budget <= full, f"a first grant of {action.budget}, where the full budget is {full}"
+            assert total is None or len(history.trials) < total, (
+                "a configuration beyond the study's total"
+            )
+            assert 0 < action.budget <= full, (
+                f"a first grant of {action.budget}, where the full budget is {full}"
+            )
             assert history.problem.space.validate(action.config) == action.config
         case Resume():
             trial = history.trials[action.trial]
             assert trial.status == "paused", f"a grant to a trial that is {trial.status}"
-            assert trial.granted < action.budget <= full, f"a grant of {action.budget} after {trial.granted} of {full}"
-            assert trial.budget < action.budget, f"a grant of {action.budget} to a trial that used {trial.budget}"
+            assert trial.granted < action.budget <= full, (
+                f"a grant of {action.budget} after {trial.granted} of {full}"
+            )
+            assert trial.budget < action.budget, (
+                f"a grant of {action.budget} to a trial that used {trial.budget}"
+            )

@@ -20,10 +20,11 @@ __all__ = ["PolicyBattery"]
 
 
 class PolicyBattery(ABC):
-    """What every policy must keep, in worlds that are more and more hostile; the rules are in `play`.
+    """What every policy must keep, in worlds that are more and more hostile; the rules are in
+    `play`.
 
-    ``seeds``, ``events`` and ``trials`` say how long each world is played; a policy that fits a model at every decision takes
-    fewer.
+    ``seeds``, ``events`` and ``trials`` say how long each world is played; a policy that fits a
+    model at every decision takes fewer.
     """
 
     seeds: ClassVar[Sequence[int]] = range(2)
@@ -58,12 +59,22 @@ class PolicyBattery(ABC):
     def test_survives_reports_that_skip_overshoot_or_come_late(self) -> None:
         """Steps in any order, runs that end by themselves."""
         for seed in self.seeds:
-            play(self.policy(), World(seed=seed, events=self.events, skipping=0.6, ending_early=0.1))
+            play(
+                self.policy(), World(seed=seed, events=self.events, skipping=0.6, ending_early=0.1)
+            )
 
     def test_ends_when_no_further_configuration_may_be_added(self) -> None:
-        """After n_trials only promotions are granted; then the study is over, with nothing in flight."""
+        """After n_trials only promotions are granted; then the study is over, with nothing in
+        flight."""
         for seed in self.seeds:
-            world = World(seed=seed, events=2_000, n_trials=self.trials, failing=0.05, vanishing=0.05, skipping=0.1)
+            world = World(
+                seed=seed,
+                events=2_000,
+                n_trials=self.trials,
+                failing=0.05,
+                vanishing=0.05,
+                skipping=0.1,
+            )
             history = play(self.policy(), world)
             assert len(history.trials) == self.trials
             assert history.counts["running"] + history.counts["stale"] == 0
@@ -76,16 +87,20 @@ class PolicyBattery(ABC):
     def test_works_without_budgets(self) -> None:
         """One step is a full training."""
         problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss")
-        history = play(self.policy(), World(problem=problem, n_trials=self.trials, failing=0.1, events=500))
+        history = play(
+            self.policy(), World(problem=problem, n_trials=self.trials, failing=0.1, events=500)
+        )
         assert len(history.trials) == self.trials
 
     def test_the_outline_is_the_decision_without_its_configuration(self) -> None:
-        """So that a configuration from the queue begins where, and as, one of the policy's own would."""
+        """So that a configuration from the queue begins where, and as, one of the policy's own
+        would."""
         history = play(self.policy(), World(workers=2, events=min(self.events, 30)))
         for length in (1, history.length // 2, history.length):
             part = History.of(history.events[:length])
             decided, outlined = (
-                act(part, part.rng("decide")).action for act in (self.policy().decide, self.policy().outline)
+                act(part, part.rng("decide")).action
+                for act in (self.policy().decide, self.policy().outline)
             )
             if isinstance(decided, Start):
                 assert isinstance(outlined, Start)

@@ -1,7 +1,7 @@
 """A PostgreSQL server of one's own, in a temporary folder, for tests that may even kill it.
 
-PostgreSQL refuses to run as root; root's tests start it as the user ``postgres``. Where no server is installed, `available`
-says so and tests skip.
+PostgreSQL refuses to run as root; root's tests start it as the user ``postgres``. Where no server
+is installed, `available` says so and tests skip.
 
     with PrivateServer() as server:
         storage = open_storage(server.url("test1"))
@@ -44,7 +44,8 @@ def available() -> bool:
 
 
 class PrivateServer:
-    """Reached through a socket in its own folder only; without syncs to disk, for a killed server loses nothing by that."""
+    """Reached through a socket in its own folder only; without syncs to disk, for a killed server
+    loses nothing by that."""
 
     def __init__(self, *settings: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="scrimp-pg-"))
@@ -60,7 +61,10 @@ class PrivateServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._watch.kill()
         self._watch.wait()
@@ -97,6 +101,8 @@ class PrivateServer:
         assert program is not None
         who = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
         command = [program, f"--pgdata={self.folder / 'data'}", *arguments]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120, **who)  # type: ignore[call-overload]
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, timeout=120, **who
+        )  # type: ignore[call-overload]
         if done.returncode:
             raise RuntimeError(f"{name} failed: {done.stdout} {done.stderr}")

@@ -24,14 +24,17 @@ __all__ = ["SchedulerBattery", "Uniform"]
 class Uniform(Suggester):
     """Uniform draws, whatever happened: the plainest partner of a scheduler."""
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """``count`` configurations at random."""
         del request
         return Suggestion(tuple(history.problem.space.sample(count, rng)))
 
 
 class SchedulerBattery(PolicyBattery):
-    """What every scheduler must keep: the rules for policies, with configurations drawn at random."""
+    """What every scheduler must keep: the rules for policies, with configurations drawn at
+    random."""
 
     @abstractmethod
     def scheduler(self) -> Scheduler:

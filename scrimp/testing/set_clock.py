@@ -1,7 +1,9 @@
-"""A clock that others can set: a library, loaded before all others, that shifts the wall clock of the processes under test.
+"""A clock that others can set: a library, loaded before all others, that shifts the wall clock of
+the processes under test.
 
-``environment(folder)`` compiles it where there is a compiler and gives the variables to start processes with; ``set_clock``
-moves all their clocks at once, and nobody else's. The stopwatch of the machine stays as it is.
+``environment(folder)`` compiles it where there is a compiler and gives the variables to start
+processes with; ``set_clock`` moves all their clocks at once, and nobody else's. The stopwatch of
+the machine stays as it is.
 """
 
 import shutil
@@ -66,5 +68,7 @@ def environment(folder: Path) -> dict[str, str]:
 def set_clock(folder: Path, seconds: float) -> None:
     """Shift the clocks by ``seconds`` against the true time."""
     path = folder / "clock"
-    with path.open("r+b" if path.exists() else "wb") as file:  # in place: the processes have it mapped
+    with path.open(
+        "r+b" if path.exists() else "wb"
+    ) as file:  # in place: the processes have it mapped
         file.write(struct.pack("d", seconds))

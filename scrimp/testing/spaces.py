@@ -20,7 +20,9 @@ from scrimp.space.space import Space
 
 __all__ = ["SpaceBattery", "parameters", "same_config", "spaces"]
 
-scalars = st.sampled_from(["a", "b", "", "é", True, False, None, 0, 1, -2, 7, 0.0, 1.0, 0.1, -1e300])
+scalars = st.sampled_from(
+    ["a", "b", "", "é", True, False, None, 0, 1, -2, 7, 0.0, 1.0, 0.1, -1e300]
+)
 
 
 def _unlike(values: list[Any]) -> list[Any]:
@@ -35,10 +37,15 @@ def parameters(draw: st.DrawFn, when: dict[str, Any] | None = None) -> Parameter
     if kind is Constant:
         return Constant(draw(scalars), when=when)
     if kind in (Ordinal, Categorical):
-        chosen: Parameter = kind(_unlike(draw(st.lists(scalars, min_size=1, max_size=6))), when=when)
+        chosen: Parameter = kind(
+            _unlike(draw(st.lists(scalars, min_size=1, max_size=6))), when=when
+        )
         return chosen
     if draw(st.booleans()):
-        step, count = draw(st.sampled_from([1, 3, 8])), draw(st.integers(2, 12) | st.integers(10**3, 10**6))
+        step, count = (
+            draw(st.sampled_from([1, 3, 8])),
+            draw(st.integers(2, 12) | st.integers(10**3, 10**6)),
+        )
         if kind is Int:
             first = draw(st.integers(-(10**6), 10**6))
             return Int(first, first + step * (count - 1), step=step, when=when)
@@ -49,11 +56,21 @@ def parameters(draw: st.DrawFn, when: dict[str, Any] | None = None) -> Parameter
     if kind is Int:
         low = draw(st.integers(1 if log else -(10**12), 10**12 - 1))
         return Int(
-            low, draw(st.integers(low + 1, min(10**12, low + draw(st.sampled_from([3, 10**12]))))), log=log, when=when
+            low,
+            draw(st.integers(low + 1, min(10**12, low + draw(st.sampled_from([3, 10**12]))))),
+            log=log,
+            when=when,
         )
-    exponents = sorted(draw(st.lists(st.floats(-20, 20), min_size=2, max_size=2, unique_by=lambda e: round(e, 3))))
+    exponents = sorted(
+        draw(st.lists(st.floats(-20, 20), min_size=2, max_size=2, unique_by=lambda e: round(e, 3)))
+    )
     low_float, high = 10.0 ** exponents[0], 10.0 ** exponents[1]
-    return Float(low_float if log else draw(st.sampled_from([-high, 0.0, low_float])), high, log=log, when=when)
+    return Float(
+        low_float if log else draw(st.sampled_from([-high, 0.0, low_float])),
+        high,
+        log=log,
+        when=when,
+    )
 
 
 @st.composite
@@ -66,13 +83,16 @@ def spaces(draw: st.DrawFn) -> Space:
         if len(parents) > 0 and draw(st.booleans()):
             parent = draw(st.sampled_from(parents))
             values: list[Any] = list(made[parent].grid or ())
-            when = {parent: _unlike(draw(st.lists(st.sampled_from(values), min_size=1, max_size=3)))}
+            when = {
+                parent: _unlike(draw(st.lists(st.sampled_from(values), min_size=1, max_size=3)))
+            }
         made[f"p{number}"] = draw(parameters(when=when))
     return Space(made)
 
 
 def same_config(space: Space, one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two configurations are the same, floats up to the rounding of the way into the unit cube and back."""
+    """Whether two configurations are the same, floats up to the rounding of the way into the unit
+    cube and back."""
     if list(one) != list(other):
         return False
     for name in one:
@@ -123,7 +143,9 @@ class SpaceBattery(ABC):
         units = space.to_units(configs)
         assert units.shape == (3, len(space.searched))
         assert ((units >= 0) & (units <= 1)).all()
-        assert all(same_config(space, a, b) for a, b in zip(configs, space.from_units(units), strict=True))
+        assert all(
+            same_config(space, a, b) for a, b in zip(configs, space.from_units(units), strict=True)
+        )
 
     def test_any_place_of_the_cube_is_a_valid_configuration(self) -> None:
         """Corners included."""
@@ -135,11 +157,16 @@ class SpaceBattery(ABC):
     def test_json_and_pickle_give_the_same_space(self) -> None:
         """Both ways of sending a space elsewhere."""
         space = self.space()
-        for copy in (Space.from_json(json.loads(json.dumps(space.to_json()))), pickle.loads(pickle.dumps(space))):
+        for copy in (
+            Space.from_json(json.loads(json.dumps(space.to_json()))),
+            pickle.loads(pickle.dumps(space)),
+        ):
             assert copy == space
             assert hash(copy) == hash(space)
             assert type(copy) is type(space)
-            assert copy.sample(2, np.random.default_rng(4)) == space.sample(2, np.random.default_rng(4))
+            assert copy.sample(2, np.random.default_rng(4)) == space.sample(
+                2, np.random.default_rng(4)
+            )
 
     def test_completing_keeps_what_is_given(self) -> None:
         """A partial configuration becomes a valid one that agrees with it."""

@@ -1,9 +1,11 @@
-"""A storage beside the simplest thing that could be one, asked the same in any order: hypothesis finds where they differ.
+"""A storage beside the simplest thing that could be one, asked the same in any order: hypothesis
+finds where they differ.
 
     TestMine = storage_machine(lambda: MyStorage(...)).TestCase
 
-The model keeps lists and dicts. Several handles to one study stay in use after the study was deleted, created again or the
-storage reopened; each must see the one log, or be told that its study is gone.
+The model keeps lists and dicts. Several handles to one study stay in use after the study was
+deleted, created again or the storage reopened; each must see the one log, or be told that its study
+is gone.
 """
 
 import contextlib
@@ -119,7 +121,9 @@ class _StorageMachine(RuleBasedStateMachine):
     def lease(self, handle: Handle, trial: int, attempt: int, expired: bool) -> None:
         store, study = handle
         self.counter += 1
-        lease = Lease(trial, attempt, f"w{self.counter}", "host", 7, -1000.0 if expired else 1000.0, started=3)
+        lease = Lease(
+            trial, attempt, f"w{self.counter}", "host", 7, -1000.0 if expired else 1000.0, started=3
+        )
         if study.deleted:
             _refused(StudyError, lambda: store.lease(lease))
         else:
@@ -140,7 +144,10 @@ class _StorageMachine(RuleBasedStateMachine):
         if study.deleted:
             _refused(StudyError, store.leases)
         else:
-            found = {lease.trial: (lease.attempt, lease.worker, lease.remaining < 0) for lease in store.leases()}
+            found = {
+                lease.trial: (lease.attempt, lease.worker, lease.remaining < 0)
+                for lease in store.leases()
+            }
             assert found == study.leases and list(found) == sorted(found)
 
     @invariant()
@@ -158,12 +165,15 @@ def _refused(kind: type[Exception], use: Callable[[], object]) -> None:
 def storage_machine(
     open_storage: Callable[[], Storage], *, durable: bool = True, examples: int = 30
 ) -> type[RuleBasedStateMachine]:
-    """The machine for a storage; every run begins by emptying it. ``durable`` ones are also pickled and reopened."""
+    """The machine for a storage; every run begins by emptying it. ``durable`` ones are also pickled
+    and reopened."""
 
     class Machine(_StorageMachine):
         pass
 
     Machine.open_storage = staticmethod(open_storage)
     Machine.durable = durable
-    Machine.TestCase.settings = settings(max_examples=examples, stateful_step_count=25, deadline=None, database=None)
+    Machine.TestCase.settings = settings(
+        max_examples=examples, stateful_step_count=25, deadline=None, database=None
+    )
     return Machine

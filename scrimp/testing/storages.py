@@ -5,8 +5,8 @@
         def storage(self, tmp_path):
             return MyStorage(tmp_path)
 
-`StorageContract` is for all; `DurableStorageContract` adds what must hold across processes. A storage is pickled to reach
-another process.
+`StorageContract` is for all; `DurableStorageContract` adds what must hold across processes. A
+storage is pickled to reach another process.
 """
 
 import multiprocessing
@@ -22,7 +22,16 @@ import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.history import events as happened
-from scrimp.history.events import BudgetGranted, Ended, Enqueued, Event, Noted, Reported, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Enqueued,
+    Event,
+    Noted,
+    Reported,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.storage.store import EventStore, Lease, Storage
 
 __all__ = ["DurableStorageContract", "StorageContract", "first_event"]
@@ -30,22 +39,50 @@ __all__ = ["DurableStorageContract", "StorageContract", "first_event"]
 EVERY_KIND: list[Event] = [
     happened.StudyChanged(totals={"n_trials": 30}, time=1.5),
     happened.SourceAttached(study="ältere Studie 'x'; --", length=7, digest="ab" * 32),
-    Enqueued(config={"lr": 1e-300, "n": 2**53 + 1, "kind": 'quo"te\\\n\x00\u2028💡', "flag": True, "none": None}),
+    Enqueued(
+        config={
+            "lr": 1e-300,
+            "n": 2**53 + 1,
+            "kind": 'quo"te\\\n\x00\u2028💡',
+            "flag": True,
+            "none": None,
+        }
+    ),
     Noted(decision=0, seen=1, notes={"fit": {"length_scales": [0.1, 1e308, -0.0]}, "text": ""}),
-    TrialAdded(trial=0, config={"lr": 0.1 + 0.2}, tag={"bracket": 1, "slot": [3, {"deep": None}]}, continue_from=0),
+    TrialAdded(
+        trial=0,
+        config={"lr": 0.1 + 0.2},
+        tag={"bracket": 1, "slot": [3, {"deep": None}]},
+        continue_from=0,
+    ),
     BudgetGranted(trial=0, budget=3.0, attempt=2, worker="host-1"),
-    Reported(trial=0, step=1.0, metrics={"loss": 0.25, "memory": None}, stderr=0.5, cost=12.0, time=1e9),
+    Reported(
+        trial=0, step=1.0, metrics={"loss": 0.25, "memory": None}, stderr=0.5, cost=12.0, time=1e9
+    ),
     Ended(trial=0, status="failed", message="Traceback …\n  ValueError: x"),
     happened.Lost(trial=0, attempt=2, message="no sign of life"),
     happened.Retried(trial=0, time=2.5),
 ]
 
-BAD_NAMES = ["", "   ", "a\nb", "tab\t", "nul\0", "bell\x07", "\x7f", "x" * 201, "\ud800", "zero\u200bwidth"]
+BAD_NAMES = [
+    "",
+    "   ",
+    "a\nb",
+    "tab\t",
+    "nul\0",
+    "bell\x07",
+    "\x7f",
+    "x" * 201,
+    "\ud800",
+    "zero\u200bwidth",
+]
 
 
 def first_event(name: str) -> StudyCreated:
     """An event a study may begin with."""
-    return StudyCreated(name=name, problem={"metric": "loss"}, method={"name": "random"}, versions={"scrimp": "0"})
+    return StudyCreated(
+        name=name, problem={"metric": "loss"}, method={"name": "random"}, versions={"scrimp": "0"}
+    )
 
 
 def report(trial: int, step: float = 1.0) -> Reported:
@@ -84,7 +121,11 @@ def check_race(events: list[Event], won: list[list[int]], rounds: int) -> None:
     for number, index in enumerate(notes):
         note, added = events[index], events[index + 1]
         assert isinstance(note, Noted) and isinstance(added, TrialAdded)
-        assert note.notes["by"] == winner[number] and added.trial == number and added.config["by"] == winner[number]
+        assert (
+            note.notes["by"] == winner[number]
+            and added.trial == number
+            and added.config["by"] == winner[number]
+        )
         assert note.seen <= index
     steps = [(event.trial, event.step) for event in events if isinstance(event, Reported)]
     assert sorted(steps) == [(number, step) for number in range(rounds) for step in (1.0, 2.0)]
@@ -108,9 +149,23 @@ class StorageContract:
         assert storage.names() == []
 
     def test_names_oldest_first(self, storage: Storage) -> None:
-        for name in ("zebra", "ant", "möwe 'x'; DROP TABLE events; -- %s ? {}", "x" * 200, "../up", "a/b"):
+        for name in (
+            "zebra",
+            "ant",
+            "möwe 'x'; DROP TABLE events; -- %s ? {}",
+            "x" * 200,
+            "../up",
+            "a/b",
+        ):
             assert storage.create(name, [first_event(name)]).name == name
-        assert storage.names() == ["zebra", "ant", "möwe 'x'; DROP TABLE events; -- %s ? {}", "x" * 200, "../up", "a/b"]
+        assert storage.names() == [
+            "zebra",
+            "ant",
+            "möwe 'x'; DROP TABLE events; -- %s ? {}",
+            "x" * 200,
+            "../up",
+            "a/b",
+        ]
         for name in storage.names():
             assert storage.open(name).read() == [first_event(name)]
 
@@ -159,7 +214,12 @@ class StorageContract:
             "numpy": np.float32(0.5),
             "wide": np.float64(0.1),
         }
-        store.append([Reported(trial=0, step=1, metrics=metrics), Enqueued(config={"n": np.int64(3), "pair": (1, 2)})])
+        store.append(
+            [
+                Reported(trial=0, step=1, metrics=metrics),
+                Enqueued(config={"n": np.int64(3), "pair": (1, 2)}),
+            ]
+        )
         reported, enqueued = store.read(1)
         assert isinstance(reported, Reported) and isinstance(enqueued, Enqueued)
         assert reported.metrics == {"nan": None, "inf": None, "numpy": 0.5, "wide": 0.1}
@@ -167,7 +227,12 @@ class StorageContract:
         assert [type(value) for value in enqueued.config.values()] == [int, list]
 
     @pytest.mark.parametrize(
-        "bad", [Enqueued(config={"x": object()}), report(0, float("nan")), Enqueued(config={"x": "\ud800"})]
+        "bad",
+        [
+            Enqueued(config={"x": object()}),
+            report(0, float("nan")),
+            Enqueued(config={"x": "\ud800"}),
+        ],
     )
     def test_what_cannot_be_stored_stores_nothing(self, store: EventStore, bad: Event) -> None:
         with pytest.raises(StorageError, match="cannot be stored"):
@@ -230,7 +295,11 @@ class StorageContract:
         store.lease(Lease(3, 1, "worker ü", "host/boot/1", 7, 60.0, started=99))
         store.lease(Lease(1, 2, "w", "h", 2**31, 0.5))
         first, second = store.leases()
-        assert (first.trial, first.attempt, first.pid) == (1, 2, 2**31) and 0 < first.remaining <= 0.5
+        assert (first.trial, first.attempt, first.pid) == (
+            1,
+            2,
+            2**31,
+        ) and 0 < first.remaining <= 0.5
         assert second == Lease(3, 1, "worker ü", "host/boot/1", 7, second.remaining, started=99)
         assert 55 < second.remaining <= 60
         assert (first.seconds, second.seconds) == (0.5, 60.0)
@@ -291,7 +360,9 @@ class StorageContract:
                 with store.turn(0):
                     number = sum(isinstance(event, Noted) for event in store.read())
                     try:
-                        store.append([Noted(decision=number, seen=0, notes={"by": taker})], decision=number)
+                        store.append(
+                            [Noted(decision=number, seen=0, notes={"by": taker})], decision=number
+                        )
                         won.append(number)
                     except Conflict:  # turns are a courtesy
                         pass
@@ -309,7 +380,9 @@ class StorageContract:
         with store.turn(0):
             assert store.append([report(0)], decision=0) == 2
 
-    def test_what_is_kept_comes_back_or_is_forgotten(self, storage: Storage, store: EventStore) -> None:
+    def test_what_is_kept_comes_back_or_is_forgotten(
+        self, storage: Storage, store: EventStore
+    ) -> None:
         assert storage.kept("fit:a") is None
         storage.keep("fit:a", "old")
         storage.keep("fit:a", '{"noise": [0.1], "ü": "\'; --"}')
@@ -350,13 +423,19 @@ class DurableStorageContract(StorageContract):
         copy.append([report(0)])
         assert store.read(1) == [report(0)] and copy.name == store.name
 
-    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # newer Pythons warn when other threads exist
+    @pytest.mark.filterwarnings(
+        "ignore:.*fork:DeprecationWarning"
+    )  # newer Pythons warn when other threads exist
     @pytest.mark.parametrize("method", ["spawn", "fork"])
-    def test_processes_race_for_decisions(self, storage: Storage, store: EventStore, method: str) -> None:
+    def test_processes_race_for_decisions(
+        self, storage: Storage, store: EventStore, method: str
+    ) -> None:
         store.append([])  # a connection is open while the processes start
         context = multiprocessing.get_context(method)
         with context.Pool(3) as pool:
-            won = pool.starmap(_decide_in_process, [(store, taker, 12) for taker in range(3)], chunksize=1)
+            won = pool.starmap(
+                _decide_in_process, [(store, taker, 12) for taker in range(3)], chunksize=1
+            )
         check_race(store.read(), won, 12)
 
 

@@ -49,18 +49,28 @@ CONDITIONAL = Space(
     momentum=Float(0.0, 0.99, when={"optimizer": "sgd"}),
     batch=32,
 )
-SMALL = Space(a=Categorical(["x", "y", "z"]), b=Int(1, 2), c=Ordinal([1, 10], when={"a": "x"}))  # 8 configurations
+SMALL = Space(
+    a=Categorical(["x", "y", "z"]), b=Int(1, 2), c=Ordinal([1, 10], when={"a": "x"})
+)  # 8 configurations
 SPACES = {
     "line": Space(x=Float(-1, 1)),
     "conditional": CONDITIONAL,
-    "choices": Space(a=Categorical(list("abcdef")), b=Categorical([True, False, None, 1, 0]), c=Int(1, 2000)),
+    "choices": Space(
+        a=Categorical(list("abcdef")), b=Categorical([True, False, None, 1, 0]), c=Int(1, 2000)
+    ),
     "pool": Pool(CONDITIONAL, CONDITIONAL.sample(40, np.random.default_rng(0))),
 }
 
 
 def begin(problem: Problem) -> History:
     """The history of a study in which nothing has happened."""
-    return History.of([StudyCreated(name="test", problem=problem.to_json(), method={"name": "test", "settings": {}})])
+    return History.of(
+        [
+            StudyCreated(
+                name="test", problem=problem.to_json(), method={"name": "test", "settings": {}}
+            )
+        ]
+    )
 
 
 def pend(history: History, config: Config, budget: float | None = None) -> History:
@@ -77,11 +87,16 @@ def pend(history: History, config: Config, budget: float | None = None) -> Histo
 
 
 def tell(history: History, config: Config, value: float | None, **metrics: float) -> History:
-    """With one more trial, which has run to the end and reported ``value``; it failed when that is None."""
+    """With one more trial, which has run to the end and reported ``value``; it failed when that is
+    None."""
     number, problem = len(history.trials), history.problem
     end: list[Event] = [Ended(trial=number, status="failed", message="test")]
     if value is not None:
-        end = [Reported(trial=number, step=problem.full_budget, metrics={problem.metric: value, **metrics})]
+        end = [
+            Reported(
+                trial=number, step=problem.full_budget, metrics={problem.metric: value, **metrics}
+            )
+        ]
     return pend(history, config).with_events(end)
 
 
@@ -92,7 +107,9 @@ def ask(suggester: Suggester, history: History, count: int = 1) -> Suggestion:
     return suggester.suggest(history, request, count, history.rng("suggest"))
 
 
-def drive(suggester: Suggester, history: History, trials: int, objective: Callable[[Config], float]) -> History:
+def drive(
+    suggester: Suggester, history: History, trials: int, objective: Callable[[Config], float]
+) -> History:
     """With ``trials`` more trials, each suggested, run to the end and told."""
     for _ in range(trials):
         config = ask(suggester, history).configs[0]
@@ -102,7 +119,10 @@ def drive(suggester: Suggester, history: History, trials: int, objective: Callab
 
 def _loss(config: Config) -> float:
     """Something to learn: depends on every parameter, and is the same in every process."""
-    return sum(len(str(value)) + (value if isinstance(value, int | float) else 0) for value in config.values())
+    return sum(
+        len(str(value)) + (value if isinstance(value, int | float) else 0)
+        for value in config.values()
+    )
 
 
 def _keys(space: Space, configs: Any) -> list[Any]:
@@ -128,9 +148,14 @@ class SuggesterBattery(ABC):
         for config in suggestion.configs:
             assert space.validate(config) == config
             assert list(space.validate(config)) == list(config)
-        keys = _keys(space, [trial.config for trial in history.trials if trial.id < 8] + list(suggestion.configs))
+        keys = _keys(
+            space,
+            [trial.config for trial in history.trials if trial.id < 8] + list(suggestion.configs),
+        )
         assert len(set(keys)) == len(keys)
-        assert not set(_keys(space, suggestion.configs)) & set(_keys(space, [t.config for t in history.trials]))
+        assert not set(_keys(space, suggestion.configs)) & set(
+            _keys(space, [t.config for t in history.trials])
+        )
 
     @pytest.mark.parametrize("name", SPACES)
     def test_the_same_history_gives_the_same_suggestion(self, name: str) -> None:

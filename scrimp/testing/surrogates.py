@@ -19,7 +19,8 @@ __all__ = ["SurrogateContract"]
 
 
 class SurrogateContract:
-    """Shapes, consistency between the ways to ask, growth, fantasies, recorded states and gradients."""
+    """Shapes, consistency between the ways to ask, growth, fantasies, recorded states and
+    gradients."""
 
     @pytest.fixture
     def columns(self) -> tuple[Column, ...]:
@@ -29,7 +30,9 @@ class SurrogateContract:
     @pytest.fixture
     def surrogate(self, columns: tuple[Column, ...]) -> Surrogate:
         """The model under test: the one fixture an author writes."""
-        raise NotImplementedError("write a fixture `surrogate` that returns your model over `columns`")
+        raise NotImplementedError(
+            "write a fixture `surrogate` that returns your model over `columns`"
+        )
 
     @pytest.fixture
     def everything(self, columns: tuple[Column, ...]) -> Data:
@@ -37,7 +40,9 @@ class SurrogateContract:
         rng = np.random.default_rng(4)
         x = rows(columns, 24, rng)
         noise = rng.uniform(1e-4, 1e-2, len(x))
-        y = np.exp(np.sin(3.0 * x[:, 0]) + x[:, 1] ** 2 - 0.5 * x[:, -1]) + np.sqrt(noise) * rng.standard_normal(len(x))
+        y = np.exp(np.sin(3.0 * x[:, 0]) + x[:, 1] ** 2 - 0.5 * x[:, -1]) + np.sqrt(
+            noise
+        ) * rng.standard_normal(len(x))
         return Data(x, y, noise)
 
     @pytest.fixture
@@ -64,7 +69,11 @@ class SurrogateContract:
         posterior = fitted.posterior(x, joint=True)
         pulled = fitted.posterior_and_pullback(x)[0]
         assert posterior.mean.shape == (7, 1)
-        assert posterior.variance is not None and pulled.variance is not None and posterior.covariance is not None
+        assert (
+            posterior.variance is not None
+            and pulled.variance is not None
+            and posterior.covariance is not None
+        )
         assert posterior.variance.shape == (7,) and (posterior.variance >= 0.0).all()
         close(posterior.covariance.diagonal(), posterior.variance, 1e-8)
         assert np.linalg.eigvalsh(posterior.covariance).min() > -1e-8 * posterior.variance.max()
@@ -91,7 +100,9 @@ class SurrogateContract:
         ordered = [column.ordered for column in columns]
         close(gradient[:, ordered], numerical_gradient(total, x)[:, ordered])
 
-    def test_data_come_in_by_model_units_and_go_out_by_target_units(self, fitted: FittedSurrogate, data: Data) -> None:
+    def test_data_come_in_by_model_units_and_go_out_by_target_units(
+        self, fitted: FittedSurrogate, data: Data
+    ) -> None:
         close(fitted.model_units(data).y, fitted.data.y, 1e-9)
         close(fitted.target_units(fitted.data.y), data.y, 1e-6)
         assert (np.argsort(data.y) == np.argsort(fitted.data.y)).all()
@@ -101,7 +112,9 @@ class SurrogateContract:
         around = [fitted.target_units(values + step) for step in (-1e-6, 1e-6)]
         close(fitted.target_slope(values), (around[1] - around[0]) / 2e-6, 1e-3)
 
-    def test_length_scales_and_noise_are_said_or_left_open(self, fitted: FittedSurrogate, data: Data) -> None:
+    def test_length_scales_and_noise_are_said_or_left_open(
+        self, fitted: FittedSurrogate, data: Data
+    ) -> None:
         scales = fitted.length_scales
         assert scales.shape == (data.x.shape[1],) and not (scales <= 0.0).any()
         assert fitted.noise_variance >= 0.0
@@ -120,7 +133,9 @@ class SurrogateContract:
         close(grown.data.y, whole.data.y, 1e-9)
         _same(grown, whole, x, 1e-7)
 
-    def test_conditioning_once_or_twice_is_the_same(self, fitted: FittedSurrogate, new: Data, x: Array) -> None:
+    def test_conditioning_once_or_twice_is_the_same(
+        self, fitted: FittedSurrogate, new: Data, x: Array
+    ) -> None:
         twice = fitted.condition(_part(new, slice(0, 1))).condition(_part(new, slice(1, 4)))
         _same(fitted.condition(new), twice, x, 1e-8)
 
@@ -132,7 +147,11 @@ class SurrogateContract:
         for column in range(3):
             alone = fitted.condition(Data(new.x, targets[:, column], new.noise))
             close(mean[:, column], alone.posterior(x).mean[:, 0], 1e-9)
-            close(together.posterior_and_pullback(x)[0].mean[:, column], alone.posterior(x).mean[:, 0], 1e-8)
+            close(
+                together.posterior_and_pullback(x)[0].mean[:, column],
+                alone.posterior(x).mean[:, 0],
+                1e-8,
+            )
 
     def test_same_generator_same_fit_and_a_recorded_start_is_accepted(
         self, surrogate: Surrogate, fitted: FittedSurrogate, data: Data
@@ -140,14 +159,19 @@ class SurrogateContract:
         assert surrogate.fit(data, np.random.default_rng(0)).state == fitted.state
         surrogate.fit(data, np.random.default_rng(0), fitted.state)
 
-    def test_joint_draws_have_the_posterior_moments(self, fitted: FittedSurrogate, x: Array) -> None:
+    def test_joint_draws_have_the_posterior_moments(
+        self, fitted: FittedSurrogate, x: Array
+    ) -> None:
         draws = fitted.sample(x, 20_000, np.random.default_rng(3))
         posterior = fitted.posterior(x, joint=True)
         assert posterior.variance is not None and posterior.covariance is not None
         scale = np.sqrt(posterior.variance)
-        # 20,000 draws: standard errors 0.007 of a mean and at most 0.01 of a correlation; five of them allowed
+        # 20,000 draws: standard errors 0.007 of a mean and at most 0.01 of a correlation; five of
+        # them allowed
         assert (np.abs(draws.mean(0) - posterior.mean[:, 0]) < 0.036 * scale).all()
-        assert (np.abs(np.cov(draws.T) - posterior.covariance) < 0.06 * np.outer(scale, scale)).all()
+        assert (
+            np.abs(np.cov(draws.T) - posterior.covariance) < 0.06 * np.outer(scale, scale)
+        ).all()
 
     def test_members_are_models_of_the_same_data(self, fitted: FittedSurrogate, x: Array) -> None:
         means = [member.posterior(x).mean for member in fitted.members]

@@ -1,14 +1,19 @@
-"""A study under fire: workers, tuners and the database server are killed at random, and the log must still be right.
+"""A study under fire: workers, tuners and the database server are killed at random, and the log
+must still be right.
 
-    python -m scrimp.testing.torture --kills 200          # SQLite, a journal, then PostgreSQL where a server is installed
+    # SQLite, a journal, then PostgreSQL where a server is installed
+    python -m scrimp.testing.torture --kills 200
 
-Four processes work on one multi-fidelity study with checkpoints: three plain workers and a tuner with two worker processes.
-Each strike kills one of them (``kill -9``), asks one to end (SIGTERM), stops one for longer than its lease, sets the clock
-by two hours, or crashes the server; whoever is gone is replaced. Where a disk can be made (`cut_disk`) database and checkpoints
-lie on it, and strikes also fill it or cut its power: a copy of what is on it then must hold the checkpoint of every report that
-was acknowledged before. Then the study gets its total and is finished in peace, and `defects` reads log and checkpoints.
+Four processes work on one multi-fidelity study with checkpoints: three plain workers and a tuner
+with two worker processes. Each strike kills one of them (``kill -9``), asks one to end (SIGTERM),
+stops one for longer than its lease, sets the clock by two hours, or crashes the server; whoever is
+gone is replaced. Where a disk can be made (`cut_disk`) database and checkpoints lie on it, and
+strikes also fill it or cut its power: a copy of what is on it then must hold the checkpoint of
+every report that was acknowledged before. Then the study gets its total and is finished in peace,
+and `defects` reads log and checkpoints.
 
-The objective writes down each report after it was acknowledged, and checks that a checkpoint it is given is the committed one.
+The objective writes down each report after it was acknowledged, and checks that a checkpoint it is
+given is the committed one.
 """
 
 import argparse
@@ -30,7 +35,15 @@ import numpy as np
 from scrimp.executors import keeper
 from scrimp.executors.checkpoint_folder import newest_state
 from scrimp.executors.clock import wall_clock
-from scrimp.history.events import BudgetGranted, CheckpointsRemoved, Event, Noted, Reported, StudyChanged, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    CheckpointsRemoved,
+    Event,
+    Noted,
+    Reported,
+    StudyChanged,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import Budget
 from scrimp.space.parameter import Float
@@ -73,9 +86,11 @@ AT_THE_END = 12  # trials that are added in peace
 
 @dataclass(frozen=True)
 class Fire:
-    """``kills`` on a study at ``url``, besides polite ends and stops; ``server`` may be killed too, where there is one.
+    """``kills`` on a study at ``url``, besides polite ends and stops; ``server`` may be killed too,
+    where there is one.
 
-    ``disk`` may be filled, and its power cut, where there is one; ``clock`` says that clocks may be set.
+    ``disk`` may be filled, and its power cut, where there is one; ``clock`` says that clocks may be
+    set.
     """
 
     url: str
@@ -102,7 +117,11 @@ class _Company:
             "fire",
         ]
         self._command += ["--storage", fire.url, f"--lease={LEASE}"]
-        self._environment = {**os.environ, "ACKNOWLEDGED": str(folder / "acknowledged"), "OPENBLAS_NUM_THREADS": "1"}
+        self._environment = {
+            **os.environ,
+            "ACKNOWLEDGED": str(folder / "acknowledged"),
+            "OPENBLAS_NUM_THREADS": "1",
+        }
         self._environment |= environment(folder) if fire.clock else {}
         self._environment["SCRIMP_CHECKPOINTS"] = str(checkpoints_of(fire, folder))
         self.processes = [self._launch(slot) for slot in range(4)]
@@ -111,7 +130,11 @@ class _Company:
         with open(self._folder / "errors", "ab") as errors:
             command = [*self._command, "--workers=2"] if slot == 0 else self._command
             return subprocess.Popen(
-                command, cwd=self._folder, env=self._environment, stderr=errors, start_new_session=True
+                command,
+                cwd=self._folder,
+                env=self._environment,
+                stderr=errors,
+                start_new_session=True,
             )
 
     def strike(self, slot: int, number: int) -> None:
@@ -140,7 +163,8 @@ class _Company:
                 yield
 
     def finish(self) -> list[int]:
-        """Wait for all to end by themselves; their exit codes. Who began while the server was away is started once more."""
+        """Wait for all to end by themselves; their exit codes. Who began while the server was away
+        is started once more."""
         for slot, process in enumerate(self.processes):
             if process.wait(timeout=300) == 1:
                 self.processes[slot] = self._launch(slot)
@@ -163,12 +187,19 @@ def _company(fire: Fire, folder: Path) -> Iterator[_Company]:
         company.close()
 
 
-def torture(fire: Fire, folder: Path, struck: Counter[str] | None = None) -> tuple[History, list[str]]:
-    """Put a study through it; the history at the end, and what is wrong with it. ``struck`` counts what was not a kill."""
+def torture(
+    fire: Fire, folder: Path, struck: Counter[str] | None = None
+) -> tuple[History, list[str]]:
+    """Put a study through it; the history at the end, and what is wrong with it. ``struck`` counts
+    what was not a kill."""
     (folder / "under_fire.py").write_text(OBJECTIVE)
     space = Space({"x": Float(0, 1)})
-    study = create_study("fire", space, budget=Budget("epoch", 1, 9), method="asha", storage=fire.url, seed=fire.seed)
-    endless = StudyChanged(totals={"n_trials": 10**9}, objective=described("under_fire:objective"), time=wall_clock())
+    study = create_study(
+        "fire", space, budget=Budget("epoch", 1, 9), method="asha", storage=fire.url, seed=fire.seed
+    )
+    endless = StudyChanged(
+        totals={"n_trials": 10**9}, objective=described("under_fire:objective"), time=wall_clock()
+    )
     study._ledger.append([endless])
     wrong: list[str] = []
     with _company(fire, folder) as company:
@@ -185,7 +216,8 @@ def torture(fire: Fire, folder: Path, struck: Counter[str] | None = None) -> tup
 
 
 def _settled(study: Study) -> int:
-    """The total the study gets: beyond what was added until it stands in the log, and what is being decided just then."""
+    """The total the study gets: beyond what was added until it stands in the log, and what is being
+    decided just then."""
     while True:
         total = len(study.history.trials) + AT_THE_END
         seen = study._ledger.append([StudyChanged(totals={"n_trials": total}, time=wall_clock())])
@@ -202,7 +234,8 @@ class _Cut:
 
 
 def _attack(company: _Company, fire: Fire, folder: Path, struck: Counter[str]) -> Iterator[_Cut]:
-    """Strike until the kills are done; what each power cut left is there until the next strike. ``struck`` counts the rest."""
+    """Strike until the kills are done; what each power cut left is there until the next strike.
+    ``struck`` counts the rest."""
     chance = np.random.default_rng(fire.seed)
     kills = 0
     while kills < fire.kills:
@@ -253,7 +286,8 @@ def study_folder(checkpoints: Path, history: History) -> Path:
 
 
 def _after_a_cut(history: History, cut: _Cut) -> list[str]:
-    """The newest report of each trial that had been acknowledged and counts must have its checkpoint, or a later one."""
+    """The newest report of each trial that had been acknowledged and counts must have its
+    checkpoint, or a later one."""
     least: dict[int, float] = {}
     for trial, attempt, step, _ in cut.acknowledged:
         if step <= history.vouched(trial).get(attempt, 0.0):
@@ -263,7 +297,8 @@ def _after_a_cut(history: History, cut: _Cut) -> list[str]:
 
 
 def wrong_checkpoints(history: History, root: Path, least: dict[int, float]) -> list[str]:
-    """What is wrong with the newest state of each trial that counts, unless it was removed as needless.
+    """What is wrong with the newest state of each trial that counts, unless it was removed as
+    needless.
 
     It must be of the step in ``least``, or a later one; where there are none, of the last report.
     """
@@ -275,7 +310,9 @@ def wrong_checkpoints(history: History, root: Path, least: dict[int, float]) -> 
         if newest is None and history.trials[number].finished:
             continue  # removed as needless by somebody who was killed before the log said so
         if newest is None or newest[0] < wanted[number]:
-            found.append(f"trial {number} reported step {wanted[number]:g}, its checkpoint is {newest}")
+            found.append(
+                f"trial {number} reported step {wanted[number]:g}, its checkpoint is {newest}"
+            )
             continue
         attempt = int(newest[1].parent.name.rpartition("-")[2])
         try:
@@ -297,12 +334,22 @@ def defects(history: History, acknowledged: Iterable[Report], total: int) -> lis
     """Everything that is wrong with the log of a finished study; empty when it is right."""
     events = history.events
     found = _order(events, total)
-    reports = [(e.trial, e.attempt, e.step, e.metrics["value"]) for e in events if isinstance(e, Reported)]
-    found += [f"acknowledged report {report} is lost" for report in acknowledged if report not in set(reports)]
+    reports = [
+        (e.trial, e.attempt, e.step, e.metrics["value"]) for e in events if isinstance(e, Reported)
+    ]
+    found += [
+        f"acknowledged report {report} is lost"
+        for report in acknowledged
+        if report not in set(reports)
+    ]
     keys = [report[:3] for report in reports]
-    found += [f"report {key} is there {keys.count(key)} times" for key in set(keys) if keys.count(key) > 1]
+    found += [
+        f"report {key} is there {keys.count(key)} times" for key in set(keys) if keys.count(key) > 1
+    ]
     for trial in history.trials:
-        if trial.status in ("running", "stale") or (trial.status == "failed" and "vanished" not in trial.message):
+        if trial.status in ("running", "stale") or (
+            trial.status == "failed" and "vanished" not in trial.message
+        ):
             found.append(f"trial {trial.id} is {trial.status}: {trial.message}")
         steps = [point.step for point in trial.curve]
         if steps != [float(step) for step in range(1, len(steps) + 1)]:
@@ -311,12 +358,15 @@ def defects(history: History, acknowledged: Iterable[Report], total: int) -> lis
             found.append(f"trial {trial.id} has values that were never reported")
     if history.spent != sum(trial.budget for trial in history.trials):
         found.append(f"spent is {history.spent}")
-    found += [f"decision {item.decision}: {item.difference}" for item in replay(events) if not item.same]
+    found += [
+        f"decision {item.decision}: {item.difference}" for item in replay(events) if not item.same
+    ]
     return found
 
 
 def _order(events: Sequence[Event], total: int) -> list[str]:
-    """Decisions, trials and attempts are numbered without gaps, and there are as many trials as the study's total says."""
+    """Decisions, trials and attempts are numbered without gaps, and there are as many trials as the
+    study's total says."""
     found = []
     decisions = [event.decision for event in events if isinstance(event, Noted)]
     if decisions != list(range(len(decisions))):
@@ -330,7 +380,10 @@ def _order(events: Sequence[Event], total: int) -> list[str]:
     for event in events:
         if isinstance(event, BudgetGranted):
             if event.attempt != attempts.get(event.trial, 0) + 1:
-                found.append(f"trial {event.trial} went from attempt {attempts.get(event.trial, 0)} to {event.attempt}")
+                found.append(
+                    f"trial {event.trial} went from attempt {attempts.get(event.trial, 0)} to"
+                    f" {event.attempt}"
+                )
             attempts[event.trial] = event.attempt
     return found
 
@@ -345,8 +398,9 @@ def _show(name: str, fire: Fire) -> bool:
     others = "".join(f", {count} {kind}" for kind, count in sorted(struck.items()))
     taken_over = sum(trial.attempt > 1 for trial in history.trials)
     print(
-        f"{name}: {fire.kills} kills{others} in {wall_clock() - began:.0f} s, {len(history.trials)} trials, "
-        f"{history.spent:g} reports, {taken_over} trials with more than one attempt, {len(found)} defects"
+        f"{name}: {fire.kills} kills{others} in {wall_clock() - began:.0f} s, {len(history.trials)}"
+        f" trials, {history.spent:g} reports, {taken_over} trials with more than one attempt,"
+        f" {len(found)} defects"
     )
     for defect in found:
         print(f"  {defect}")
@@ -354,9 +408,14 @@ def _show(name: str, fire: Fire) -> bool:
 
 
 def main() -> None:
-    """Strike at SQLite, at a journal, then at PostgreSQL; exit code 1 when log or checkpoints of one are wrong."""
-    parser = argparse.ArgumentParser(description="Kill workers, tuners and the server of a study at random.")
-    parser.add_argument("--kills", type=int, default=200, help="kills in all, a third of them on each storage")
+    """Strike at SQLite, at a journal, then at PostgreSQL; exit code 1 when log or checkpoints of
+    one are wrong."""
+    parser = argparse.ArgumentParser(
+        description="Kill workers, tuners and the server of a study at random."
+    )
+    parser.add_argument(
+        "--kills", type=int, default=200, help="kills in all, a third of them on each storage"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     third = -(-options.kills // 3)

@@ -1,4 +1,5 @@
-"""The last step of every method: maximise an acquisition, one configuration after the other, and say what competed."""
+"""The last step of every method: maximise an acquisition, one configuration after the other, and
+say what competed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ __all__ = ["Choice"]
 
 @dataclass(frozen=True)
 class Choice:
-    """An acquisition and the models it is bound to: ``fitted`` is ``models.fitted`` with another "loss"."""
+    """An acquisition and the models it is bound to: ``fitted`` is ``models.fitted`` with another
+    "loss"."""
 
     acquisition: Acquisition
     fitted: Mapping[str, FittedSurrogate]
@@ -33,10 +35,13 @@ class Choice:
     incumbent: str = "mean"
     cost_exponent: float = 1.0
 
-    def best(self, count: int, seed: int, rng: np.random.Generator) -> tuple[list[Config], dict[str, Any]]:
+    def best(
+        self, count: int, seed: int, rng: np.random.Generator
+    ) -> tuple[list[Config], dict[str, Any]]:
         """``count`` configurations, fewer where nothing is left, and the reasons for the first.
 
-        Candidates follow from the study's ``seed`` alone, so that past models meet the same ones at every decision.
+        Candidates follow from the study's ``seed`` alone, so that past models meet the same ones at
+        every decision.
         """
         configs: list[Config] = []
         notes: dict[str, Any] = {}
@@ -60,7 +65,9 @@ class Choice:
                 fitted[name] = fantasise(fitted[name], pending, self.fantasies, rng)
         models, training = self.models, self.training
         under_way = pending if len(pending) else None
-        context = Context(models.evaluated, under_way, models.feasible, self.incumbent, bands=models.bands)
+        context = Context(
+            models.evaluated, under_way, models.feasible, self.incumbent, bands=models.bands
+        )
         search = Search(
             anchors=models.evaluated[np.argsort(models.losses, kind="stable")[:5]],
             excluded=None if training.repeatable else np.vstack([training.known, pending]),

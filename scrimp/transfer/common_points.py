@@ -1,12 +1,13 @@
 """Means of many past models through one kernel: exact at common points, smooth in between.
 
-A continuous space has no list of candidates to work out beforehand, and M models of n observations each are M n kernel values
-per candidate. With p common points Z and W = (k(Z, Z) + jitter)^-1 mu(Z), all M means are
+A continuous space has no list of candidates to work out beforehand, and M models of n observations
+each are M n kernel values per candidate. With p common points Z and W = (k(Z, Z) + jitter)^-1
+mu(Z), all M means are
 
     mu(x) ~ k(x, Z) W
 
-one block of kernel values for all models. `common_means` measures what is lost on points it was not given, and declines
-when that is more than a trifle.
+one block of kernel values for all models. `common_means` measures what is lost on points it was not
+given, and declines when that is more than a trifle.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +52,8 @@ class CommonMeans:
 def common_means(
     kernel: Kernel, points: Array, values: Array, held_back: int, least: float = LEAST_SHARE
 ) -> CommonMeans | None:
-    """The means with values (p, M) at ``points``; the last ``held_back`` of them judge, and None means "not good enough"."""
+    """The means with values (p, M) at ``points``; the last ``held_back`` of them judge, and None
+    means "not good enough"."""
     kept = len(points) - held_back
     covariance = kernel(points[:kept], points[:kept])
     covariance.flat[:: kept + 1] += JITTER
@@ -62,7 +64,8 @@ def common_means(
 
 
 def common_rows(domain: Domain, tried: Array, seed: int) -> Array:
-    """Points all over the space and, half as many, among those that past studies ``tried`` (t, d), in random order."""
+    """Points all over the space and, half as many, among those that past studies ``tried`` (t, d),
+    in random order."""
     rng = np.random.default_rng(seed)
     count = min(MOST, 64 * domain.dimension)
     some = tried[rng.permutation(len(tried))[: count // 2]]

@@ -1,20 +1,26 @@
-"""What ``auto`` does with past studies: a prior made of them, weighed against none at all, by evidence.
+"""What ``auto`` does with past studies: a prior made of them, weighed against none at all, by
+evidence.
 
-1. *Gate.* A past study counts only if its model predicts it (leave-one-out R^2 above 0.1) and says something about the candidates
-   (standard deviation above 0.05). When none is left, this is the plain Gaussian process, exactly.
+1. *Gate.* A past study counts only if its model predicts it (leave-one-out R^2 above 0.1) and says
+   something about the candidates (standard deviation above 0.05). When none is left, this is the
+   plain Gaussian process, exactly.
 2. *Start.* Up to three configurations of the adaptive portfolio.
-3. *Then* every belief of `task_prior.beliefs`, and from four evaluations on the Gaussian process fitted to this study alone,
-   are averaged by their evidence. The cold one's evidence is lowered by a quarter of (d + 1) log n, half of a BIC term, for its
-   hyperparameters were chosen to explain the data. It expects noise as past models do: without it, a few values that agree
-   prove length-scales beyond the space, and the fit is sure of what nobody has tried.
-4. *What decides* is the expected improvement of this mixture, and with a weight of PROMISE = 0.03 what past studies promise:
+3. *Then* every belief of `task_prior.beliefs`, and from four evaluations on the Gaussian process
+   fitted to this study alone, are averaged by their evidence. The cold one's evidence is lowered by
+   a quarter of (d + 1) log n, half of a BIC term, for its hyperparameters were chosen to explain
+   the data. It expects noise as past models do: without it, a few values that agree prove
+   length-scales beyond the space, and the fit is sure of what nobody has tried.
+4. *What decides* is the expected improvement of this mixture, and with a weight of PROMISE = 0.03
+   what past studies promise:
 
        0.97 EI(x) + 0.03 mean_i max(0, eta_i - mu_i(x)),    eta_i the least mu_i of what was evaluated
 
-   While the mixture sees something to gain that changes little. Where it is sure that nothing is left, or knows nothing, the
-   best places of past studies come first: values need not agree for good places to be the same.
+   While the mixture sees something to gain that changes little. Where it is sure that nothing is
+   left, or knows nothing, the best places of past studies come first: values need not agree for
+   good places to be the same.
 
-As evidence against the past grows, decisions become those of the cold process: no past makes the next study worse for long.
+As evidence against the past grows, decisions become those of the cold process: no past makes the
+next study worse for long.
 """
 
 import math
@@ -76,9 +82,10 @@ EVIDENCE_ROWS = 150  # observations by which beliefs are weighed
 class TaskPriorSuggester(Suggester):
     """The default with past studies.
 
-    ``start``: configurations of the portfolio before the model decides. ``patience``: trials without progress after which every
-    second decision explores; 0 for never. ``fantasies``: joint samples over running trials. ``cost_exponent``: what is
-    promised / cost^exponent when the study has a cost.
+    ``start``: configurations of the portfolio before the model decides. ``patience``: trials
+    without progress after which every second decision explores; 0 for never. ``fantasies``: joint
+    samples over running trials. ``cost_exponent``: what is promised / cost^exponent when the study
+    has a cost.
     """
 
     start: int = 3
@@ -92,25 +99,33 @@ class TaskPriorSuggester(Suggester):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """The best of the mixture."""
         encoding = encoding_of(history.problem.space)
         learned = learn(self.past, encoding, history.problem.seed)
         notes = self._said(history, learned)
         if learned is None:
-            found = BayesianSuggester(initial=3, cost_exponent=self.cost_exponent).suggest(history, request, count, rng)
+            found = BayesianSuggester(initial=3, cost_exponent=self.cost_exponent).suggest(
+                history, request, count, rng
+            )
             return replace(found, notes={**found.notes, **notes})
         training = training_data(history, encoding)
         first = self._first(learned, encoding, training, count)
         if first:
             return Suggestion(tuple(first), {"reason": "portfolio of past studies", **notes})
         if not len(training.y):
-            return Suggestion(tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"})
+            return Suggestion(
+                tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"}
+            )
         try:
             return self._best(history, learned, encoding, training, count, rng)
         except (NumericalError, np.linalg.LinAlgError) as error:
             spread = first_configs(history, count, count, rng)
-            return Suggestion(tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"})
+            return Suggestion(
+                tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"}
+            )
 
     def _said(self, history: History, learned: "Learned | None") -> dict[str, Any]:
         """What the first decision tells about the past."""
@@ -123,8 +138,11 @@ class TaskPriorSuggester(Suggester):
             notes["left_out"] = list(self.past.left_out)
         return {**notes, "unlearnable": gated} if gated else notes
 
-    def _first(self, learned: "Learned", encoding: Encoding, training: Training, count: int) -> list[Config]:
-        """The next configurations of the adaptive portfolio, while there are fewer than ``start``."""
+    def _first(
+        self, learned: "Learned", encoding: Encoding, training: Training, count: int
+    ) -> list[Config]:
+        """The next configurations of the adaptive portfolio, while there are fewer than
+        ``start``."""
         known = training.known
         lacking = min(count, self.start + int(training.failed.sum()) - len(known))
         rows: list[int] = []
@@ -132,10 +150,15 @@ class TaskPriorSuggester(Suggester):
             taken = contains_rows(learned.rows, known)
             taken[rows] = True
             if not taken.any():
-                best, weights = np.ones(len(learned.basis.sources)), agreement_weights(learned.scaled[:0], training.y)
+                best, weights = (
+                    np.ones(len(learned.basis.sources)),
+                    agreement_weights(learned.scaled[:0], training.y),
+                )
             else:
                 best = learned.scaled[taken].min(axis=0)
-                seen = [int(np.argmin(((learned.rows - row) ** 2).sum(axis=1))) for row in training.x]
+                seen = [
+                    int(np.argmin(((learned.rows - row) ** 2).sum(axis=1))) for row in training.x
+                ]
                 weights = agreement_weights(learned.scaled[seen], training.y)
             chosen, gain = next_of_portfolio(learned.scaled, best, weights, ~taken)
             if gain <= LEAST_GAIN:
@@ -161,18 +184,32 @@ class TaskPriorSuggester(Suggester):
         incumbent = "mean" if history.problem.noisy else "observed"
         fitted = {**models.fitted, "loss": posterior}
         outcomes = np.where(training.failed, np.inf, training.y)
-        stuck = self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
+        stuck = (
+            self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
+        )
         acquisition = LowerConfidenceBound(EXPLORING) if stuck else learned.promise()
-        choice = Choice(acquisition, fitted, models, training, encoding, self.fantasies, incumbent, self.cost_exponent)
+        choice = Choice(
+            acquisition,
+            fitted,
+            models,
+            training,
+            encoding,
+            self.fantasies,
+            incumbent,
+            self.cost_exponent,
+        )
         configs, notes = choice.best(count, history.problem.seed, rng)
         if stuck:
             notes["exploring"] = True
-        return Suggestion(tuple(configs), {**models.notes, **notes, "weights": learned.weights(target.data, cold)})
+        return Suggestion(
+            tuple(configs), {**models.notes, **notes, "weights": learned.weights(target.data, cold)}
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What the past says about this space: a basis, candidates ``rows`` (C, d) for the start, and predictions there (C, M)."""
+    """What the past says about this space: a basis, candidates ``rows`` (C, d) for the start, and
+    predictions there (C, M)."""
 
     basis: TaskBasis
     rows: Array
@@ -185,9 +222,12 @@ class Learned:
         return MixedImprovement(sources, weights, at_hand=TaskImprovement())
 
     def weights(self, data: Data, cold: float) -> dict[str, float]:
-        """What counts how much: this study's own model, and past studies by how well they order what was seen."""
+        """What counts how much: this study's own model, and past studies by how well they order
+        what was seen."""
         names = self.basis.sources.names
-        shares = (1.0 - cold) * agreement_weights(self.basis.sources.means(data.x), np.asarray(data.y))
+        shares = (1.0 - cold) * agreement_weights(
+            self.basis.sources.means(data.x), np.asarray(data.y)
+        )
         return weight_notes(names, np.append(shares, cold))
 
 
@@ -210,9 +250,13 @@ def learn(past: Past, encoding: Encoding, seed: int) -> Learned | None:
     kernel = sources.shared_kernel(encoding.columns)
     rows = candidate_rows(encoding.domain, tuple(model.past for model in sources.models))
     predicted = sources.means(rows)
-    losses = np.stack([model.losses(predicted[:, place]) for place, model in enumerate(sources.models)], axis=1)
+    losses = np.stack(
+        [model.losses(predicted[:, place]) for place, model in enumerate(sources.models)], axis=1
+    )
     if encoding.domain.pool is None:
-        sources = sources.on_common_points(encoding.columns, common_rows(encoding.domain, rows, seed))
+        sources = sources.on_common_points(
+            encoding.columns, common_rows(encoding.domain, rows, seed)
+        )
     basis = TaskBasis(sources, kernel, kernel, max(kappa, LEAST_KAPPA))
     return Learned(basis, rows, scaled_predictions(losses))
 
@@ -220,11 +264,18 @@ def learn(past: Past, encoding: Encoding, seed: int) -> Learned | None:
 def _everywhere(encoding: Encoding, seed: int) -> Array:
     """Rows that stand for the whole space."""
     domain = encoding.domain
-    return domain.pool if domain.pool is not None else domain.sample(EVERYWHERE, np.random.default_rng(seed))
+    return (
+        domain.pool
+        if domain.pool is not None
+        else domain.sample(EVERYWHERE, np.random.default_rng(seed))
+    )
 
 
-def believed(basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]) -> tuple[TaskPosterior, float]:
-    """All beliefs given the data of ``cold``, the model of this study alone, and the probability of that one."""
+def believed(
+    basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]
+) -> tuple[TaskPosterior, float]:
+    """All beliefs given the data of ``cold``, the model of this study alone, and the probability of
+    that one."""
     data, grid = cold.data, list(beliefs(basis.kappa))
     log_prior = [math.log((1.0 - COLD_PRIOR) / len(grid))] * len(grid)
     kernel, noise = _unit_kernel(cold)
@@ -239,13 +290,18 @@ def believed(basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]) -
     average, _ = basis.directions(x)
     size = math.sqrt(max(float(basis.sources.means(x).var(axis=0).mean()), 1e-3))
     covariances = np.stack([belief.covariance(blocks) for belief in grid])
-    log_evidence, scales = evidences(covariances, [belief.gain for belief in grid], y, average, size)
+    log_evidence, scales = evidences(
+        covariances, [belief.gain for belief in grid], y, average, size
+    )
     total = log_evidence + np.array(log_prior)
     kept = np.flatnonzero(total > total.max() - NEGLIGIBLE)
     weights = np.exp(total[kept] - total.max())
     weights /= weights.sum()
     own = float(weights[[grid[place] is alone for place in kept]].sum())
-    return TaskPosterior(basis, [grid[place] for place in kept], scales[kept], weights, data, steps), own
+    return (
+        TaskPosterior(basis, [grid[place] for place in kept], scales[kept], weights, data, steps),
+        own,
+    )
 
 
 def _unit_kernel(cold: FittedGP) -> tuple[Kernel, float]:

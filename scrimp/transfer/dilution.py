@@ -1,15 +1,18 @@
 """Which past studies to leave out, so that many mediocre ones do not drown the study at hand.
 
-Many models with small weights each outvote the one that was made for the task, and the more so the more past studies there
-are. Three remedies, each a mask of the studies to keep:
+Many models with small weights each outvote the one that was made for the task, and the more so the
+more past studies there are. Three remedies, each a mask of the studies to keep:
 
-    percentile      drop i when the median of its losses is at least the 95th percentile of the target's (RGPE, 2018, as the
-                    authors' code has it; "percentile-paper" only when it is above, as they print it)
-    probabilistic   drop i with probability 1 - (1 - n/H) share_s(l_i < l_t) / (1 + alpha) (RGPE, 2022): near the
-                    horizon H everything is dropped, for then the study at hand knows best
+    percentile      drop i when the median of its losses is at least the 95th percentile of the
+                    target's (RGPE, 2018, as the authors' code has it; "percentile-paper" only when
+                    it is above, as they print it)
+    probabilistic   drop i with probability 1 - (1 - n/H) share_s(l_i < l_t) / (1 + alpha) (RGPE,
+                    2022): near the horizon H everything is dropped, for then the study at hand
+                    knows best
     bandwidth       the kernel of `weights.distance_weights` is zero from there on (TST, TAF)
 
-Losses are (M + 1, S): S draws for M past studies and, last, the study at hand, which is never dropped.
+Losses are (M + 1, S): S draws for M past studies and, last, the study at hand, which is never
+dropped.
 """
 
 import numpy as np
@@ -20,8 +23,11 @@ from scrimp.surrogates.surrogate import Array
 __all__ = ["drop_probabilities", "keep_by_chance", "keep_by_percentile"]
 
 
-def keep_by_percentile(losses: Array, percentile: float = 95.0, equal: bool = False) -> NDArray[np.bool_]:
-    """Whether the median loss of each past study (M,) lies below that percentile of the target's losses, or is ``equal``."""
+def keep_by_percentile(
+    losses: Array, percentile: float = 95.0, equal: bool = False
+) -> NDArray[np.bool_]:
+    """Whether the median loss of each past study (M,) lies below that percentile of the target's
+    losses, or is ``equal``."""
     medians, limit = np.median(losses[:-1], axis=1), np.percentile(losses[-1], percentile)
     return np.asarray(medians <= limit if equal else medians < limit)
 

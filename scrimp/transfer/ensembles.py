@@ -1,4 +1,5 @@
-"""Posteriors made of the model at hand and models of past studies, with weights w_t and w_i that sum to 1.
+"""Posteriors made of the model at hand and models of past studies, with weights w_t and w_i that
+sum to 1.
 
     TST    mean = w_t mu_t + sum_i w_i mu_i            variance = sigma_t^2                           `MeanEnsemble`
     RGPE   the same mean                               variance = w_t^2 sigma_t^2 + sum_i w_i^2 sigma_i^2    `LinearEnsemble`
@@ -6,12 +7,12 @@
 
 The variances of the last two have other readings in the literature, which are settings of theirs.
 
-All are surrogates like any other, in the units of the model at hand, so that any acquisition works with them. Conditioning them
-conditions the model at hand; the past does not change.
+All are surrogates like any other, in the units of the model at hand, so that any acquisition works
+with them. Conditioning them conditions the model at hand; the past does not change.
 
-Wistuba, Schilling, Schmidt-Thieme, Two-stage transfer surrogate model, 2016; Feurer et al., Practical transfer learning for
-Bayesian optimization, 2022; Schilling, Wistuba, Schmidt-Thieme, Scalable hyperparameter optimization with products of Gaussian
-process experts, 2016.
+Wistuba, Schilling, Schmidt-Thieme, Two-stage transfer surrogate model, 2016; Feurer et al.,
+Practical transfer learning for Bayesian optimization, 2022; Schilling, Wistuba, Schmidt-Thieme,
+Scalable hyperparameter optimization with products of Gaussian process experts, 2016.
 """
 
 from abc import abstractmethod
@@ -36,7 +37,8 @@ LEAST_BETA = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class _Ensemble(FittedSurrogate):
-    """What the three share: the model at hand, the past, and weights (M + 1,) of which the last is the model at hand's."""
+    """What the three share: the model at hand, the past, and weights (M + 1,) of which the last is
+    the model at hand's."""
 
     target: FittedSurrogate
     sources: SourceModels
@@ -70,7 +72,9 @@ class _Ensemble(FittedSurrogate):
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         posterior = self.posterior(x, joint=True)
         assert posterior.covariance is not None and posterior.variance is not None
-        root = cholesky(posterior.covariance, scale=float(posterior.variance.mean()) + LEAST_VARIANCE)
+        root = cholesky(
+            posterior.covariance, scale=float(posterior.variance.mean()) + LEAST_VARIANCE
+        )
         return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
 
     @cached_property
@@ -83,7 +87,8 @@ class _Ensemble(FittedSurrogate):
 
 
 class MeanEnsemble(_Ensemble):
-    """Weighted means with the uncertainty of the model at hand alone: the past says where, never how sure."""
+    """Weighted means with the uncertainty of the model at hand alone: the past says where, never
+    how sure."""
 
     def mean(self, x: Array) -> Array:
         past = self.sources.means(x) @ self.weights[:-1]
@@ -102,14 +107,20 @@ class MeanEnsemble(_Ensemble):
             past = d_mean.sum(1)[:, None] * self.weights[:-1]
             return pull_own(self.weights[-1] * d_mean, d_variance) + pull_means(past)
 
-        return Posterior(self.weights[-1] * own.mean + (means @ self.weights[:-1])[:, None], own.variance), pull
+        return (
+            Posterior(
+                self.weights[-1] * own.mean + (means @ self.weights[:-1])[:, None], own.variance
+            ),
+            pull,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class LinearEnsemble(_Ensemble):
     """The weighted sum of independent Gaussian processes.
 
-    ``harmonic``: the variance is 1 / (w_t / sigma_t^2 + sum_i w_i / sigma_i^2) instead, weighted precisions under weighted means.
+    ``harmonic``: the variance is 1 / (w_t / sigma_t^2 + sum_i w_i / sigma_i^2) instead, weighted
+    precisions under weighted means.
     """
 
     harmonic: bool = False
@@ -134,11 +145,14 @@ class LinearEnsemble(_Ensemble):
         return Posterior(weights[-1] * own.mean + past[:, None], variance, covariance)
 
     def _variance(self, past: Array, own: Array) -> tuple[Array, Array]:
-        """The variance (m,) of past variances (m, U) and the one at hand (m,), and its slope by each of them (m, U + 1)."""
+        """The variance (m,) of past variances (m, U) and the one at hand (m,), and its slope by
+        each of them (m, U + 1)."""
         weights = self.weights[[*self.used, -1]]
         variances = np.column_stack([past, own])
         if not self.harmonic:
-            return weights[-1] ** 2 * own + past @ weights[:-1] ** 2, np.broadcast_to(weights**2, variances.shape)
+            return weights[-1] ** 2 * own + past @ weights[:-1] ** 2, np.broadcast_to(
+                weights**2, variances.shape
+            )
         variances = np.maximum(variances, LEAST_VARIANCE)
         variance = 1.0 / (weights / variances).sum(axis=1)
         return variance, variance[:, None] ** 2 * weights / variances**2
@@ -162,15 +176,18 @@ class LinearEnsemble(_Ensemble):
 
 @dataclass(frozen=True, eq=False)
 class ExpertProduct(_Ensemble):
-    """The generalised product of experts; ``weights`` are the exponents beta, such as 1/2 at hand and 1/(2M) for each past study.
+    """The generalised product of experts; ``weights`` are the exponents beta, such as 1/2 at hand
+    and 1/(2M) for each past study.
 
-    precision(x) = sum_i beta_i / sigma_i^2(x) / sum_i beta_i,   mean(x) = sum_i beta_i mu_i(x) / sigma_i^2(x) / (the same sum)
+    precision(x) = sum_i beta_i / sigma_i^2(x) / sum_i beta_i, mean(x) = sum_i beta_i mu_i(x) /
+    sigma_i^2(x) / (the same sum)
 
-    ``entropic``: beta_i(x) = log(prior variance / sigma_i^2(x)) / 2 instead, what the expert has learned about x, of those with a
-    weight (Cao, Fleet, Generalized product of experts, 2014). They do not sum to 1, and ``scaling`` says what then is the
-    precision: ``gpoe`` divides by their sum, as above; ``poe`` does not, as Schilling et al. print it; ``rbcm`` corrects by the
-    priors, precision(x) = sum_i beta_i (1 / sigma_i^2(x) - 1 / prior_i) + 1 / prior_t, and the mean goes to the prior's where
-    nobody knows anything (Deisenroth, Ng, Distributed Gaussian processes, 2015).
+    ``entropic``: beta_i(x) = log(prior variance / sigma_i^2(x)) / 2 instead, what the expert has
+    learned about x, of those with a weight (Cao, Fleet, Generalized product of experts, 2014). They
+    do not sum to 1, and ``scaling`` says what then is the precision: ``gpoe`` divides by their sum,
+    as above; ``poe`` does not, as Schilling et al. print it; ``rbcm`` corrects by the priors,
+    precision(x) = sum_i beta_i (1 / sigma_i^2(x) - 1 / prior_i) + 1 / prior_t, and the mean goes to
+    the prior's where nobody knows anything (Deisenroth, Ng, Distributed Gaussian processes, 2015).
     """
 
     entropic: bool = False
@@ -193,19 +210,29 @@ class ExpertProduct(_Ensemble):
         own = self.target.posterior(x, joint=joint)
         assert own.variance is not None
         variances = self._with_own(self.sources.variances(x, self.used), own.variance)
-        mean, variance, _ = self._product(own.mean, self.sources.means(x), variances, self._betas(variances))
+        mean, variance, _ = self._product(
+            own.mean, self.sources.means(x), variances, self._betas(variances)
+        )
         covariance = None if own.covariance is None else _correlated_alike(own, variance)
         return Posterior(mean, variance, covariance)
 
     def _with_own(self, past: Array, own: Array) -> Array:
         return np.maximum(np.column_stack([past, own]), LEAST_VARIANCE)
 
-    def _product(self, own: Array, past: Array, variances: Array, betas: Array) -> tuple[Array, Array, Array]:
+    def _product(
+        self, own: Array, past: Array, variances: Array, betas: Array
+    ) -> tuple[Array, Array, Array]:
         """The mean (m, F), the variance (m,), and every expert's beta / variance (m, U + 1)."""
         precisions = betas / variances
         total = self._total(precisions, betas)
-        mean = (precisions[:, :-1] * past[:, list(self.used)]).sum(axis=1, keepdims=True) + precisions[:, -1:] * own
-        return mean / total[:, None], (betas.sum(axis=1) if self.scaling == "gpoe" else 1.0) / total, precisions
+        mean = (precisions[:, :-1] * past[:, list(self.used)]).sum(
+            axis=1, keepdims=True
+        ) + precisions[:, -1:] * own
+        return (
+            mean / total[:, None],
+            (betas.sum(axis=1) if self.scaling == "gpoe" else 1.0) / total,
+            precisions,
+        )
 
     def _total(self, precisions: Array, betas: Array) -> Array:
         """What means are divided by (m,)."""
@@ -225,14 +252,19 @@ class ExpertProduct(_Ensemble):
         total = self._total(precisions, betas)[:, None]
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            # the mean moves by (mu_i - mean) / total of a precision, the variance by -variance / total and 1 / total of a beta
+            # the mean moves by (mu_i - mean) / total of a precision, the variance by -variance /
+            # total and 1 / total of a beta
             past_part = means[:, used] * d_mean.sum(axis=1, keepdims=True)
             every_part = np.column_stack([past_part, (d_mean * own.mean).sum(axis=1)])
-            d_total = ((d_mean * mean).sum(axis=1) + d_variance * variance)[:, None] / total  # less, as it grows
+            d_total = ((d_mean * mean).sum(axis=1) + d_variance * variance)[
+                :, None
+            ] / total  # less, as it grows
             d_precisions = every_part / total - d_total
             slopes = -d_precisions * precisions / variances
             if self.entropic:
-                by_beta = {"gpoe": d_variance[:, None] / total, "rbcm": d_total / self._priors}.get(self.scaling, 0.0)
+                by_beta = {"gpoe": d_variance[:, None] / total, "rbcm": d_total / self._priors}.get(
+                    self.scaling, 0.0
+                )
                 d_betas = d_precisions / variances + by_beta
                 slopes -= np.where(betas > LEAST_BETA, 0.5 * d_betas / variances, 0.0)
             slopes[variances <= LEAST_VARIANCE] = 0.0
@@ -245,7 +277,8 @@ class ExpertProduct(_Ensemble):
 
 
 def _correlated_alike(own: Posterior, variance: Array) -> Array:
-    """The covariance (m, m) where only marginal variances (m,) are known: the correlations are those of the model at hand."""
+    """The covariance (m, m) where only marginal variances (m,) are known: the correlations are
+    those of the model at hand."""
     assert own.covariance is not None and own.variance is not None
     ratio = np.sqrt(variance / np.maximum(own.variance, LEAST_VARIANCE))
     return np.asarray(own.covariance * ratio[:, None] * ratio)

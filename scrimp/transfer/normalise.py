@@ -1,14 +1,19 @@
 """Units in which losses of different studies compare.
 
-A model is always fitted to targets of size one; what differs is the units in which models of several studies are combined:
+A model is always fitted to targets of size one; what differs is the units in which models of
+several studies are combined:
 
     none         raw losses, for studies of the same quantity
-    z-score      each study less its mean, by its standard deviation; the target's are those of what it has seen so far
-    min-max      past studies scaled to [0, 1], the target left raw (Wistuba, Schilling, Schmidt-Thieme, 2016)
+    z-score      each study less its mean, by its standard deviation; the target's are those of what
+                 it has seen so far
+    min-max      past studies scaled to [0, 1], the target left raw (Wistuba, Schilling,
+                 Schmidt-Thieme, 2016)
     copula       normal scores of the ranks (Salinas, Shen, Perrone, 2020)
-    log-regret   log((y - min) / (max - min) + 0.2), then the z-score: differences near the best count most
+    log-regret   log((y - min) / (max - min) + 0.2), then the z-score: differences near the best
+                 count most
 
-The first three are linear, so one fit serves them: ``shift + scale * z`` takes the model's z-scores there.
+The first three are linear, so one fit serves them: ``shift + scale * z`` takes the model's z-scores
+there.
 
     scale = NORMALISERS["min-max"].past(y)
     scale.shift + scale.scale * model.mean(x)
@@ -27,7 +32,8 @@ from scrimp.surrogates.target_transform import GaussianCopula, LearnedStep, Stan
 __all__ = ["NORMALISERS", "LogRegret", "Normaliser", "Units", "normaliser_named"]
 
 OFFSET = 0.2
-"""What is added to a regret in [0, 1] before its logarithm. Below 0.1 the neighbourhood of the best would be all that counts."""
+"""What is added to a regret in [0, 1] before its logarithm. Below 0.1 the neighbourhood of the best
+would be all that counts."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,8 @@ class Units:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """``steps`` are applied to the targets before a model is fitted; ``kind`` says which units models are compared in."""
+    """``steps`` are applied to the targets before a model is fitted; ``kind`` says which units
+    models are compared in."""
 
     steps: tuple[TargetStep, ...]
     kind: str = "own"
@@ -91,7 +98,8 @@ class _LogRegret(LearnedStep):
     offset: float
 
     def _inner(self, y: Array) -> Array:
-        """The regret plus the offset; better than the best seen stays above a tenth of the offset."""
+        """The regret plus the offset; better than the best seen stays above a tenth of the
+        offset."""
         return np.maximum((y - self.low) / self.width + self.offset, 0.1 * self.offset)
 
     def forward(self, y: Array) -> Array:

@@ -1,4 +1,5 @@
-"""All that a study may learn from: past studies with their models, fitted when first needed and kept where they last.
+"""All that a study may learn from: past studies with their models, fitted when first needed and
+kept where they last.
 
 past = Past(studies, columns, kept=storage_cache)
 past.models("z-score").means(x)
@@ -29,10 +30,11 @@ def _silent(studies: Iterable[PastStudy], count: int) -> Iterator[PastStudy]:
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """``studies`` in the encoding with these ``columns``; ``left_out`` says which others could not be used, and why.
+    """``studies`` in the encoding with these ``columns``; ``left_out`` says which others could not
+    be used, and why.
 
-    ``kept`` maps names of fits to their hyperparameters, wherever they last; models are restored from there. A ``parent`` has
-    these studies and more, and fits them for all.
+    ``kept`` maps names of fits to their hyperparameters, wherever they last; models are restored
+    from there. A ``parent`` has these studies and more, and fits them for all.
     """
 
     studies: tuple[PastStudy, ...] = ()
@@ -48,11 +50,16 @@ class Past:
 
     def without(self, name: str) -> "Past":
         """All studies but one; the models are shared."""
-        return replace(self, studies=tuple(s for s in self.studies if s.name != name), parent=self, _models={})
+        return replace(
+            self, studies=tuple(s for s in self.studies if s.name != name), parent=self, _models={}
+        )
 
     def models(self, normalise: str) -> SourceModels:
-        """The models of all studies under this normaliser: fitted, or restored from what was kept."""
-        steps = "z-score" if normaliser_named(normalise).kind != "own" else normalise  # linear ones share a fit
+        """The models of all studies under this normaliser: fitted, or restored from what was
+        kept."""
+        steps = (
+            "z-score" if normaliser_named(normalise).kind != "own" else normalise
+        )  # linear ones share a fit
         if steps not in self._models and self.parent is not None:
             mine = {study.name for study in self.studies}
             shared = self.parent.models(steps)
@@ -60,11 +67,17 @@ class Past:
         if steps not in self._models:
             missing = sum(self._key(study, steps) not in self.kept for study in self.studies)
             studies = self.progress(self.studies, missing) if missing else self.studies
-            self._models[steps] = SourceModels(tuple(self._model(study, steps) for study in studies))
+            self._models[steps] = SourceModels(
+                tuple(self._model(study, steps) for study in studies)
+            )
         return self._models[steps]
 
     def _model(self, study: PastStudy, normalise: str) -> SourceModel:
-        fit, steps, key = SourceFit(self.columns), normaliser_named(normalise).steps, self._key(study, normalise)
+        fit, steps, key = (
+            SourceFit(self.columns),
+            normaliser_named(normalise).steps,
+            self._key(study, normalise),
+        )
         known = self.kept.get(key)
         if known is not None:
             try:

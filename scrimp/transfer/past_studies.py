@@ -1,18 +1,24 @@
 """A past study as plain arrays, in the encoding of the space at hand.
 
-Parameters are aligned by name and type: numbers (Float, Int) with numbers by their value, whatever the bounds; choices
-(Categorical, Ordinal) with choices by what they are. What cannot be aligned is said, not guessed:
+Parameters are aligned by name and type: numbers (Float, Int) with numbers by their value, whatever
+the bounds; choices (Categorical, Ordinal) with choices by what they are. What cannot be aligned is
+said, not guessed:
 
-- a parameter the past study lacks, or has with another type: its model is constant along that column;
+- a parameter the past study lacks, or has with another type: its model is constant along that
+  column;
 - a parameter the space at hand lacks: what the study varied there looks like noise;
-- a choice the space at hand does not offer, or a parameter that exists here and did not there: those trials are left out.
+- a choice the space at hand does not offer, or a parameter that exists here and did not there:
+  those trials are left out.
 
-Numbers beyond the bounds lie outside the unit cube, where a model learns from them all the same. Values become losses by the past
-study's own direction; a study with the other direction, with fewer than two usable trials or with constant losses is left out.
+Numbers beyond the bounds lie outside the unit cube, where a model learns from them all the same.
+Values become losses by the past study's own direction; a study with the other direction, with fewer
+than two usable trials or with constant losses is left out.
 
-Of a study with training budgets, the trials count that reached the highest budget which enough of them reached.
+Of a study with training budgets, the trials count that reached the highest budget which enough of
+them reached.
 
-    found = aligned(History.of(store.read()), problem, Encoding(problem.space))     # or `Unusable`, with the reason
+    # or `Unusable`, with the reason
+    found = aligned(History.of(store.read()), problem, Encoding(problem.space))
 """
 
 import hashlib
@@ -45,7 +51,8 @@ class Unusable(StudyError):
 
 @dataclass(frozen=True, eq=False)
 class PastStudy:
-    """Losses y (n,), lower is better, of configurations x (n, d); ``columns`` are those it knows, the others hold 0.5.
+    """Losses y (n,), lower is better, of configurations x (n, d); ``columns`` are those it knows,
+    the others hold 0.5.
 
     ``curves``: the hyperparameters of a model of its learning curves, where it has any.
     """
@@ -72,34 +79,53 @@ class PastStudy:
         return found.hexdigest()
 
 
-def past_study(name: str, x: Array, y: Array, features: Mapping[str, float] | None = None) -> PastStudy:
-    """A past study from arrays that fit already; losses that are not finite count as the worst finite one."""
+def past_study(
+    name: str, x: Array, y: Array, features: Mapping[str, float] | None = None
+) -> PastStudy:
+    """A past study from arrays that fit already; losses that are not finite count as the worst
+    finite one."""
     finite = np.isfinite(y)
     if finite.sum() < 2:
         raise Unusable(
-            f"past study {name!r} has {int(finite.sum())} usable trials; two are the least, so it is left out"
+            f"past study {name!r} has {int(finite.sum())} usable trials; two are the least, so it"
+            " is left out"
         )
     if np.ptp(y[finite]) <= 1e-12 * max(1.0, float(np.abs(y[finite]).max())):
-        raise Unusable(f"past study {name!r} has the same loss everywhere, which teaches nothing; it is left out")
-    return PastStudy(name, x, np.where(finite, y, y[finite].max()), tuple(range(x.shape[1])), dict(features or {}))
+        raise Unusable(
+            f"past study {name!r} has the same loss everywhere, which teaches nothing; it is"
+            " left out"
+        )
+    return PastStudy(
+        name,
+        x,
+        np.where(finite, y, y[finite].max()),
+        tuple(range(x.shape[1])),
+        dict(features or {}),
+    )
 
 
 def aligned(history: History, problem: Problem, encoding: Encoding) -> PastStudy:
-    """The past study behind ``history`` as arrays for ``problem``; `Unusable` says why it cannot be."""
+    """The past study behind ``history`` as arrays for ``problem``; `Unusable` says why it cannot
+    be."""
     name = history.created.name
     if history.created.kind != "study":
-        raise Unusable(f"past study {name!r} is a {history.created.kind}, which has no configurations; it is left out")
+        raise Unusable(
+            f"past study {name!r} is a {history.created.kind}, which has no configurations; it is"
+            " left out"
+        )
     if history.problem.direction != problem.direction:
         raise Unusable(
-            f"past study {name!r} has direction {history.problem.direction!r} and this one {problem.direction!r}; "
-            "it is left out"
+            f"past study {name!r} has direction {history.problem.direction!r} and this one"
+            f" {problem.direction!r}; it is left out"
         )
     configs, losses = final_losses(history)
     places = [_places(name_, history, encoding, configs) for name_ in encoding.space.searched]
     columns = tuple(column for column, place in enumerate(places) if place is not None)
     if not columns:
         raise Unusable(f"past study {name!r} shares no parameter with this study; it is left out")
-    x = np.stack([np.full(len(configs), INACTIVE) if place is None else place for place in places], axis=1)
+    x = np.stack(
+        [np.full(len(configs), INACTIVE) if place is None else place for place in places], axis=1
+    )
     x, usable = _conditioned(x, encoding, columns)
     found = past_study(name, x[usable], losses[usable], history.problem.features)
     notes = _notes(history, encoding, columns, int((~usable).sum()))
@@ -107,20 +133,28 @@ def aligned(history: History, problem: Problem, encoding: Encoding) -> PastStudy
 
 
 def shared_share(past: Problem, problem: Problem) -> float:
-    """Which share of the searched parameters of ``problem`` the past one has too, with the same type."""
+    """Which share of the searched parameters of ``problem`` the past one has too, with the same
+    type."""
     searched = problem.space.searched
-    return sum(_alike(past.space.get(name), problem.space[name]) for name in searched) / len(searched)
+    return sum(_alike(past.space.get(name), problem.space[name]) for name in searched) / len(
+        searched
+    )
 
 
 def final_losses(history: History) -> tuple[list[Mapping[str, Any]], Array]:
-    """Configurations and their losses at one budget: the highest that enough trials reached; NaN where a trial failed or
-    violated a constraint."""
-    reached = sorted((trial.budget for trial in history.trials if trial.loss is not None), reverse=True)
+    """Configurations and their losses at one budget: the highest that enough trials reached; NaN
+    where a trial failed or violated a constraint."""
+    reached = sorted(
+        (trial.budget for trial in history.trials if trial.loss is not None), reverse=True
+    )
     budget = reached[min(ENOUGH, len(reached)) - 1] if reached else 0.0
     configs: list[Mapping[str, Any]] = []
     losses: list[float] = []
     for trial in history.trials:
-        point = next((point for point in trial.curve if point.step >= budget and point.loss is not None), None)
+        point = next(
+            (point for point in trial.curve if point.step >= budget and point.loss is not None),
+            None,
+        )
         if point is None and trial.status == "completed":
             point = trial.last
         if point is not None and point.loss is not None:
@@ -139,7 +173,11 @@ def _kind(parameter: Parameter | None) -> str:
         case Categorical() | Ordinal():
             return "choice"
         case Constant(value=value):
-            return "number" if isinstance(value, int | float) and not isinstance(value, bool) else "choice"
+            return (
+                "number"
+                if isinstance(value, int | float) and not isinstance(value, bool)
+                else "choice"
+            )
     return "nothing"
 
 
@@ -149,10 +187,14 @@ def _alike(past: Parameter | None, present: Parameter) -> bool:
     return _kind(past) == _kind(present)
 
 
-def _places(name: str, history: History, encoding: Encoding, configs: Sequence[Mapping[str, Any]]) -> Array | None:
-    """Where the study's values of one parameter lie in this space (n,); NaN where they have no place, None without any.
+def _places(
+    name: str, history: History, encoding: Encoding, configs: Sequence[Mapping[str, Any]]
+) -> Array | None:
+    """Where the study's values of one parameter lie in this space (n,); NaN where they have no
+    place, None without any.
 
-    A parameter that did not exist in a trial stands at `INACTIVE` less one, to be told from all values.
+    A parameter that did not exist in a trial stands at `INACTIVE` less one, to be told from all
+    values.
     """
     present = encoding.space[name]
     if not _alike(history.problem.space.get(name), present):
@@ -173,16 +215,26 @@ def _units(parameter: Parameter, values: Sequence[Any]) -> Array:
         return np.array([places.get(identity(value), math.nan) for value in values], dtype=float)
     found = np.full(len(values), math.nan)
     numbers = [isinstance(value, int | float) and math.isfinite(value) for value in values]
-    legal = [row for row, number in enumerate(numbers) if number and (values[row] > 0 or not parameter.log)]
+    legal = [
+        row
+        for row, number in enumerate(numbers)
+        if number and (values[row] > 0 or not parameter.log)
+    ]
     found[legal] = parameter.to_units([values[row] for row in legal])
     return found
 
 
-def _conditioned(x: Array, encoding: Encoding, columns: tuple[int, ...]) -> tuple[Array, NDArray[np.bool_]]:
-    """Rows with 0.5 where a parameter does not exist here, and which rows have a value wherever one is needed."""
+def _conditioned(
+    x: Array, encoding: Encoding, columns: tuple[int, ...]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Rows with 0.5 where a parameter does not exist here, and which rows have a value wherever one
+    is needed."""
     x = x.copy()
     known = set(columns)
-    judged = [all(c.parent in known for c in encoding.domain.conditions if c.column == j) for j in range(x.shape[1])]
+    judged = [
+        all(c.parent in known for c in encoding.domain.conditions if c.column == j)
+        for j in range(x.shape[1])
+    ]
     active = encoding.domain.active(x)
     for column in columns:
         if judged[column]:
@@ -198,7 +250,9 @@ def _conditioned(x: Array, encoding: Encoding, columns: tuple[int, ...]) -> tupl
     return x, np.asarray(~np.isnan(x).any(axis=1))
 
 
-def _notes(history: History, encoding: Encoding, columns: tuple[int, ...], lost: int) -> tuple[str, ...]:
+def _notes(
+    history: History, encoding: Encoding, columns: tuple[int, ...], lost: int
+) -> tuple[str, ...]:
     """What could not be aligned, in words."""
     space, here = history.problem.space, encoding.space
     notes = []

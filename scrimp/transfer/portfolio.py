@@ -1,13 +1,16 @@
 """Which configurations to begin with: those that past studies together would have been glad to try.
 
-Greedy portfolio: with N_i(x) the prediction of past study i, scaled to [0, 1] over the candidates, and c_i the best of it so far,
+Greedy portfolio: with N_i(x) the prediction of past study i, scaled to [0, 1] over the candidates,
+and c_i the best of it so far,
 
     x* = argmax over x of  sum_i w_i max(0, c_i - N_i(x)),        c_i = 1 before the first
 
-The first is the best on average, the next helps those studies most that the first left behind. The *adaptive* portfolio weighs
-studies by how well they order what was seen: w_i = exp(-2 (discordant pairs - fewest) / (n - 1)).
+The first is the best on average, the next helps those studies most that the first left behind. The
+*adaptive* portfolio weighs studies by how well they order what was seen: w_i = exp(-2 (discordant
+pairs - fewest) / (n - 1)).
 
-Wistuba, Schilling, Schmidt-Thieme, Sequential model-free hyperparameter tuning, 2015; Feurer et al., 2022.
+Wistuba, Schilling, Schmidt-Thieme, Sequential model-free hyperparameter tuning, 2015; Feurer et
+al., 2022.
 """
 
 import numpy as np
@@ -18,14 +21,21 @@ from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.weights import ordering_errors
 
-__all__ = ["agreement_weights", "candidate_rows", "greedy_portfolio", "next_of_portfolio", "scaled_predictions"]
+__all__ = [
+    "agreement_weights",
+    "candidate_rows",
+    "greedy_portfolio",
+    "next_of_portfolio",
+    "scaled_predictions",
+]
 
 LEAST_GAIN = 1e-9
 MOST_CANDIDATES = 1024
 
 
 def candidate_rows(domain: Domain, past: tuple[PastStudy, ...]) -> Array:
-    """Where to look: all rows of a pool; otherwise the best of what each past study tried, moved to where it is legal here."""
+    """Where to look: all rows of a pool; otherwise the best of what each past study tried, moved to
+    where it is legal here."""
     if domain.pool is not None:
         return domain.pool
     share = max(4, MOST_CANDIDATES // max(len(past), 1))
@@ -41,7 +51,8 @@ def scaled_predictions(means: Array) -> Array:
 
 
 def agreement_weights(scaled: Array, losses: Array) -> Array:
-    """Weights (M,) of past studies by their predictions (n, M) for what was evaluated, with losses (n,)."""
+    """Weights (M,) of past studies by their predictions (n, M) for what was evaluated, with losses
+    (n,)."""
     count = len(losses)
     if count < 2:
         return np.full(scaled.shape[1], 1.0 / scaled.shape[1])
@@ -50,16 +61,22 @@ def agreement_weights(scaled: Array, losses: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def next_of_portfolio(scaled: Array, best: Array, weights: Array, free: NDArray[np.bool_]) -> tuple[int, float]:
-    """The candidate with the highest gain over ``best`` (M,) among those that are ``free`` (C,), and its gain."""
+def next_of_portfolio(
+    scaled: Array, best: Array, weights: Array, free: NDArray[np.bool_]
+) -> tuple[int, float]:
+    """The candidate with the highest gain over ``best`` (M,) among those that are ``free`` (C,),
+    and its gain."""
     gains = np.maximum(best - scaled, 0.0) @ weights
     gains[~free] = -1.0
     chosen = int(np.argmax(gains))
     return chosen, float(gains[chosen])
 
 
-def greedy_portfolio(scaled: Array, count: int, taken: NDArray[np.bool_] | None = None) -> list[int]:
-    """The first ``count`` candidates of the greedy portfolio; ``taken`` (C,) are left out, and count as seen.
+def greedy_portfolio(
+    scaled: Array, count: int, taken: NDArray[np.bool_] | None = None
+) -> list[int]:
+    """The first ``count`` candidates of the greedy portfolio; ``taken`` (C,) are left out, and
+    count as seen.
 
     When every past study has its best, the portfolio begins anew with the candidates that are left.
     """

@@ -1,4 +1,5 @@
-"""A function of rows that is worked out once per row: candidates of a pool are asked about at every decision.
+"""A function of rows that is worked out once per row: candidates of a pool are asked about at every
+decision.
 
 means = Remembered(lambda x: models.mean(x))
 means(x)                                        # (m, k); rows seen before are looked up
@@ -16,7 +17,8 @@ MOST = 20_000
 
 
 class Remembered:
-    """``function`` maps rows (m, d) to values (m, k), each row on its own. Forgetting changes the time it takes, nothing else."""
+    """``function`` maps rows (m, d) to values (m, k), each row on its own. Forgetting changes the
+    time it takes, nothing else."""
 
     def __init__(self, function: Callable[[Array], Array]) -> None:
         self._function = function

@@ -2,11 +2,13 @@
 
     model = SourceFit(columns).fit(past, NORMALISERS["z-score"].steps)
     sources = SourceModels((model, ...))
-    sources.means(x)                            # (m, M), looked up where a row was asked about before
+    # (m, M), looked up where a row was asked about before
+    sources.means(x)
 
-A model rests on the columns that its study shares with the space at hand; along the others it is constant. Hyperparameters are
-found on at most 120 observations, the mean uses at most 1000, the variance at most 200: a bound from above, since data only
-ever reduce it. The prior mean is zero, the average of the study: far from what a study tried, it has nothing to say.
+A model rests on the columns that its study shares with the space at hand; along the others it is
+constant. Hyperparameters are found on at most 120 observations, the mean uses at most 1000, the
+variance at most 200: a bound from above, since data only ever reduce it. The prior mean is zero,
+the average of the study: far from what a study tried, it has nothing to say.
 """
 
 import math
@@ -40,7 +42,9 @@ MeansPullback = Callable[[Array], Array]
 
 FEW = 3000  # observations of all studies together, up to which their own means are cheap enough
 
-LEAST_SPREAD_SHARE = 0.6  # of how log variances vary: about a sixth of a standard deviation is lost at 0.8
+LEAST_SPREAD_SHARE = (
+    0.6  # of how log variances vary: about a sixth of a standard deviation is lost at 0.8
+)
 
 NO_NOISE = 1e-8  # of the prior variance: what keeps the factor stable
 
@@ -61,7 +65,9 @@ class SourceFit:
         data = self._data(past, steps, self.fit_rows)
         return self._gp(past).fit(data, np.random.default_rng(len(past.y))).state
 
-    def restored(self, past: PastStudy, steps: Sequence[TargetStep], state: Mapping[str, Any]) -> "SourceModel":
+    def restored(
+        self, past: PastStudy, steps: Sequence[TargetStep], state: Mapping[str, Any]
+    ) -> "SourceModel":
         """The model with these hyperparameters; `ScrimpError` when they belong to another space."""
         gp = self._gp(past)
         whole = gp.restore(self._data(past, steps, self.mean_rows), state)
@@ -78,10 +84,13 @@ class SourceFit:
 
     def _gp(self, past: PastStudy) -> ExactGP:
         kernel = Scaled(Matern52([self.columns[column] for column in past.columns]))
-        return ExactGP(MeanAndKernel(kernel, ZeroMean()), NOISE, SearchSettings(random_starts=0, iterations=30))
+        return ExactGP(
+            MeanAndKernel(kernel, ZeroMean()), NOISE, SearchSettings(random_starts=0, iterations=30)
+        )
 
     def _data(self, past: PastStudy, steps: Sequence[TargetStep], most: int) -> Data:
-        """At most so many observations, the same ones every time; targets normalised over all of the study."""
+        """At most so many observations, the same ones every time; targets normalised over all of
+        the study."""
         z, _ = _normalised(past.y, steps)
         rows = np.arange(len(z))
         if len(z) > most:
@@ -99,7 +108,8 @@ def _normalised(y: Array, steps: Sequence[TargetStep]) -> tuple[Array, tuple[Lea
 
 @dataclass(frozen=True, eq=False)
 class SourceModel:
-    """A past study with its models: of the mean, and of the variance, in units that ``steps`` lead to."""
+    """A past study with its models: of the mean, and of the variance, in units that ``steps`` lead
+    to."""
 
     past: PastStudy
     whole: FittedGP
@@ -108,16 +118,20 @@ class SourceModel:
 
     @cached_property
     def denoised(self) -> "SourceModel":
-        """The model of what lies under the noise: refitted, without noise, to its own means at what the study tried.
+        """The model of what lies under the noise: refitted, without noise, to its own means at what
+        the study tried.
 
-        Those means lie in the span of the same kernel functions, so they are interpolated exactly and the mean stays what it is;
-        only the variance shrinks.
+        Those means lie in the span of the same kernel functions, so they are interpolated exactly
+        and the mean stays what it is; only the variance shrinks.
         """
         noise = NO_NOISE * self.size
-        return replace(self, small=fitted_gp(self.small.prior, noise, self.small.observed, self.small.state))
+        return replace(
+            self, small=fitted_gp(self.small.prior, noise, self.small.observed, self.small.state)
+        )
 
     def informed(self, data: Data) -> "SourceModel":
-        """The model of the variance, given further observations; it is small enough to serve for the mean, too."""
+        """The model of the variance, given further observations; it is small enough to serve for
+        the mean, too."""
         small = self.small.condition(Data(self._own(data.x), data.y))
         return replace(self, whole=small, small=small)
 
@@ -203,7 +217,8 @@ class SourceModel:
 
     @cached_property
     def learned(self) -> float:
-        """How much of the study its model predicts: R^2 of leave-one-out means, on the rows of the variance model."""
+        """How much of the study its model predicts: R^2 of leave-one-out means, on the rows of the
+        variance model."""
         y = self.small.observed.y
         residual = y - self.small.leave_one_out().mean[:, 0]
         return 1.0 - float(residual @ residual) / max(float(((y - y.mean()) ** 2).sum()), 1e-12)
@@ -228,11 +243,15 @@ class SourceModels:
         return len(self.models)
 
     def in_units(self, normaliser: Normaliser, present: Units) -> "SourceModels":
-        """The same models, in the own units of the model at hand, where the normaliser compares their numbers."""
+        """The same models, in the own units of the model at hand, where the normaliser compares
+        their numbers."""
         if normaliser.kind == "own":
             return self
         past = [normaliser.past(model.past.y) for model in self.models]
-        units = tuple(Units((one.shift - present.shift) / present.scale, one.scale / present.scale) for one in past)
+        units = tuple(
+            Units((one.shift - present.shift) / present.scale, one.scale / present.scale)
+            for one in past
+        )
         return replace(self, units=units)
 
     def denoised(self) -> "SourceModels":
@@ -240,7 +259,8 @@ class SourceModels:
         return replace(self, models=tuple(model.denoised for model in self.models))
 
     def informed(self, data: Data) -> "SourceModels":
-        """Models that have seen what the study at hand saw, too, with targets in the units of comparison (POGPE, all experts)."""
+        """Models that have seen what the study at hand saw, too, with targets in the units of
+        comparison (POGPE, all experts)."""
         seen = [
             Data(data.x, (np.asarray(data.y) - shift) / scale)
             for shift, scale in zip(self._shift, self._scale, strict=True)
@@ -250,15 +270,25 @@ class SourceModels:
 
     def only(self, kept: NDArray[np.bool_]) -> "SourceModels":
         """Some of the models."""
-        return SourceModels(tuple(model for model, keep in zip(self.models, kept, strict=True) if keep))
+        return SourceModels(
+            tuple(model for model, keep in zip(self.models, kept, strict=True) if keep)
+        )
 
     @cached_property
     def _shift(self) -> Array:
-        return np.array([unit.shift for unit in self.units]) if self.units else np.zeros(len(self.models))
+        return (
+            np.array([unit.shift for unit in self.units])
+            if self.units
+            else np.zeros(len(self.models))
+        )
 
     @cached_property
     def _scale(self) -> Array:
-        return np.array([unit.scale for unit in self.units]) if self.units else np.ones(len(self.models))
+        return (
+            np.array([unit.scale for unit in self.units])
+            if self.units
+            else np.ones(len(self.models))
+        )
 
     def means(self, x: Array) -> Array:
         """(m, M)"""
@@ -277,7 +307,10 @@ class SourceModels:
         if self.spread is not None:
             return self.sizes(used) * np.exp(np.minimum(self.spread.only(used)(x), 0.0))
         squares = self._scale[list(used)] ** 2
-        return np.array([self.models[one].variance(x) for one in used]).reshape(len(used), len(x)).T * squares
+        return (
+            np.array([self.models[one].variance(x) for one in used]).reshape(len(used), len(x)).T
+            * squares
+        )
 
     def sizes(self, used: Sequence[int]) -> Array:
         """Prior variances (U,)."""
@@ -306,22 +339,29 @@ class SourceModels:
 
         return self._shift + self._scale * means, pull
 
-    def on_common_points(self, columns: Sequence[Column], rows: Array, *, uncertain: bool = False) -> "SourceModels":
-        """The same models by `common_means` over ``rows`` (p, d), where that saves work and loses next to nothing.
+    def on_common_points(
+        self, columns: Sequence[Column], rows: Array, *, uncertain: bool = False
+    ) -> "SourceModels":
+        """The same models by `common_means` over ``rows`` (p, d), where that saves work and loses
+        next to nothing.
 
-        Means; where it matters how sure past models are (``uncertain``), variances too, by log(variance / prior variance).
+        Means; where it matters how sure past models are (``uncertain``), variances too, by
+        log(variance / prior variance).
         """
         if self.common is not None or len(self) * len(self.models[0].whole.data) < FEW:
             return self
         kernel, held_back, spread = self.shared_kernel(columns), len(rows) // 4, None
         if uncertain:
-            left = np.stack([np.log(model.variance(rows) / model.size) for model in self.models], axis=1)
+            left = np.stack(
+                [np.log(model.variance(rows) / model.size) for model in self.models], axis=1
+            )
             spread = common_means(kernel, rows, left, held_back, LEAST_SPREAD_SHARE)
         means = np.stack([model.mean(rows) for model in self.models], axis=1)
         return replace(self, common=common_means(kernel, rows, means, held_back), spread=spread)
 
     def shared_kernel(self, columns: Sequence[Column]) -> Matern52:
-        """A Matern kernel whose length-scales are the medians over past studies; 1 for a column that none of them knows."""
+        """A Matern kernel whose length-scales are the medians over past studies; 1 for a column
+        that none of them knows."""
         logs = np.stack([model.log_length_scales for model in self.models])
         scales = np.ones(len(columns))
         for column in range(len(columns)):
@@ -331,9 +371,11 @@ class SourceModels:
         return Matern52(columns).with_values(scales)
 
     def expected_length_scales(self) -> tuple[float, ...]:
-        """What a new study may expect along each column (d,): the means of logarithms over past studies and of the usual centre.
+        """What a new study may expect along each column (d,): the means of logarithms over past
+        studies and of the usual centre.
 
-        So many past studies count for more than one, and a column that none of them knows has what is usual.
+        So many past studies count for more than one, and a column that none of them knows has what
+        is usual.
         """
         logs = np.stack([model.log_length_scales for model in self.models])
         density = length_scale_parameter(logs.shape[1], ard=True).density
@@ -348,15 +390,23 @@ class SourceModels:
             return self._spread_and_pullback(x, self.spread.only(used), self.sizes(used))
         parts = [self.models[one].variance_and_pullback(x) for one in used]
         squares = self._scale[list(used)] ** 2
-        variances = np.array([variance for variance, _ in parts]).reshape(len(used), len(x)).T * squares
+        variances = (
+            np.array([variance for variance, _ in parts]).reshape(len(used), len(x)).T * squares
+        )
 
         def pull(d_variances: Array) -> Array:
             scaled = d_variances * squares
-            return sum((back(scaled[:, place]) for place, (_, back) in enumerate(parts)), np.zeros_like(x))
+            return sum(
+                (back(scaled[:, place]) for place, (_, back) in enumerate(parts)), np.zeros_like(x)
+            )
 
         return variances, pull
 
-    def _spread_and_pullback(self, x: Array, spread: CommonMeans, sizes: Array) -> tuple[Array, MeansPullback]:
+    def _spread_and_pullback(
+        self, x: Array, spread: CommonMeans, sizes: Array
+    ) -> tuple[Array, MeansPullback]:
         logs, back = spread.and_pullback(x)
         variances = sizes * np.exp(np.minimum(logs, 0.0))
-        return variances, lambda d_variances: back(np.where(logs < 0.0, d_variances * variances, 0.0))
+        return variances, lambda d_variances: back(
+            np.where(logs < 0.0, d_variances * variances, 0.0)
+        )

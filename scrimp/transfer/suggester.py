@@ -1,9 +1,11 @@
-"""Suggesting with past studies: one skeleton for TST, TAF, RGPE, RMoGP, products of experts and the plain portfolio.
+"""Suggesting with past studies: one skeleton for TST, TAF, RGPE, RMoGP, products of experts and the
+plain portfolio.
 
     past studies -> a model each, fitted once -> normaliser -> weights -> dilution -> posterior or acquisition -> maximise
 
-The first configurations come from the greedy portfolio over the past models. Each part is a setting; the names of the catalog
-preset them as published. What every past study counted goes into the notes of each decision.
+The first configurations come from the greedy portfolio over the past models. Each part is a
+setting; the names of the catalog preset them as published. What every past study counted goes into
+the notes of each decision.
 
     TransferSuggester(combine="tst", weights="ranks", past=past).suggest(history, request, 1, rng)
 """
@@ -43,7 +45,8 @@ from scrimp.transfer.weighing import Weighing
 __all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_notes"]
 
 VARIANCES = {"tst": ("tst",), "rgpe": ("rgpe", "poe", "tst"), "poe": ("gpoe", "poe", "rbcm")}
-"""What may be said of the variance of each combined posterior; the first is what is used unless another is asked for."""
+"""What may be said of the variance of each combined posterior; the first is what is used unless
+another is asked for."""
 
 COMBINATIONS = (*VARIANCES, "taf", "taf-poe", "rmogp", "portfolio")
 EXPERTS = ("single", "all", "entropy")
@@ -54,17 +57,20 @@ UNCERTAIN = ("rgpe", "poe", "taf-poe", "rmogp")  # those that ask past models ho
 class TransferSuggester(Suggester):
     """Models of past studies beside the model at hand.
 
-    ``combine``: tst, rgpe, poe (posteriors), taf, taf-poe, rmogp (acquisitions), or portfolio, which has no model at hand.
-    ``weights``: features, ranks, ranking (losses), experts. ``normalise``: none, z-score, min-max, copula, log-regret.
-    ``dilution``: none, percentile, probabilistic. ``bandwidth`` of features and ranks. ``draws``: bootstrap or posterior, and
-    ``samples`` how many. ``alpha`` and ``horizon``: of the probabilistic rule, None for the study's n_trials, or 50.
-    ``initial``: configurations of the portfolio before the models decide. ``denoise``: whether RMoGP takes past models without
-    their noise, as published. ``experts`` of a product: single (this study is one of them, and half), all (no expert of its own:
-    the past ones see its trials, each counts 1/M), entropy (each counts by what it has learned about the configuration).
-    ``variance`` of the combined posterior, after the method whose formula it is: rgpe may also take poe or tst, a product gpoe
-    (the default), poe or rbcm; see `ensembles`. ``incumbent``: the best ``mean`` or the best ``observed`` loss. ``distance`` of
-    features: scaled or euclidean. ``ties`` of ranking losses: by draws, shared or target. ``least_weight`` of this study.
-    ``cost_exponent``: what is promised / cost^exponent when the study has a cost.
+    ``combine``: tst, rgpe, poe (posteriors), taf, taf-poe, rmogp (acquisitions), or portfolio,
+    which has no model at hand. ``weights``: features, ranks, ranking (losses), experts.
+    ``normalise``: none, z-score, min-max, copula, log-regret. ``dilution``: none, percentile,
+    probabilistic. ``bandwidth`` of features and ranks. ``draws``: bootstrap or posterior, and
+    ``samples`` how many. ``alpha`` and ``horizon``: of the probabilistic rule, None for the study's
+    n_trials, or 50. ``initial``: configurations of the portfolio before the models decide.
+    ``denoise``: whether RMoGP takes past models without their noise, as published. ``experts`` of a
+    product: single (this study is one of them, and half), all (no expert of its own: the past ones
+    see its trials, each counts 1/M), entropy (each counts by what it has learned about the
+    configuration). ``variance`` of the combined posterior, after the method whose formula it is:
+    rgpe may also take poe or tst, a product gpoe (the default), poe or rbcm; see `ensembles`.
+    ``incumbent``: the best ``mean`` or the best ``observed`` loss. ``distance`` of features: scaled
+    or euclidean. ``ties`` of ranking losses: by draws, shared or target. ``least_weight`` of this
+    study. ``cost_exponent``: what is promised / cost^exponent when the study has a cost.
     """
 
     combine: str = "rgpe"
@@ -90,13 +96,21 @@ class TransferSuggester(Suggester):
 
     def __post_init__(self) -> None:
         if self.combine not in COMBINATIONS:
-            raise MethodError(f"combine is {self.combine!r}; choose one of {', '.join(COMBINATIONS)}")
+            raise MethodError(
+                f"combine is {self.combine!r}; choose one of {', '.join(COMBINATIONS)}"
+            )
         if self.experts not in EXPERTS:
             raise MethodError(f"experts is {self.experts!r}; choose one of {', '.join(EXPERTS)}")
         valid = VARIANCES.get(self.combine, ())
         if self.variance is not None and self.variance not in valid:
-            known = f"choose one of {', '.join(valid)}" if valid else "only combined posteriors have one"
-            raise MethodError(f"variance is {self.variance!r} with combine={self.combine!r}; {known}")
+            known = (
+                f"choose one of {', '.join(valid)}"
+                if valid
+                else "only combined posteriors have one"
+            )
+            raise MethodError(
+                f"variance is {self.variance!r} with combine={self.combine!r}; {known}"
+            )
         if self.incumbent not in ("mean", "observed"):
             raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
         if not 0.0 <= self.least_weight < 1.0:
@@ -107,12 +121,14 @@ class TransferSuggester(Suggester):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
-    def suggest(self, history: History, request: Request, count: int, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
         """The best of the mixture; without past studies what a Gaussian process alone would try."""
         if not len(self.past):
-            found = BayesianSuggester(transform="standardise", cost_exponent=self.cost_exponent).suggest(
-                history, request, count, rng
-            )
+            found = BayesianSuggester(
+                transform="standardise", cost_exponent=self.cost_exponent
+            ).suggest(history, request, count, rng)
             return replace(found, notes={**found.notes, "past": "no past study to learn from"})
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
@@ -122,24 +138,38 @@ class TransferSuggester(Suggester):
                 self._sources(
                     encoding, history.problem.seed
                 )  # while people expect to wait: the first decision fits models
-            return Suggestion(tuple(first), {"reason": "portfolio of past studies", **self._left_out(history)})
+            return Suggestion(
+                tuple(first), {"reason": "portfolio of past studies", **self._left_out(history)}
+            )
         if not len(training.y):
-            return Suggestion(tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"})
+            return Suggestion(
+                tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"}
+            )
         try:
             return self._best(history, encoding, training, count, rng)
         except NumericalError as error:
             spread = first_configs(history, count, count, rng)
-            return Suggestion(tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"})
+            return Suggestion(
+                tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"}
+            )
 
-    def _first(self, history: History, encoding: Encoding, training: Training, count: int) -> list[Config]:
+    def _first(
+        self, history: History, encoding: Encoding, training: Training, count: int
+    ) -> list[Config]:
         """What the portfolio still has to give: all of it, or as many as come before the models."""
         everything = self.combine == "portfolio"
-        lacking = count if everything else self.initial + int(training.failed.sum()) - len(training.known)
-        return portfolio_configs(self.past, self.normalise, encoding, training.known, min(lacking, count))
+        lacking = (
+            count if everything else self.initial + int(training.failed.sum()) - len(training.known)
+        )
+        return portfolio_configs(
+            self.past, self.normalise, encoding, training.known, min(lacking, count)
+        )
 
     def _sources(self, encoding: Encoding, seed: int) -> SourceModels:
         denoised = self.denoise and self.combine == "rmogp"
-        return models_here(self.past, self.normalise, encoding, seed, (self.combine in UNCERTAIN, denoised))
+        return models_here(
+            self.past, self.normalise, encoding, seed, (self.combine in UNCERTAIN, denoised)
+        )
 
     def _left_out(self, history: History) -> Mapping[str, Any]:
         first = not len(history.trials) and bool(self.past.left_out)
@@ -159,23 +189,40 @@ class TransferSuggester(Suggester):
         )
 
     def _best(
-        self, history: History, encoding: Encoding, training: Training, count: int, rng: np.random.Generator
+        self,
+        history: History,
+        encoding: Encoding,
+        training: Training,
+        count: int,
+        rng: np.random.Generator,
     ) -> Suggestion:
         normaliser = normaliser_named(self.normalise)
         loss = Transformed(ExactGP.over(encoding.columns), normaliser.steps)
         models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
         target = models.fitted["loss"]
-        sources = self._sources(encoding, history.problem.seed).in_units(normaliser, normaliser.present(models.losses))
+        sources = self._sources(encoding, history.problem.seed).in_units(
+            normaliser, normaliser.present(models.losses)
+        )
         horizon = int(history.totals.get("n_trials") or 50)
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
         weights = never_nothing(weights, self.least_weight)
         acquisition, believed = self._mixed(target, sources, weights)
         fitted = {**models.fitted, "loss": believed}
         choice = Choice(
-            acquisition, fitted, models, training, encoding, self.fantasies, self.incumbent, self.cost_exponent
+            acquisition,
+            fitted,
+            models,
+            training,
+            encoding,
+            self.fantasies,
+            self.incumbent,
+            self.cost_exponent,
         )
         configs, notes = choice.best(count, history.problem.seed, rng)
-        return Suggestion(tuple(configs), {**models.notes, **notes, "weights": weight_notes(sources.names, weights)})
+        return Suggestion(
+            tuple(configs),
+            {**models.notes, **notes, "weights": weight_notes(sources.names, weights)},
+        )
 
     def _mixed(
         self, target: FittedSurrogate, sources: SourceModels, weights: Array
@@ -186,21 +233,28 @@ class TransferSuggester(Suggester):
         if self.combine == "tst" or self.variance == "tst":
             return LogExpectedImprovement(), MeanEnsemble(target, sources, weights)
         if self.combine == "rgpe":
-            return LogExpectedImprovement(), LinearEnsemble(target, sources, weights, self.variance == "poe")
+            return LogExpectedImprovement(), LinearEnsemble(
+                target, sources, weights, self.variance == "poe"
+            )
         expected, experts = self.combine == "rmogp", self.combine == "taf-poe"
         return MixedImprovement(sources, weights, expected, experts), target
 
-    def _experts(self, target: FittedSurrogate, sources: SourceModels, weights: Array) -> ExpertProduct:
+    def _experts(
+        self, target: FittedSurrogate, sources: SourceModels, weights: Array
+    ) -> ExpertProduct:
         scaling = self.variance or "gpoe"
         if self.experts != "all":
             return ExpertProduct(target, sources, weights, self.experts == "entropy", scaling)
         equal = np.append(np.full(len(sources), 1.0 / len(sources)), 0.0)
         informed = sources.informed(target.data)
-        return ExpertProduct(target, informed, never_nothing(equal, self.least_weight), scaling=scaling)
+        return ExpertProduct(
+            target, informed, never_nothing(equal, self.least_weight), scaling=scaling
+        )
 
 
 def never_nothing(weights: Array, least: float = 1e-6) -> Array:
-    """Weights in which the study at hand counts ``least`` at least: where past models are flat, somebody must decide.
+    """Weights in which the study at hand counts ``least`` at least: where past models are flat,
+    somebody must decide.
 
     >>> never_nothing(np.array([1.0, 0.0])).round(7).tolist()
     [0.999999, 1e-06]
@@ -210,9 +264,14 @@ def never_nothing(weights: Array, least: float = 1e-6) -> Array:
 
 
 def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:
-    """What each past study counts, and last the study at hand; those that count nothing are not listed."""
+    """What each past study counts, and last the study at hand; those that count nothing are not
+    listed."""
     listed = zip((*names, "this study"), weights, strict=True)
-    return {name: round(float(weight), 4) for name, weight in listed if weight >= 5e-5 or name == "this study"}
+    return {
+        name: round(float(weight), 4)
+        for name, weight in listed
+        if weight >= 5e-5 or name == "this study"
+    }
 
 
 @lru_cache(maxsize=8)
@@ -231,8 +290,11 @@ def models_here(
     return models.on_common_points(encoding.columns, rows, uncertain=uncertain)
 
 
-def portfolio_configs(past: Past, normalise: str, encoding: Encoding, known: Array, count: int) -> list[Config]:
-    """The next ``count`` configurations of the greedy portfolio that are not among the ``known`` rows (k, d)."""
+def portfolio_configs(
+    past: Past, normalise: str, encoding: Encoding, known: Array, count: int
+) -> list[Config]:
+    """The next ``count`` configurations of the greedy portfolio that are not among the ``known``
+    rows (k, d)."""
     if count <= 0 or not len(past):
         return []
     rows = candidate_rows(encoding.domain, past.studies)

@@ -1,8 +1,10 @@
-"""Several beliefs about one task after n evaluations: a surrogate, and the expected improvement under all of them.
+"""Several beliefs about one task after n evaluations: a surrogate, and the expected improvement
+under all of them.
 
-Every belief is a Gaussian process whose covariance is a sum of the same four blocks, so K of them cost little more than one:
-one set of blocks, K small factors, and one pullback for all. The flat offset a is integrated out exactly: with Sigma the
-covariance without it, r = y - mean, s = 1' Sigma^-1 1 and a = 1' Sigma^-1 r / s,
+Every belief is a Gaussian process whose covariance is a sum of the same four blocks, so K of them
+cost little more than one: one set of blocks, K small factors, and one pullback for all. The flat
+offset a is integrated out exactly: with Sigma the covariance without it, r = y - mean, s = 1'
+Sigma^-1 1 and a = 1' Sigma^-1 r / s,
 
     mean(x) = m(x) + a + k(x) Sigma^-1 (r - a),    variance(x) = k(x, x) - k Sigma^-1 k + (1 - 1' Sigma^-1 k(x))^2 / s
 
@@ -17,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage, TermsPullback, incumbents, model_named
+from scrimp.acquisition.acquisition import (
+    Acquisition,
+    Context,
+    FantasyAverage,
+    TermsPullback,
+    incumbents,
+    model_named,
+)
 from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
 from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.cholesky import cholesky
@@ -37,7 +46,8 @@ EachPullback = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """L^-1 (K, n, n), alpha = Sigma^-1 (r - a) (K, n, F), L^-1 1 (K, n), s (K,) and the offset a (K, F)."""
+    """L^-1 (K, n, n), alpha = Sigma^-1 (r - a) (K, n, F), L^-1 1 (K, n), s (K,) and the offset a
+    (K, F)."""
 
     inverse: Array
     alpha: Array
@@ -48,7 +58,8 @@ class _Solved:
 
 @dataclass(frozen=True, eq=False)
 class TaskPosterior(FittedSurrogate):
-    """Beliefs with their scales c (K,) and probabilities ``weights`` (K,), in units of the targets y; ``steps`` lead there."""
+    """Beliefs with their scales c (K,) and probabilities ``weights`` (K,), in units of the targets
+    y; ``steps`` lead there."""
 
     basis: TaskBasis
     beliefs: Sequence[Belief]
@@ -85,7 +96,9 @@ class TaskPosterior(FittedSurrogate):
         try:
             inverse = np.linalg.inv(np.linalg.cholesky(covariance))
         except np.linalg.LinAlgError as error:
-            raise NumericalError(f"the covariance of {count} evaluations has no factor ({error})") from None
+            raise NumericalError(
+                f"the covariance of {count} evaluations has no factor ({error})"
+            ) from None
         average, _ = self.basis.directions(x)
         residual = as_columns(self.observed.y)[None] - (self._gains[:, None] * average)[:, :, None]
         whitened = inverse @ residual
@@ -99,7 +112,9 @@ class TaskPosterior(FittedSurrogate):
         """Means (K, m, F) and variances (K, m) of every belief."""
         step = max(1, MOST_NUMBERS // (len(self.beliefs) * max(len(self.observed), 1)))
         parts = [self._each(x[start : start + step]) for start in range(0, max(len(x), 1), step)]
-        return np.concatenate([mean for mean, _ in parts], axis=1), np.concatenate([var for _, var in parts], axis=1)
+        return np.concatenate([mean for mean, _ in parts], axis=1), np.concatenate(
+            [var for _, var in parts], axis=1
+        )
 
     def _each(self, x: Array) -> tuple[Array, Array]:
         average, _ = self.basis.directions(x)
@@ -109,10 +124,18 @@ class TaskPosterior(FittedSurrogate):
         """Means, variances, L^-1 k (K, n, m) and what the offset adds, 1 - 1' Sigma^-1 k (K, m)."""
         solved, (cross, variance) = self._solved, blocks
         crosses = np.tensordot(self._parts, cross, 1)
-        mean = (self._gains[:, None] * average)[:, :, None] + solved.offset[:, None, :] + crosses @ solved.alpha
+        mean = (
+            (self._gains[:, None] * average)[:, :, None]
+            + solved.offset[:, None, :]
+            + crosses @ solved.alpha
+        )
         reduced = solved.inverse @ np.swapaxes(crosses, 1, 2)
         gap = 1.0 - np.einsum("kn,knm->km", solved.ones, reduced)
-        left = self._parts @ variance - np.einsum("knm,knm->km", reduced, reduced) + gap**2 / solved.size[:, None]
+        left = (
+            self._parts @ variance
+            - np.einsum("knm,knm->km", reduced, reduced)
+            + gap**2 / solved.size[:, None]
+        )
         return mean, np.maximum(left, LEAST_VARIANCE), reduced, gap
 
     def each_and_pullback(self, x: Array) -> tuple[Array, Array, EachPullback]:
@@ -124,9 +147,13 @@ class TaskPosterior(FittedSurrogate):
         def pull(d_mean: Array, d_variance: Array) -> Array:
             d_reduced = reduced + solved.ones[:, :, None] * (gap / solved.size[:, None])[:, None, :]
             through = np.swapaxes(np.swapaxes(solved.inverse, 1, 2) @ d_reduced, 1, 2)
-            d_crosses = d_mean @ np.swapaxes(solved.alpha, 1, 2) - 2.0 * d_variance[:, :, None] * through
+            d_crosses = (
+                d_mean @ np.swapaxes(solved.alpha, 1, 2) - 2.0 * d_variance[:, :, None] * through
+            )
             d_average = self._gains @ d_mean.sum(axis=2)
-            return back(d_average, np.tensordot(self._parts.T, d_crosses, 1), self._parts.T @ d_variance)
+            return back(
+                d_average, np.tensordot(self._parts.T, d_crosses, 1), self._parts.T @ d_variance
+            )
 
         return mean, variance, pull
 
@@ -171,7 +198,12 @@ class TaskPosterior(FittedSurrogate):
         draws = []
         for belief, number in enumerate(chosen):
             if number:
-                alone = replace(self, beliefs=[self.beliefs[belief]], scales=self.scales[[belief]], weights=np.ones(1))
+                alone = replace(
+                    self,
+                    beliefs=[self.beliefs[belief]],
+                    scales=self.scales[[belief]],
+                    weights=np.ones(1),
+                )
                 posterior = alone.posterior(x, joint=True)
                 assert posterior.covariance is not None and posterior.variance is not None
                 root = cholesky(posterior.covariance, scale=float(posterior.variance.mean()))
@@ -195,10 +227,14 @@ class TaskPosterior(FittedSurrogate):
 class TaskImprovement(Acquisition):
     """log of the expected improvement under a `TaskPosterior`: the weighted sum over beliefs."""
 
-    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundTaskImprovement":
+    def bind(
+        self, models: Mapping[str, FittedSurrogate], context: Context
+    ) -> "BoundTaskImprovement":
         posterior = model_named(models, "loss")
         if not isinstance(posterior, TaskPosterior):
-            raise MethodError(f"TaskImprovement needs a TaskPosterior as model of the loss, not {posterior!r}")
+            raise MethodError(
+                f"TaskImprovement needs a TaskPosterior as model of the loss, not {posterior!r}"
+            )
         return BoundTaskImprovement(posterior, incumbents(posterior, context))
 
 
@@ -215,13 +251,17 @@ class BoundTaskImprovement(FantasyAverage):
 
     def terms(self, x: Array) -> Array:
         means, variances = self.model.each(x)
-        value, _, _ = log_expected_improvement_and_derivatives(means, np.sqrt(variances)[:, :, None], self.incumbent)
+        value, _, _ = log_expected_improvement_and_derivatives(
+            means, np.sqrt(variances)[:, :, None], self.incumbent
+        )
         return self._mixed(value)[0]
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
         means, variances, back = self.model.each_and_pullback(x)
         std = np.sqrt(variances)[:, :, None]
-        value, by_mean, by_std = log_expected_improvement_and_derivatives(means, std, self.incumbent)
+        value, by_mean, by_std = log_expected_improvement_and_derivatives(
+            means, std, self.incumbent
+        )
         terms, shares = self._mixed(value)
 
         def pull(d_terms: Array) -> Array:

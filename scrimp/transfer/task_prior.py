@@ -1,16 +1,20 @@
-"""A prior over the study at hand, made of past studies: their average, their differences, and a rest.
+"""A prior over the study at hand, made of past studies: their average, their differences, and a
+rest.
 
-With mu_i the means of M past models, m(x) their average and A_i(x) = (mu_i(x) - m(x)) / sqrt(M), a new task is believed to be
+With mu_i the means of M past models, m(x) their average and A_i(x) = (mu_i(x) - m(x)) / sqrt(M), a
+new task is believed to be
 
     c y(x) = a + g m(x) + h(x) + noise,      h ~ GP(0, rho sum_i A_i A_i' + (1 - rho) kappa k)
 
-The offset a is flat, the scale c > 0 is found in closed form, kappa is the mean variance of the first part, and k is a Matern
-kernel with the length-scales that past studies share. Which g (0 or 1), rho and noise: nobody knows, so `beliefs` lists a grid
-of them, and `evidences` says how probable each is after n evaluations. With g = 0 the average joins the covariance, where
-its sign does not matter: even a past that is upside down tells which configurations belong together.
+The offset a is flat, the scale c > 0 is found in closed form, kappa is the mean variance of the
+first part, and k is a Matern kernel with the length-scales that past studies share. Which g (0 or
+1), rho and noise: nobody knows, so `beliefs` lists a grid of them, and `evidences` says how
+probable each is after n evaluations. With g = 0 the average joins the covariance, where its sign
+does not matter: even a past that is upside down tells which configurations belong together.
 
-The closed form: with Sigma = covariance + noise, P = Sigma^-1 - Sigma^-1 1 1' Sigma^-1 / (1' Sigma^-1 1), yy = y'Py, ym = g y'Pm,
-mm = g m'Pm, a density of c with k0 = 1 observation of size s0, and q = yy + k0 / s0^2,
+The closed form: with Sigma = covariance + noise, P = Sigma^-1 - Sigma^-1 1 1' Sigma^-1 / (1'
+Sigma^-1 1), yy = y'Py, ym = g y'Pm, mm = g m'Pm, a density of c with k0 = 1 observation of size s0,
+and q = yy + k0 / s0^2,
 
     c = (ym + sqrt(ym^2 + 4 (n - 1 + k0) q)) / (2 q)
     log evidence = (n - 1 + k0) log c - c^2 q / 2 + c ym - mm / 2 - log|Sigma| / 2 - log(1' Sigma^-1 1) / 2
@@ -33,9 +37,11 @@ NOISES = (0.003, 0.03, 0.2)
 
 @dataclass(frozen=True)
 class Belief:
-    """One belief about the task at hand, as a sum of four covariances (see `TaskBasis.blocks`) and a mean.
+    """One belief about the task at hand, as a sum of four covariances (see `TaskBasis.blocks`) and
+    a mean.
 
-    ``parts``: what the differences, the average, the rest and the model at hand's own kernel are multiplied by.
+    ``parts``: what the differences, the average, the rest and the model at hand's own kernel are
+    multiplied by.
     """
 
     gain: float
@@ -44,11 +50,14 @@ class Belief:
 
     def covariance(self, blocks: Array) -> Array:
         """Of n targets in units of the scale, noise included, from blocks (4, n, n)."""
-        return np.asarray(np.tensordot(np.array(self.parts), blocks, 1) + self.noise * np.eye(blocks.shape[1]))
+        return np.asarray(
+            np.tensordot(np.array(self.parts), blocks, 1) + self.noise * np.eye(blocks.shape[1])
+        )
 
 
 def beliefs(kappa: float) -> tuple[Belief, ...]:
-    """The grid: with the past average as mean or among the covariances, four shares of past differences, three noises."""
+    """The grid: with the past average as mean or among the covariances, four shares of past
+    differences, three noises."""
     found = []
     for share in SHARES:
         for noise in NOISES:
@@ -63,7 +72,8 @@ Blocks = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class TaskBasis:
-    """What a task is made of: averages and differences of past means, a ``rest`` and an ``own`` kernel of unit variance."""
+    """What a task is made of: averages and differences of past means, a ``rest`` and an ``own``
+    kernel of unit variance."""
 
     sources: SourceModels
     rest: Kernel
@@ -81,8 +91,11 @@ class TaskBasis:
         cross = np.stack([a1 @ a2.T, np.outer(m1, m2), self.rest(x1, x2), self.own(x1, x2)])
         return cross, np.stack([np.einsum("ij,ij->i", a1, a1), m1**2, ones, ones])
 
-    def blocks_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Blocks, Callable[[Array, Array, Array], Array]]:
-        """m(x1), the blocks, and pull(dm (n,), d_cross (4, n, m), d_variance (4, n)) -> gradient of x1 (n, d)."""
+    def blocks_and_pullback(
+        self, x1: Array, x2: Array
+    ) -> tuple[Array, Blocks, Callable[[Array, Array, Array], Array]]:
+        """m(x1), the blocks, and pull(dm (n,), d_cross (4, n, m), d_variance (4, n)) -> gradient of
+        x1 (n, d)."""
         means, back = self.sources.means_and_pullback(x1)
         (m1, a1), (m2, a2) = _directions(means), self.directions(x2)
         rest, pull_rest = self.rest.cross_and_pullback(x1, x2)
@@ -115,10 +128,13 @@ def _chained(back: MeansPullback, count: int) -> Callable[[Array, Array], Array]
     return pull
 
 
-def evidences(covariances: Array, gains: Sequence[float], y: Array, average: Array, size: float) -> tuple[Array, Array]:
+def evidences(
+    covariances: Array, gains: Sequence[float], y: Array, average: Array, size: float
+) -> tuple[Array, Array]:
     """log evidence (K,) and scale c (K,) of K beliefs with covariances (K, n, n), noise included.
 
-    ``y`` (n,) standardised targets, ``average`` m (n,) of past means at the same inputs, ``size`` s0.
+    ``y`` (n,) standardised targets, ``average`` m (n,) of past means at the same inputs, ``size``
+    s0.
     """
     count, gain = len(y), np.asarray(gains, dtype=float)
     factors = np.linalg.cholesky(covariances)
@@ -133,6 +149,11 @@ def evidences(covariances: Array, gains: Sequence[float], y: Array, average: Arr
     scale = (ym + np.sqrt(ym**2 + 4.0 * freedom * q)) / (2.0 * q)
     determinants = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     log_evidence = (
-        freedom * np.log(scale) - 0.5 * scale**2 * q + scale * ym - 0.5 * mm - 0.5 * determinants - 0.5 * np.log(flat)
+        freedom * np.log(scale)
+        - 0.5 * scale**2 * q
+        + scale * ym
+        - 0.5 * mm
+        - 0.5 * determinants
+        - 0.5 * np.log(flat)
     )
     return np.asarray(log_evidence), np.asarray(scale)

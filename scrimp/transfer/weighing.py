@@ -36,10 +36,12 @@ FEWEST = 3  # observations before ranking losses say anything
 
 @dataclass(frozen=True)
 class Weighing:
-    """The settings of `TransferSuggester` that concern weights; ``horizon`` is the length of the study.
+    """The settings of `TransferSuggester` that concern weights; ``horizon`` is the length of the
+    study.
 
-    ``ties``: models that rank best together share the draw, or the study at hand takes it; by draws: the former with bootstrap,
-    the latter with posterior draws, as in the two versions of the paper.
+    ``ties``: models that rank best together share the draw, or the study at hand takes it; by
+    draws: the former with bootstrap, the latter with posterior draws, as in the two versions of the
+    paper.
     """
 
     rule: str
@@ -78,19 +80,29 @@ class Weighing:
         count, past = len(target.data), len(sources)
         match self.rule:
             case "features":
-                return distance_weights(_distances(sources, features, self.distance == "scaled"), self.bandwidth)
+                return distance_weights(
+                    _distances(sources, features, self.distance == "scaled"), self.bandwidth
+                )
             case "ranks":
                 losses = np.asarray(target.data.y)
-                return distance_weights(rank_distances(sources.means(target.data.x), losses), self.bandwidth)
+                return distance_weights(
+                    rank_distances(sources.means(target.data.x), losses), self.bandwidth
+                )
             case "experts":
                 return np.append(np.full(past, 0.5 / past), 0.5)
         if count < FEWEST:
             return uniform_weights(past)
         losses = self._ranking_losses(target, sources, rng)
         by_draws = "target" if self.draws == "posterior" else "shared"
-        return best_shares(losses, self._kept(losses, count, rng), by_draws if self.ties == "by draws" else self.ties)
+        return best_shares(
+            losses,
+            self._kept(losses, count, rng),
+            by_draws if self.ties == "by draws" else self.ties,
+        )
 
-    def _ranking_losses(self, target: FittedSurrogate, sources: SourceModels, rng: np.random.Generator) -> Array:
+    def _ranking_losses(
+        self, target: FittedSurrogate, sources: SourceModels, rng: np.random.Generator
+    ) -> Array:
         """(M + 1, samples)"""
         x, y = target.data.x, np.asarray(target.data.y)
         gp = target.inner if isinstance(target, FittedTransformed) else target
@@ -98,7 +110,9 @@ class Weighing:
         left_out = gp.leave_one_out()
         if self.draws == "bootstrap":
             own = leave_one_out_discordance(left_out.mean[:, 0], y)
-            return bootstrap_losses(np.concatenate([discordance(sources.means(x), y), own[None]]), self.samples, rng)
+            return bootstrap_losses(
+                np.concatenate([discordance(sources.means(x), y), own[None]]), self.samples, rng
+            )
         assert left_out.variance is not None
         drawn = np.stack([model.samples(x, self.samples, rng) for model in sources.models])
         noise = rng.standard_normal((self.samples, len(y)))
@@ -107,18 +121,25 @@ class Weighing:
         own_losses = ((own_draws[:, :, None] < y) ^ truth).sum(axis=(1, 2)).astype(float)
         return np.vstack([sampled_losses(drawn, y), own_losses])
 
-    def _kept(self, losses: Array, count: int, rng: np.random.Generator) -> NDArray[np.bool_] | None:
+    def _kept(
+        self, losses: Array, count: int, rng: np.random.Generator
+    ) -> NDArray[np.bool_] | None:
         match self.dilution:
             case "percentile" | "percentile-paper":
                 return keep_by_percentile(losses, equal=self.dilution == "percentile-paper")
             case "probabilistic":
-                return keep_by_chance(drop_probabilities(losses, count, self.horizon, self.alpha), rng)
+                return keep_by_chance(
+                    drop_probabilities(losses, count, self.horizon, self.alpha), rng
+                )
         return None
 
 
 def _distances(sources: SourceModels, features: Mapping[str, float], scaled: bool) -> Array:
-    """Distances of meta-features that all studies have; all studies are alike where there are none."""
-    shared = [name for name in features if all(name in model.past.features for model in sources.models)]
+    """Distances of meta-features that all studies have; all studies are alike where there are
+    none."""
+    shared = [
+        name for name in features if all(name in model.past.features for model in sources.models)
+    ]
     if not shared:
         return np.zeros(len(sources))
     past = np.array([[model.past.features[name] for name in shared] for model in sources.models])

@@ -1,20 +1,24 @@
-"""How much each past study counts: weights over M models of past studies and, last, the model of the study at hand.
+"""How much each past study counts: weights over M models of past studies and, last, the model of
+the study at hand.
 
 *Distance* (TST, TAF): the Epanechnikov kernel of a distance between studies,
 
     kappa(u) = 3/4 (1 - u^2) where u = distance / bandwidth < 1, else 0;      the study at hand has distance 0
 
-The distance is Euclidean between meta-features, or the share of discordant pairs: pairs of evaluated configurations that the
-past study's model orders otherwise than the losses do. Beyond the bandwidth a study does not count at all.
+The distance is Euclidean between meta-features, or the share of discordant pairs: pairs of
+evaluated configurations that the past study's model orders otherwise than the losses do. Beyond the
+bandwidth a study does not count at all.
 
-*Ranking loss* (RGPE): how many ordered pairs a model gets wrong, L(f) = sum_jk [(f_j < f_k) xor (y_j < y_k)], where the model
-at hand is judged by leave-one-out means, f_-j(x_j) against y_k. With S draws of the losses, by resampling the
-evaluated configurations or from the posteriors, the weight of a model is the share of draws in which it is the best.
+*Ranking loss* (RGPE): how many ordered pairs a model gets wrong, L(f) = sum_jk [(f_j < f_k) xor
+(y_j < y_k)], where the model at hand is judged by leave-one-out means, f_-j(x_j) against y_k. With
+S draws of the losses, by resampling the evaluated configurations or from the posteriors, the weight
+of a model is the share of draws in which it is the best.
 
-*Experts*: weights w_i(x) = beta_i / sigma_i^2(x) of a product of Gaussians; see `ensembles` and `acquisitions`.
+*Experts*: weights w_i(x) = beta_i / sigma_i^2(x) of a product of Gaussians; see `ensembles` and
+`acquisitions`.
 
-Wistuba, Schilling, Schmidt-Thieme, Two-stage transfer surrogate model, 2016; Feurer, Letham, Hutter, Bakshy, Practical transfer
-learning for Bayesian optimization, 2022.
+Wistuba, Schilling, Schmidt-Thieme, Two-stage transfer surrogate model, 2016; Feurer, Letham,
+Hutter, Bakshy, Practical transfer learning for Bayesian optimization, 2022.
 """
 
 import numpy as np
@@ -50,7 +54,8 @@ def epanechnikov(ratio: Array) -> Array:
 
 
 def distance_weights(distances: Array, bandwidth: float) -> Array:
-    """Weights (M + 1,) of past studies at these distances (M,) and of the study at hand; they sum to 1."""
+    """Weights (M + 1,) of past studies at these distances (M,) and of the study at hand; they sum
+    to 1."""
     kernel = np.append(epanechnikov(distances / bandwidth), SELF)
     return np.asarray(kernel / kernel.sum())
 
@@ -61,10 +66,11 @@ def uniform_weights(count: int) -> Array:
 
 
 def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array:
-    """Euclidean distances (M,) between the meta-features of past studies (M, f) and of the study at hand (f,).
+    """Euclidean distances (M,) between the meta-features of past studies (M, f) and of the study at
+    hand (f,).
 
-    ``scaled``: every feature is scaled to [0, 1] over all studies first, and distances are divided by sqrt(f), so that the
-    bandwidth means the same for any number of features.
+    ``scaled``: every feature is scaled to [0, 1] over all studies first, and distances are divided
+    by sqrt(f), so that the bandwidth means the same for any number of features.
     """
     if not scaled:
         return np.asarray(np.sqrt(((past - present) ** 2).sum(axis=1)))
@@ -75,15 +81,19 @@ def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array
 
 
 def discordance(predictions: Array, losses: Array) -> Array:
-    """Which ordered pairs (j, k) each model gets wrong: (M, n, n) of 0 and 1 for predictions (n, M)."""
+    """Which ordered pairs (j, k) each model gets wrong: (M, n, n) of 0 and 1 for predictions (n,
+    M)."""
     truth = losses[:, None] < losses[None, :]
     guesses = predictions.T
     return np.asarray((guesses[:, :, None] < guesses[:, None, :]) ^ truth, dtype=float)
 
 
 def leave_one_out_discordance(left_out: Array, losses: Array) -> Array:
-    """The same of the model at hand (n, n): row j compares its prediction without j (n,) with the losses themselves."""
-    return np.asarray((left_out[:, None] < losses[None, :]) ^ (losses[:, None] < losses[None, :]), dtype=float)
+    """The same of the model at hand (n, n): row j compares its prediction without j (n,) with the
+    losses themselves."""
+    return np.asarray(
+        (left_out[:, None] < losses[None, :]) ^ (losses[:, None] < losses[None, :]), dtype=float
+    )
 
 
 def ordering_errors(predictions: Array, losses: Array) -> Array:
@@ -94,7 +104,8 @@ def ordering_errors(predictions: Array, losses: Array) -> Array:
 
 
 def rank_distances(predictions: Array, losses: Array) -> Array:
-    """The share of discordant pairs (M,): 2 / (n (n - 1)) times their number; zeros while there are no pairs."""
+    """The share of discordant pairs (M,): 2 / (n (n - 1)) times their number; zeros while there are
+    no pairs."""
     count = len(losses)
     if count < 2:
         return np.zeros(predictions.shape[1])
@@ -102,7 +113,8 @@ def rank_distances(predictions: Array, losses: Array) -> Array:
 
 
 def bootstrap_losses(wrong: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Ranking losses (K, S) of K models with discordances (K, n, n) on S resamples of the configurations, shared by all.
+    """Ranking losses (K, S) of K models with discordances (K, n, n) on S resamples of the
+    configurations, shared by all.
 
     A resample that takes configuration j c_j times has the loss sum_jk c_j c_k wrong_jk.
     """
@@ -112,17 +124,22 @@ def bootstrap_losses(wrong: Array, draws: int, rng: np.random.Generator) -> Arra
 
 
 def sampled_losses(samples: Array, losses: Array) -> Array:
-    """Ranking losses (K, S) of joint draws (K, S, n) of each model at the evaluated configurations."""
+    """Ranking losses (K, S) of joint draws (K, S, n) of each model at the evaluated
+    configurations."""
     truth = losses[:, None] < losses[None, :]
-    return np.stack([((each[:, :, None] < each[:, None, :]) ^ truth).sum(axis=(1, 2)) for each in samples]).astype(
-        float
-    )
+    return np.stack(
+        [((each[:, :, None] < each[:, None, :]) ^ truth).sum(axis=(1, 2)) for each in samples]
+    ).astype(float)
 
 
-def best_shares(losses: Array, kept: NDArray[np.bool_] | None = None, ties: str = "shared") -> Array:
-    """Weights (M + 1,) by losses (M + 1, S): in how many draws each model is the best, ties ``shared`` or to the ``target``.
+def best_shares(
+    losses: Array, kept: NDArray[np.bool_] | None = None, ties: str = "shared"
+) -> Array:
+    """Weights (M + 1,) by losses (M + 1, S): in how many draws each model is the best, ties
+    ``shared`` or to the ``target``.
 
-    ``kept`` (M,): past studies that are not kept get the loss 2 max + 1, with which nobody is the best.
+    ``kept`` (M,): past studies that are not kept get the loss 2 max + 1, with which nobody is the
+    best.
     """
     if kept is not None:
         losses = losses.copy()

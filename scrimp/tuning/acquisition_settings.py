@@ -2,8 +2,9 @@
 
     "gp-ucb:kappa=3"       "gp-ei:margin=0.1"       "gp:acquisition=mine,temperature=0.5"
 
-A method with a field ``acquisition_settings`` takes the settings of its acquisition as its own, wherever a method is written:
-text, a table in TOML, or `scrimp.Method`. An acquisition that somebody registered is no different.
+A method with a field ``acquisition_settings`` takes the settings of its acquisition as its own,
+wherever a method is written: text, a table in TOML, or `scrimp.Method`. An acquisition that
+somebody registered is no different.
 """
 
 import dataclasses
@@ -15,8 +16,11 @@ __all__ = ["FIELD", "gathered", "settings_of_acquisition"]
 FIELD = "acquisition_settings"
 
 
-def settings_of_acquisition(settings: Mapping[str, Any], classes: Sequence[type[Any]]) -> tuple[str, ...]:
-    """The settings of the acquisition that a method of these classes uses; none where it takes none."""
+def settings_of_acquisition(
+    settings: Mapping[str, Any], classes: Sequence[type[Any]]
+) -> tuple[str, ...]:
+    """The settings of the acquisition that a method of these classes uses; none where it takes
+    none."""
     fields = {item.name: item for part in classes for item in dataclasses.fields(part)}
     if FIELD not in fields:
         return ()
@@ -26,8 +30,11 @@ def settings_of_acquisition(settings: Mapping[str, Any], classes: Sequence[type[
     return tuple(name for name in own if name not in fields)
 
 
-def gathered(presets: Mapping[str, Any], given: Mapping[str, Any], classes: Sequence[type[Any]]) -> dict[str, Any]:
-    """The presets of a method with what was given, settings of the acquisition under ``acquisition_settings``.
+def gathered(
+    presets: Mapping[str, Any], given: Mapping[str, Any], classes: Sequence[type[Any]]
+) -> dict[str, Any]:
+    """The presets of a method with what was given, settings of the acquisition under
+    ``acquisition_settings``.
 
     Presets of an acquisition count for that acquisition only.
     """

@@ -1,7 +1,8 @@
 """Names of methods, and what each is made of. Adding a method is one line here.
 
-A method is a suggester with a scheduler, or a policy that decides jointly. Its settings are the fields of those frozen
-classes, so an unknown or ill-typed setting is refused with the list of the valid ones. Components are imported when asked for.
+A method is a suggester with a scheduler, or a policy that decides jointly. Its settings are the
+fields of those frozen classes, so an unknown or ill-typed setting is refused with the list of the
+valid ones. Components are imported when asked for.
 
     Method("hyperband", brackets=4)      "hyperband:brackets=4"      {"name": "hyperband", "brackets": 4}
 """
@@ -71,13 +72,17 @@ class Method:
         """The method that `to_json` wrote; `MethodError` for any other record."""
         name, settings = record.get("name"), record.get("settings")
         if not isinstance(name, str) or not isinstance(settings, Mapping):
-            raise MethodError(f"the study records the method {shortened(record)}, which has no name or no settings")
+            raise MethodError(
+                f"the study records the method {shortened(record)}, which has no name or no"
+                " settings"
+            )
         return Method(name, **settings)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a name stands for: a suggester and a scheduler, or a policy, with presets for their fields.
+    """What a name stands for: a suggester and a scheduler, or a policy, with presets for their
+    fields.
 
     Each is a class, or "module:Class", which is imported when it is asked for.
     """
@@ -90,7 +95,10 @@ class Entry:
 
 
 _BAYESIAN = "scrimp.suggesters.bayesian:BayesianSuggester"
-_PURE = {"transform": "plain", "patience": 0}  # the textbook: one formula decides, targets are shifted and scaled only
+_PURE = {
+    "transform": "plain",
+    "patience": 0,
+}  # the textbook: one formula decides, targets are shifted and scaled only
 _RANDOM = "scrimp.suggesters.random:RandomSuggester"
 _DENSITY = "scrimp.suggesters.density:DensitySuggester"
 _ASHA = "scrimp.schedulers.asynchronous:AsynchronousHalving"
@@ -111,7 +119,9 @@ _OWN: dict[str, Entry] = {
     "sobol": Entry("scrimp.suggesters.quasi_random:QuasiRandomSuggester"),
     "gp": Entry(_BAYESIAN, presets={"acquisition": "log-ei"}),
     "gp-ei": Entry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}),
-    "gp-pi": Entry(_BAYESIAN, presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE}),
+    "gp-pi": Entry(
+        _BAYESIAN, presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE}
+    ),
     "gp-ucb": Entry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}),
     "tpe": Entry(_DENSITY),
     "asha": Entry(_RANDOM, _ASHA, needs_budget=True),
@@ -120,7 +130,9 @@ _OWN: dict[str, Entry] = {
     "sync-sh": Entry(_RANDOM, _SYNCHRONOUS, needs_budget=True),
     "sync-hyperband": Entry(_RANDOM, _SYNCHRONOUS, presets={"brackets": None}, needs_budget=True),
     "bohb": Entry(_DENSITY, _ASHA, presets=_BOHB, needs_budget=True),
-    "sync-bohb": Entry(_DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True),
+    "sync-bohb": Entry(
+        _DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True
+    ),
     "freeze-thaw": Entry(policy="scrimp.policies.freeze_thaw:FreezeThaw", needs_budget=True),
     "dehb": Entry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
     "median": Entry(_RANDOM, _MEDIAN, needs_budget=True),
@@ -137,9 +149,13 @@ _OWN: dict[str, Entry] = {
     "pogpe": Entry(_TRANSFER, presets={"combine": "poe", "weights": "experts"}),
     "portfolio": Entry(_TRANSFER, presets={"combine": "portfolio"}),
     "task-prior": Entry("scrimp.transfer.default:TaskPriorSuggester"),
-    "sync-mobster": Entry(_MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True),
+    "sync-mobster": Entry(
+        _MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True
+    ),
     "hypertune-indep": Entry(policy=_HYPER_TUNE, needs_budget=True),
-    "hypertune-joint": Entry(policy=_HYPER_TUNE, presets={"model": "gp_multitask"}, needs_budget=True),
+    "hypertune-joint": Entry(
+        policy=_HYPER_TUNE, presets={"model": "gp_multitask"}, needs_budget=True
+    ),
     "hypertune4-indep": Entry(policy=_HYPER_TUNE, presets={"brackets": 4}, needs_budget=True),
     "dyhpo": Entry(policy="scrimp.policies.dyhpo:DyHPO", needs_budget=True),
 }
@@ -167,21 +183,29 @@ def read_method(given: "str | Method | Mapping[str, Any]") -> Method:
             name, _, rest = given.partition(":")
             return Method(name.strip(), **_parse_settings(rest, given))
         case Mapping() if isinstance(given.get("name"), str):
-            return Method(given["name"], **{key: value for key, value in given.items() if key != "name"})
-    raise MethodError(f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name")
+            return Method(
+                given["name"], **{key: value for key, value in given.items() if key != "name"}
+            )
+    raise MethodError(
+        f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name"
+    )
 
 
 def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
-    """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`; refuses unknown names.
+    """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`;
+    refuses unknown names.
 
-    Names of papers and reference systems are understood: ``MOBSTER-JOINT:reduction_factor=4`` is ``mobster-joint:reduction=4``.
+    Names of papers and reference systems are understood: ``MOBSTER-JOINT:reduction_factor=4`` is
+    ``mobster-joint:reduction=4``.
     """
     method = read_method(given)
     method = Method(canonical_name(method.name, method_names()), **method.settings)
     if method.name != "auto" and _METHODS.find(method.name) is None:
         near = difflib.get_close_matches(method.name.lower(), method_names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise MethodError(f"there is no method {method.name!r}{hint} Known: {', '.join(method_names())}")
+        raise MethodError(
+            f"there is no method {method.name!r}{hint} Known: {', '.join(method_names())}"
+        )
     return _translated(method)
 
 
@@ -194,7 +218,8 @@ def _translated(method: Method) -> Method:
     for key, name in names.items():
         if key != name and name in method.settings:
             raise MethodError(
-                f"settings {key!r} and {name!r} of method {method.name!r} are the same; give {name!r} only"
+                f"settings {key!r} and {name!r} of method {method.name!r} are the same; give"
+                f" {name!r} only"
             )
     return Method(method.name, **{names[key]: value for key, value in method.settings.items()})
 
@@ -206,24 +231,37 @@ def _entry(method: Method) -> Entry:
 
 def _parts(entry: Entry) -> list[type[Any]]:
     """The classes whose fields are the settings."""
-    return [_load(path) for path in ([entry.policy] if entry.policy else [entry.scheduler, entry.suggester]) if path]
+    return [
+        _load(path)
+        for path in ([entry.policy] if entry.policy else [entry.scheduler, entry.suggester])
+        if path
+    ]
 
 
 def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Method, str]:
-    """What ``auto`` stands for in this problem, with past studies or without, and why; any other method stands for itself."""
+    """What ``auto`` stands for in this problem, with past studies or without, and why; any other
+    method stands for itself."""
     if method.name != "auto":
         return method, "chosen by the user"
     if problem.budget is None and learns:
-        return Method("task-prior", **method.settings), "auto: there are past studies, so a prior made of them"
+        return (
+            Method("task-prior", **method.settings),
+            "auto: there are past studies, so a prior made of them",
+        )
     if problem.budget is None:
-        return Method("gp", **method.settings), "auto: no training budget, so a Gaussian process with log EI"
-    return Method(
-        "freeze-thaw", **method.settings
-    ), "auto: there is a training budget, so slices of training by a curve model"
+        return (
+            Method("gp", **method.settings),
+            "auto: no training budget, so a Gaussian process with log EI",
+        )
+    return (
+        Method("freeze-thaw", **method.settings),
+        "auto: there is a training budget, so slices of training by a curve model",
+    )
 
 
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:
-    """The policy a method stands for in this problem; ``past`` is handed to what can learn from past studies."""
+    """The policy a method stands for in this problem; ``past`` is handed to what can learn from
+    past studies."""
     chosen, _ = choose(problem, parse_method(method))
     entry = _METHODS[chosen.name]
     if entry.needs_budget and problem.budget is None:
@@ -244,11 +282,14 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
 
 
 def _taught(part: Any, past: "Past") -> Any:
-    """The part with what it takes of the past: all studies, or the length-scales to expect of a model of budgets."""
+    """The part with what it takes of the past: all studies, or the length-scales to expect of a
+    model of budgets."""
     if _handed_in(type(part)):
         return dataclasses.replace(part, past=past)
     if len(past) and any(item.name == "length_scales" for item in dataclasses.fields(part)):
-        return dataclasses.replace(part, length_scales=past.models("z-score").expected_length_scales())
+        return dataclasses.replace(
+            part, length_scales=past.models("z-score").expected_length_scales()
+        )
     return part
 
 
@@ -266,11 +307,14 @@ def compares_features(method: Method) -> bool:
 
 def _handed_in(part: type[Any]) -> bool:
     """Whether it is handed the past studies, as a field that is no setting."""
-    return any(item.name == "past" and item.metadata.get("handed_in") for item in dataclasses.fields(part))
+    return any(
+        item.name == "past" and item.metadata.get("handed_in") for item in dataclasses.fields(part)
+    )
 
 
 def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
-    """Any other method begins with what past studies recommend; freeze-thaw also knows how their curves went."""
+    """Any other method begins with what past studies recommend; freeze-thaw also knows how their
+    curves went."""
     from scrimp.encoding.encoding import Encoding
     from scrimp.policies.freeze_thaw import FreezeThaw
     from scrimp.policies.past_curves import prior_centre
@@ -281,7 +325,9 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
     if isinstance(policy, FreezeThaw):
         shapes = prior_centre([study.curves for study in past.studies], encoding.dimension)
         policy = dataclasses.replace(policy, shapes=shapes)
-    configs = portfolio_configs(past, "z-score", encoding, np.zeros((0, encoding.dimension)), RECOMMENDED)
+    configs = portfolio_configs(
+        past, "z-score", encoding, np.zeros((0, encoding.dimension)), RECOMMENDED
+    )
     return WarmStarted(policy, tuple(configs)) if configs else policy
 
 
@@ -304,7 +350,9 @@ def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[A
             near = difflib.get_close_matches(key, valid, 1)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             listed = ", ".join(valid) or "none"
-            raise MethodError(f"method {name!r} has no setting {key!r}{hint} Its settings: {listed}")
+            raise MethodError(
+                f"method {name!r} has no setting {key!r}{hint} Its settings: {listed}"
+            )
 
 
 def _construct(name: str, part: type[Any], settings: Mapping[str, Any]) -> Any:
@@ -317,7 +365,9 @@ def _construct(name: str, part: type[Any], settings: Mapping[str, Any]) -> Any:
         try:
             values[item.name] = msgspec.convert(given, hints[item.name], strict=False)
         except msgspec.ValidationError as error:
-            raise MethodError(f"setting {item.name!r} of method {name!r} is {given!r}: {error}") from None
+            raise MethodError(
+                f"setting {item.name!r} of method {name!r} is {given!r}: {error}"
+            ) from None
     return part(**values)
 
 
@@ -326,6 +376,9 @@ def _parse_settings(text: str, whole: str) -> dict[str, Any]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = item.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise MethodError(f"cannot read {item!r} in method {whole!r}; write settings as name:key=value,key=value")
+            raise MethodError(
+                f"cannot read {item!r} in method {whole!r}; write settings as"
+                " name:key=value,key=value"
+            )
         settings[key.strip()] = read_scalar(value.strip())
     return settings

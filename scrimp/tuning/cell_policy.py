@@ -1,8 +1,10 @@
-"""Checkpoint selection as a policy: which cell of the table comes next, as a function of a selection's log.
+"""Checkpoint selection as a policy: which cell of the table comes next, as a function of a
+selection's log.
 
-A selection is a study whose configurations are cells, ``{"checkpoint": 2000, "task": "mmlu"}``, each with a budget of one. The
-space lists checkpoints and tasks, the record of the method holds the rest (costs, weights, ...), and the total ``stop`` says
-when it ends. So leases, lost workers, numbered decisions and replay are those of any study.
+A selection is a study whose configurations are cells, ``{"checkpoint": 2000, "task": "mmlu"}``,
+each with a budget of one. The space lists checkpoints and tasks, the record of the method holds the
+rest (costs, weights, ...), and the total ``stop`` says when it ends. So leases, lost workers,
+numbered decisions and replay are those of any study.
 """
 
 from collections.abc import Mapping
@@ -51,7 +53,9 @@ def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> S
     return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
 
 
-def empty_table(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: Mapping[str, Any]) -> ScoreTable:
+def empty_table(
+    checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: Mapping[str, Any]
+) -> ScoreTable:
     """The table that a selection with these settings begins with."""
     table = ScoreTable.empty(
         checkpoints,
@@ -63,9 +67,12 @@ def empty_table(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], set
 
 
 def score_table(history: History) -> ScoreTable:
-    """The scores told so far; of a cell that was told twice the newer one. A score of no sane size counts as failed."""
+    """The scores told so far; of a cell that was told twice the newer one. A score of no sane size
+    counts as failed."""
     space = history.problem.space
-    table = empty_table(_choices(space, "checkpoint"), _choices(space, "task"), history.method["settings"])
+    table = empty_table(
+        _choices(space, "checkpoint"), _choices(space, "task"), history.method["settings"]
+    )
     scores: dict[tuple[Checkpoint, str], Entry] = {}
     failed: dict[tuple[Checkpoint, str], None] = {}
     for trial in history.trials:
@@ -117,7 +124,8 @@ def recommendation(history: History) -> "Recommendation":
 
 
 def believed(history: History) -> "RowMeans | None":
-    """What the selection's model makes of all scores so far; None without a model or without a score."""
+    """What the selection's model makes of all scores so far; None without a model or without a
+    score."""
     selector = selector_of(history)
     with one_thread():
         return selector.believe(score_table(history), _memory(history))
@@ -142,9 +150,12 @@ def needed_belief(history: History) -> "RowMeans":
         return means
     name, method = history.created.name, history.method["name"]
     if selector_of(history).method.model is None:
-        raise StudyError(f"selection {name!r} uses {method!r}, which has no model of the scores; kg has one")
+        raise StudyError(
+            f"selection {name!r} uses {method!r}, which has no model of the scores; kg has one"
+        )
     raise StudyError(
-        f"selection {name!r} has no score yet, so its model says nothing; measure or tell some cells first"
+        f"selection {name!r} has no score yet, so its model says nothing; measure or tell some"
+        " cells first"
     )
 
 
@@ -153,14 +164,17 @@ class CellPolicy(Policy):
     """Decides by the method that the selection records."""
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """The next cell; cells under evaluation count as spent, and their scores as still to come."""
+        """The next cell; cells under evaluation count as spent, and their scores as still to
+        come."""
         ending, notes = _ending(history)
         if ending is not None:
             return Decision(ending)
         table = score_table(history)
         pending = [table.cell(*cell) for cell in pending_cells(history)]
         selector = selector_of(history)
-        with one_thread():  # once more: the models may have been loaded only now, and SciPy with them
+        with (
+            one_thread()
+        ):  # once more: the models may have been loaded only now, and SciPy with them
             decision = selector.decide(table, pending, rng, memory=_memory(history))
         checkpoint, task = table.label(decision.cells[0])
         if decision.notes.get("fit") != history.note("fit"):  # a fit is recorded once
@@ -174,23 +188,31 @@ class AnyCellPolicy(Policy):
     """Whether a cell would be handed out, at little cost: it starts the first one that there is."""
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """An ending as `CellPolicy` decides it, or a start that means nothing more than that there is no ending."""
+        """An ending as `CellPolicy` decides it, or a start that means nothing more than that there
+        is no ending."""
         ending, _ = _ending(history)
         if ending is not None:
             return Decision(ending)
         space = history.problem.space
-        return Decision(Start({name: _choices(space, name)[0] for name in ("checkpoint", "task")}, 1.0))
+        return Decision(
+            Start({name: _choices(space, name)[0] for name in ("checkpoint", "task")}, 1.0)
+        )
 
 
 def _ending(history: History) -> tuple[Wait | Finish | None, dict[str, Any]]:
-    """Why no cell is handed out, if so, and what is to be noted of the check. A model is fitted only where a check is due."""
+    """Why no cell is handed out, if so, and what is to be noted of the check. A model is fitted
+    only where a check is due."""
     table = score_table(history)
     pending = [table.cell(*cell) for cell in pending_cells(history)]
     rule, selector = stop_rule(history), selector_of(history)
     handed_out = table.with_failures(table.label(cell) for cell in pending)
     reason = stop_reason(rule, handed_out, None)
     if reason is None and not selector.has_more(table, pending):
-        reason = "there is one checkpoint only" if table.shape[0] == 1 else "the method asks for no further cell"
+        reason = (
+            "there is one checkpoint only"
+            if table.shape[0] == 1
+            else "the method asks for no further cell"
+        )
     if reason is not None:
         return Wait(reason) if pending else Finish(reason), {}
     if rule.loss is None and rule.loss_per_cost is None:
@@ -200,7 +222,9 @@ def _ending(history: History) -> tuple[Wait | Finish | None, dict[str, Any]]:
     reason = stop_reason(rule, table, check, earlier)
     if reason is not None:
         return Finish(reason), {}
-    return None, {} if check is None else {"checks": [asdict(each) for each in (*earlier[-1:], check)]}
+    return None, (
+        {} if check is None else {"checks": [asdict(each) for each in (*earlier[-1:], check)]}
+    )
 
 
 def _sentence(rule: str, log_value: float | None) -> str:
@@ -216,7 +240,8 @@ def _sentence(rule: str, log_value: float | None) -> str:
 def _check(
     selector: "Selector", table: ScoreTable, memory: Mapping[str, Any] | None, earlier: list[Check]
 ) -> Check | None:
-    """The expected loss now, when a tenth more cells are measured than at the last check; None otherwise."""
+    """The expected loss now, when a tenth more cells are measured than at the last check; None
+    otherwise."""
     cells = int(table.seen.sum())
     if cells < CHECKS_APART * (earlier[-1].cells if earlier else 1):
         return None
@@ -244,5 +269,7 @@ def _planned(history: History, rule: StopRule) -> int | None:
     if rule.share is not None:
         plans.append(max(round(rule.share * space.size), 1))
     if rule.budget is not None:
-        plans.append(max(int(rule.budget * len(tasks) / sum(costs.get(task, 1.0) for task in tasks)), 1))
+        plans.append(
+            max(int(rule.budget * len(tasks) / sum(costs.get(task, 1.0) for task in tasks)), 1)
+        )
     return min(plans, default=None)

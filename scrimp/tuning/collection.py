@@ -1,11 +1,14 @@
-"""Checkpoints that nobody will need again are removed while a study runs; the log says how many bytes that freed.
+"""Checkpoints that nobody will need again are removed while a study runs; the log says how many
+bytes that freed.
 
-    keep="best"    of the trials that have ended, the best one at any budget and the best one at full budget (the default)
+    keep="best"    of the trials that have ended, the best one at any budget and the best one at
+                   full budget (the default)
     keep="all"     everything
     keep="none"    nothing of a trial that has ended
 
-A paused trial keeps its checkpoint as long as the method may let it go on, in a later run with a larger total too. What is
-removed could never be needed later: the best value of a study only improves, and a trial that has ended stays ended.
+A paused trial keeps its checkpoint as long as the method may let it go on, in a later run with a
+larger total too. What is removed could never be needed later: the best value of a study only
+improves, and a trial that has ended stays ended.
 """
 
 from pathlib import Path
@@ -46,7 +49,11 @@ def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> l
         number
         for number in sorted(trials)
         if (history.trials[number].finished and number not in kept)
-        or (history.trials[number].status == "paused" and not policy.may_resume(history, number) and number not in kept)
+        or (
+            history.trials[number].status == "paused"
+            and not policy.may_resume(history, number)
+            and number not in kept
+        )
     ]
 
 
@@ -57,19 +64,31 @@ def _best_of(history: History, trials: set[int]) -> set[int]:
     full = []
     for number in trials:
         last = history.trials[number].last
-        if last is not None and last.loss is not None and last.step >= problem.full_budget and last.feasible:
+        if (
+            last is not None
+            and last.loss is not None
+            and last.step >= problem.full_budget
+            and last.feasible
+        ):
             full.append((last.loss, number))
     return best | {number for _, number in sorted(full)[:1]}
 
 
 class Collector:
-    """Removes what `needless` names from the folder ``root``, and from ``url`` where this run keeps its checkpoints there.
+    """Removes what `needless` names from the folder ``root``, and from ``url`` where this run keeps
+    its checkpoints there.
 
     The URL that the log records is not used: whoever may write to the storage could name any place.
     """
 
     def __init__(
-        self, ledger: Ledger, policy: Policy, root: Path, keep: str, clock: Clock, url: str | None = None
+        self,
+        ledger: Ledger,
+        policy: Policy,
+        root: Path,
+        keep: str,
+        clock: Clock,
+        url: str | None = None,
     ) -> None:
         self._ledger = ledger
         self._policy = policy
@@ -94,7 +113,9 @@ class Collector:
         removed = []
         for number in needless(history, self._policy, self._keep, known):
             self._trials.discard(number)
-            freed = self._removed(checkpoint_folder(self._root, number), history.trials[number].attempt)
+            freed = self._removed(
+                checkpoint_folder(self._root, number), history.trials[number].attempt
+            )
             if freed:
                 removed.append(CheckpointsRemoved(trial=number, size=freed, time=self._clock()))
         if removed:
@@ -103,4 +124,8 @@ class Collector:
     def _removed(self, folder: Path, attempts: int) -> int:
         """How many bytes were freed, here and at the URL."""
         freed = remove_trial(folder, attempts)
-        return freed if self._shared is None else freed + SharedCheckpoints.of(self._shared, folder).remove(attempts)
+        return (
+            freed
+            if self._shared is None
+            else freed + SharedCheckpoints.of(self._shared, folder).remove(attempts)
+        )

@@ -1,4 +1,5 @@
-"""Constraints as a study file writes them: ``{at_most = 16}``, ``{at_least = 0.9}``, ``{equals = 0.5, tolerance = 0.01}``."""
+"""Constraints as a study file writes them: ``{at_most = 16}``, ``{at_least = 0.9}``, ``{equals =
+0.5, tolerance = 0.01}``."""
 
 import difflib
 import math
@@ -27,11 +28,16 @@ def read_constraint(rule: Any) -> Constraint:
             return AtLeast(numbers["at_least"])
         case ("equals", "tolerance") if numbers["tolerance"] > 0:
             return Equals(numbers["equals"], numbers["tolerance"])
-    near = [found for key in numbers if key not in _KEYS for found in difflib.get_close_matches(key, _KEYS, 1)]
+    near = [
+        found
+        for key in numbers
+        if key not in _KEYS
+        for found in difflib.get_close_matches(key, _KEYS, 1)
+    ]
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise StudyError(
-        f"is {rule!r}; write {{at_most = 16}}, {{at_least = 0.9}} or {{equals = 0.5, tolerance = 0.01}} with numbers, and a "
-        f"tolerance above 0{hint}"
+        f"is {rule!r}; write {{at_most = 16}}, {{at_least = 0.9}} or {{equals = 0.5, tolerance ="
+        f" 0.01}} with numbers, and a tolerance above 0{hint}"
     )
 
 
@@ -57,7 +63,9 @@ def constraint_words(name: str, rule: Constraint) -> str:
     ('memory_gb at most 16', 'heads equals 8 ± 0.5')
     """
     (kind, number), *tolerance = constraint_table(rule).items()
-    return f"{name} {kind.replace('_', ' ')} {number:g}" + "".join(f" ± {width:g}" for _, width in tolerance)
+    return f"{name} {kind.replace('_', ' ')} {number:g}" + "".join(
+        f" ± {width:g}" for _, width in tolerance
+    )
 
 
 def _is_number(value: Any) -> bool:

@@ -1,4 +1,5 @@
-"""The policy that decides in a study, with the plugins it is made of: what runs, replays, pictures and pages share.
+"""The policy that decides in a study, with the plugins it is made of: what runs, replays, pictures
+and pages share.
 
 policy_of(study.history)
 """
@@ -18,7 +19,8 @@ __all__ = ["policy_of"]
 
 
 def policy_of(history: History, past: "Past | None" = None) -> Policy:
-    """The policy of a study; `PluginError` when it needs a plugin that is neither installed nor named here."""
+    """The policy of a study; `PluginError` when it needs a plugin that is neither installed nor
+    named here."""
     load_recorded(history.plugins, history.created.name)
     with one_thread():  # past studies may be fitted here
         return build_policy(history.problem, Method.from_json(history.method), past)

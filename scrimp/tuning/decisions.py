@@ -1,8 +1,8 @@
 """What the next decision is, and which events record it: pure functions of a history and a policy.
 
-The order of precedence: a study that somebody paused or stopped decides nothing; a trial whose worker vanished is taken up
-first; a configuration somebody put in the queue takes the place of the policy's own; the policy decides the rest. No
-configuration is added beyond the study's total.
+The order of precedence: a study that somebody paused or stopped decides nothing; a trial whose
+worker vanished is taken up first; a configuration somebody put in the queue takes the place of the
+policy's own; the policy decides the rest. No configuration is added beyond the study's total.
 """
 
 import traceback
@@ -34,17 +34,26 @@ def room_for_trials(history: History) -> bool:
 
 @one_thread()
 def next_decision(policy: Policy, history: History) -> Decision:
-    """What a free worker should do; `StudyError` where the method cannot work with what the log says."""
+    """What a free worker should do; `StudyError` where the method cannot work with what the log
+    says."""
     try:
         return _next_decision(policy, history)
     except ScrimpError:
         raise
-    except (ArithmeticError, AttributeError, AssertionError, LookupError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        AssertionError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         raise StudyError(
-            f"decision {history.decisions} cannot be taken: {shortened(error)} ({type(error).__name__}, {place.filename}, "
-            f"line {place.lineno}). Notes or tags in the log are not what this method writes, or the method has a defect: "
-            "`scrimp verify` says whether the log was altered, `scrimp replay` which decisions can be taken again"
+            f"decision {history.decisions} cannot be taken: {shortened(error)}"
+            f" ({type(error).__name__}, {place.filename}, line {place.lineno}). Notes or tags in"
+            " the log are not what this method writes, or the method has a defect: `scrimp verify`"
+            " says whether the log was altered, `scrimp replay` which decisions can be taken again"
         ) from error
 
 
@@ -57,7 +66,9 @@ def _next_decision(policy: Policy, history: History) -> Decision:
     stale = history.with_status("stale")
     if stale:
         trial = stale[0]
-        return Decision(Resume(trial.id, trial.granted, reason="its worker vanished; taken up again"))
+        return Decision(
+            Resume(trial.id, trial.granted, reason="its worker vanished; taken up again")
+        )
     if _budget_spent(history):
         return Decision(Finish("the study's budget is spent"))
     if history.queue or not room_for_trials(history):
@@ -78,7 +89,8 @@ def _next_decision(policy: Policy, history: History) -> Decision:
 
 
 def _without_config(policy: Policy, history: History) -> Decision:
-    """What to do when no configuration of the policy's own is wanted: the next is in the queue, or there is no room."""
+    """What to do when no configuration of the policy's own is wanted: the next is in the queue, or
+    there is no room."""
     decision = policy.outline(history, history.rng("decide"))
     action, room = decision.action, room_for_trials(history)
     match action:
@@ -86,9 +98,14 @@ def _without_config(policy: Policy, history: History) -> Decision:
             return _enqueued(history, action)
         case Start():
             running = history.counts["running"] > 0
-            return Decision(Wait("all trials are added") if running else Finish("all trials are added"))
+            return Decision(
+                Wait("all trials are added") if running else Finish("all trials are added")
+            )
         case Resume():
-            return Decision(Resume(action.trial, _granted(history, action.budget), action.reason), decision.notes)
+            return Decision(
+                Resume(action.trial, _granted(history, action.budget), action.reason),
+                decision.notes,
+            )
         case _ if room and history.problem.budget is None:
             return _enqueued(history, Start({}, 1.0))  # the method has nothing left, the user has
     return decision
@@ -97,7 +114,9 @@ def _without_config(policy: Policy, history: History) -> Decision:
 def _enqueued(history: History, instead: Start) -> Decision:
     """The front of the queue, with the budget and the tag of the start whose place it takes."""
     reason = "enqueued by the user"
-    start = Start(dict(history.queue[0]), instead.budget, instead.tag, instead.continue_from, reason)
+    start = Start(
+        dict(history.queue[0]), instead.budget, instead.tag, instead.continue_from, reason
+    )
     return Decision(start, {"reason": reason})
 
 
@@ -133,11 +152,22 @@ def decision_events(history: History, decision: Decision, worker: str, time: flo
                 enqueued=bool(history.queue),
                 time=time,
             )
-            return [noted, added, BudgetGranted(trial=number, budget=budget, worker=worker, time=time)]
+            return [
+                noted,
+                added,
+                BudgetGranted(trial=number, budget=budget, worker=worker, time=time),
+            ]
         case Resume(number, budget):
             attempt = history.trials[number].attempt + 1
-            return [noted, BudgetGranted(trial=number, budget=budget, attempt=attempt, worker=worker, time=time)]
-    raise ScrimpError(f"{action!r} is not a decision that can be recorded; only Start and Resume are")
+            return [
+                noted,
+                BudgetGranted(
+                    trial=number, budget=budget, attempt=attempt, worker=worker, time=time
+                ),
+            ]
+    raise ScrimpError(
+        f"{action!r} is not a decision that can be recorded; only Start and Resume are"
+    )
 
 
 def _granted(history: History, budget: float) -> float:
@@ -155,12 +185,16 @@ def _plain(notes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _bounded(notes: dict[str, Any]) -> dict[str, Any]:
-    """Notes that fit: long texts are cut; while the rest is too large, its largest note is left out, and ``left_out`` says so.
+    """Notes that fit: long texts are cut; while the rest is too large, its largest note is left
+    out, and ``left_out`` says so.
 
-    A note stays whole or goes: half a fit would be another fit. Decisions are a function of what the log holds, so a fit that is
-    not in it is made anew, by the next decision and by `scrimp replay` alike.
+    A note stays whole or goes: half a fit would be another fit. Decisions are a function of what
+    the log holds, so a fit that is not in it is made anew, by the next decision and by `scrimp
+    replay` alike.
     """
-    notes = {key: readable(value) if isinstance(value, str) else value for key, value in notes.items()}
+    notes = {
+        key: readable(value) if isinstance(value, str) else value for key, value in notes.items()
+    }
     sizes = {key: len(msgspec.json.encode(value, enc_hook=float)) for key, value in notes.items()}
     left_out: dict[str, int] = {}
     while sum(sizes.values()) > MOST_NOTES:

@@ -13,7 +13,8 @@ __all__ = ["ends_on_request"]
 
 @contextmanager
 def ends_on_request() -> Iterator[Callable[[], bool]]:
-    """Within it, SIGTERM is remembered instead of ending the process; what it yields says whether one came.
+    """Within it, SIGTERM is remembered instead of ending the process; what it yields says whether
+    one came.
 
     Signals belong to the main thread: elsewhere nothing is installed, and the answer stays no.
     """

@@ -48,6 +48,7 @@ class Heartbeat:
     def _beat(self) -> None:
         while not self._end.wait(self._seconds / 3):
             for trial in self.trials:
-                # A store that is away for a while is asked again at the next beat; leases outlive two missed ones.
+                # A store that is away for a while is asked again at the next beat; leases outlive
+                # two missed ones.
                 with contextlib.suppress(ScrimpError):
                     self._ledger.hold(trial, self._seconds)

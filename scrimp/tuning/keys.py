@@ -1,9 +1,11 @@
-"""Key pairs (Ed25519) for signing what a study evaluates: the private key with those who submit, the public key with the workers.
+"""Key pairs (Ed25519) for signing what a study evaluates: the private key with those who submit,
+the public key with the workers.
 
     scrimp key new ann.key           writes ann.key (only its owner may read it) and ann.key.pub
 
-Keys are files, named by an option or by a variable; the variables hold paths, never keys. A file of public keys may hold several:
-whatever one of their owners signed counts. Needs ``pip install 'scrimp[signing]'``.
+Keys are files, named by an option or by a variable; the variables hold paths, never keys. A file of
+public keys may hold several: whatever one of their owners signed counts. Needs ``pip install
+'scrimp[signing]'``.
 """
 
 import hashlib
@@ -29,10 +31,12 @@ __all__ = [
 ]
 
 PRIVATE = "SCRIMP_PRIVATE_KEY"
-"""The variable that names the file of the private key: what `scrimp run` records is signed with it."""
+"""The variable that names the file of the private key: what `scrimp run` records is signed with
+it."""
 
 PUBLIC = "SCRIMP_PUBLIC_KEY"
-"""The variable that names the file of the public keys: workers then run only what one of their owners signed."""
+"""The variable that names the file of the public keys: workers then run only what one of their
+owners signed."""
 
 END = "-----END PUBLIC KEY-----"
 
@@ -82,12 +86,15 @@ class PrivateKey:
 
 
 def new_pair(path: Path) -> PublicKey:
-    """Write a new pair: ``path`` for the private key, readable by its owner alone, and ``path.pub``. Nothing is overwritten."""
+    """Write a new pair: ``path`` for the private key, readable by its owner alone, and
+    ``path.pub``. Nothing is overwritten."""
     ed25519, serialization = _library()
     public_path = path.with_name(path.name + ".pub")
     for taken in (path, public_path):
         if os.path.lexists(taken):
-            raise StudyError(f"{str(taken)!r} exists already; choose another name, so that no key is lost")
+            raise StudyError(
+                f"{str(taken)!r} exists already; choose another name, so that no key is lost"
+            )
     key = ed25519.Ed25519PrivateKey.generate()
     pem = serialization.Encoding.PEM
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -105,15 +112,20 @@ def private_key(path: str | Path) -> PrivateKey:
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if os.name == "posix" and mode & 0o077:
         raise StudyError(
-            f"the private key {str(path)!r} may be read by others (mode {mode:o}), so it may be known to them; make a new pair "
-            f"with `scrimp key new`, or, if nobody looked, chmod 600 {path}"
+            f"the private key {str(path)!r} may be read by others (mode {mode:o}), so it may be"
+            " known to them; make a new pair with `scrimp key new`, or, if nobody looked, chmod"
+            f" 600 {path}"
         )
     try:
         key = serialization.load_pem_private_key(text, None)
     except (ValueError, TypeError) as error:  # with a password it is a TypeError
-        raise StudyError(f"{str(path)!r} holds no private key that can be used: {error}; {REMEDY}") from None
+        raise StudyError(
+            f"{str(path)!r} holds no private key that can be used: {error}; {REMEDY}"
+        ) from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise StudyError(f"{str(path)!r} holds a key of another kind; scrimp signs with Ed25519: {REMEDY}")
+        raise StudyError(
+            f"{str(path)!r} holds a key of another kind; scrimp signs with Ed25519: {REMEDY}"
+        )
     return PrivateKey(key)
 
 
@@ -126,27 +138,38 @@ def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
         try:
             key = serialization.load_pem_public_key((block.strip() + "\n" + END).encode())
         except ValueError as error:
-            raise StudyError(f"{str(path)!r} holds a public key that cannot be read: {error}; {REMEDY}") from None
+            raise StudyError(
+                f"{str(path)!r} holds a public key that cannot be read: {error}; {REMEDY}"
+            ) from None
         if not isinstance(key, ed25519.Ed25519PublicKey):
-            raise StudyError(f"{str(path)!r} holds a key of another kind; scrimp signs with Ed25519: {REMEDY}")
-        found.append(PublicKey(bytes(key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw))))
+            raise StudyError(
+                f"{str(path)!r} holds a key of another kind; scrimp signs with Ed25519: {REMEDY}"
+            )
+        found.append(
+            PublicKey(
+                bytes(key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw))
+            )
+        )
     if not found:
         raise StudyError(f"{str(path)!r} holds no public key; {REMEDY}")
     return tuple(found)
 
 
 def configured(variable: str, given: str | Path | None = None) -> str | None:
-    """The file that an option (``given``) or else the variable names; None for neither. One that is empty is refused."""
+    """The file that an option (``given``) or else the variable names; None for neither. One that is
+    empty is refused."""
     chosen = os.environ.get(variable) if given is None else str(given)
     if chosen is not None and not chosen.strip():
         raise StudyError(
-            f"the key file is named by an empty text (the option or {variable}); name a file, or leave it out"
+            f"the key file is named by an empty text (the option or {variable}); name a file, or"
+            " leave it out"
         )
     return chosen
 
 
 def trusted(given: str | None = None) -> tuple[PublicKey, ...]:
-    """The public keys that an option or the variable names; else that of the own private key; none where nobody named one."""
+    """The public keys that an option or the variable names; else that of the own private key; none
+    where nobody named one."""
     named, own = configured(PUBLIC, given), configured(PRIVATE)
     if named is not None:
         return public_keys(named)
@@ -166,7 +189,9 @@ def _read(path: str | Path, what: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise StudyError(f"cannot read {what} from {str(path)!r}: {error.strerror}; {REMEDY}") from None
+        raise StudyError(
+            f"cannot read {what} from {str(path)!r}: {error.strerror}; {REMEDY}"
+        ) from None
 
 
 def _library() -> Sequence[Any]:
@@ -175,5 +200,7 @@ def _library() -> Sequence[Any]:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
-        raise StudyError(f"signing needs the package cryptography ({error}): pip install 'scrimp[signing]'") from None
+        raise StudyError(
+            f"signing needs the package cryptography ({error}): pip install 'scrimp[signing]'"
+        ) from None
     return ed25519, serialization

@@ -1,8 +1,9 @@
 """Which past studies a study learns from, and what becomes of them when it decides.
 
-At its creation a study records each past study as it was: name, length of its log and a digest of it (`SourceAttached`). When
-its policy is built, they are read from the same storage. One that grew since counts as it was; one that is gone, was replaced
-or cannot be used is said in one line and left out, and the study goes on.
+At its creation a study records each past study as it was: name, length of its log and a digest of
+it (`SourceAttached`). When its policy is built, they are read from the same storage. One that grew
+since counts as it was; one that is gone, was replaced or cannot be used is said in one line and
+left out, and the study goes on.
 
     events, said = attachments(storage, ["old-study"], "new-study", problem)
     past = read_past(storage, history)
@@ -39,10 +40,15 @@ logger = logging.getLogger("scrimp")
 def attachments(
     storage: Storage, learn_from: str | Sequence[str], name: str, problem: Problem, time: float
 ) -> list[SourceAttached]:
-    """The events that attach past studies by name, or ``"all"`` that share enough parameters; what is missing is said."""
-    if learn_from != "all" and (isinstance(learn_from, str) or not isinstance(learn_from, Sequence)):
+    """The events that attach past studies by name, or ``"all"`` that share enough parameters; what
+    is missing is said."""
+    if learn_from != "all" and (
+        isinstance(learn_from, str) or not isinstance(learn_from, Sequence)
+    ):
         names = [learn_from] if isinstance(learn_from, str) else ["last-week"]
-        raise StudyError(f"learn_from is {learn_from!r}; give a list of names such as {names}, or 'all'")
+        raise StudyError(
+            f"learn_from is {learn_from!r}; give a list of names such as {names}, or 'all'"
+        )
     found: list[SourceAttached] = []
     wanted = storage.names() if learn_from == "all" else list(dict.fromkeys(learn_from))
     for other in wanted:
@@ -55,7 +61,9 @@ def attachments(
         except ScrimpError as error:
             logger.warning("past study %r is left out: %s", other, _line(error))
             continue
-        found.append(SourceAttached(study=other, length=len(events), digest=_digest(events), time=time))
+        found.append(
+            SourceAttached(study=other, length=len(events), digest=_digest(events), time=time)
+        )
     return found
 
 
@@ -101,11 +109,17 @@ def _listed(names: Sequence[str]) -> str:
     "past studies 'a', 'b', 'c' and 2 more"
     """
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"past {'study' if len(names) == 1 else 'studies'} {', '.join(map(repr, names[:3]))}{more}"
+    return (
+        f"past {'study' if len(names) == 1 else 'studies'} {', '.join(map(repr, names[:3]))}{more}"
+    )
 
 
 def _read(
-    storage: Storage, source: SourceAttached, problem: Problem, encoding: Any, kept: MutableMapping[str, Any]
+    storage: Storage,
+    source: SourceAttached,
+    problem: Problem,
+    encoding: Any,
+    kept: MutableMapping[str, Any],
 ) -> "PastStudy":
     from scrimp.policies.past_curves import curve_parameters, fitted_curves
     from scrimp.surrogates.curve_gp import SHARED
@@ -117,11 +131,14 @@ def _read(
     except ScrimpError as error:
         raise StudyError(f"past study {source.study!r} is left out: {_line(error)}") from None
     if past is None:
-        raise StudyError(f"past study {source.study!r} is no longer the one that was attached; it is left out")
+        raise StudyError(
+            f"past study {source.study!r} is no longer the one that was attached; it is left out"
+        )
     study = aligned(past, problem, encoding)
     if problem.budget is None:
         return study
-    key = f"{source.digest}-curves-{SHARED}"  # another formula has other parameters: it is fitted anew
+    # another formula has other parameters: it is fitted anew
+    key = f"{source.digest}-curves-{SHARED}"
     if key not in kept:
         with one_thread():
             kept[key] = fitted_curves(past)
@@ -173,7 +190,8 @@ class _KeptFits(MutableMapping[str, Any]):
 
 
 def _shown(studies: "Iterable[PastStudy]", count: int) -> "Iterator[PastStudy]":
-    """A bar on a terminal while models of past studies are fitted; nothing in a pipe, or for a few."""
+    """A bar on a terminal while models of past studies are fitted; nothing in a pipe, or for a
+    few."""
     import sys
 
     if count < 5 or not sys.stderr.isatty():
@@ -183,4 +201,6 @@ def _shown(studies: "Iterable[PastStudy]", count: int) -> "Iterator[PastStudy]":
     from rich.progress import track
 
     listed = list(studies)
-    yield from track(listed, "learning from past studies", console=Console(stderr=True), transient=True)
+    yield from track(
+        listed, "learning from past studies", console=Console(stderr=True), transient=True
+    )

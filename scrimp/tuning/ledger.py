@@ -1,6 +1,7 @@
 """A study's log and its history, kept in step: the only place that appends.
 
-Reading and appending interleave with other processes; positions in the log, not clocks, say what came first.
+Reading and appending interleave with other processes; positions in the log, not clocks, say what
+came first.
 """
 
 import os
@@ -20,10 +21,12 @@ from scrimp.tuning.decisions import decision_events, misfit, next_decision
 __all__ = ["LEASE_SECONDS", "MOST_LOSSES", "Ledger"]
 
 LEASE_SECONDS = 60.0
-"""How long a worker may be silent before its trial counts as lost. A dead process on this host is noticed at once."""
+"""How long a worker may be silent before its trial counts as lost. A dead process on this host is
+noticed at once."""
 
 MOST_LOSSES = 3
-"""How often in a row, without a report in between, a trial's worker may vanish before the trial counts as failed."""
+"""How often in a row, without a report in between, a trial's worker may vanish before the trial
+counts as failed."""
 
 
 class Ledger:
@@ -50,7 +53,8 @@ class Ledger:
         return self._grown(self.store.read(self._history.length))
 
     def advance(self, events: Sequence[Event]) -> Iterator[Event]:
-        """Append, and give what is new one event at a time; ``history`` ends with the event that was yielded."""
+        """Append, and give what is new one event at a time; ``history`` ends with the event that
+        was yielded."""
         for event in self.store.extend(events, self._history.length):
             self._grown([event])
             yield event
@@ -71,12 +75,15 @@ class Ledger:
         while True:
             before = self._history
             try:
-                with self.store.turn(before.length) as news:  # a courtesy; the numbered append still decides
+                with self.store.turn(
+                    before.length
+                ) as news:  # a courtesy; the numbered append still decides
                     known = len(self._grown(news).trials) + bool(self._history.queue)
                     taken = self._decided(deciding(), worker)
                 if not isinstance(taken, Trial):
                     return taken
-                # The method's own new configuration was judged when it was made; what the log held before was not.
+                # The method's own new configuration was judged when it was made; what the log held
+                # before was not.
                 why = misfit(self._history, taken) if taken.id < known else ""
                 if not why:
                     return taken
@@ -105,10 +112,11 @@ class Ledger:
         self.store.lease(own_lease(trial.id, trial.attempt, trial.worker, seconds))
 
     def reclaim(self, seconds: float = LEASE_SECONDS) -> None:
-        """Mark the trials of vanished workers as lost, so that somebody takes them up; too often lost is failed.
+        """Mark the trials of vanished workers as lost, so that somebody takes them up; too often
+        lost is failed.
 
-        A worker that vanished between its decision and its lease left none: it gets one here, which runs out like any other
-        unless the worker was only slow and takes it.
+        A worker that vanished between its decision and its lease left none: it gets one here, which
+        runs out like any other unless the worker was only slow and takes it.
         """
         leases = self.store.leases()
         gone = [*dead_leases(leases), *self._vigil.silent(leases)]
@@ -125,22 +133,37 @@ class Ledger:
             self.store.release(lease.trial, lease.attempt)
 
     def unheld(self) -> list[Trial]:
-        """Trials granted to this process without a lease: an interrupt came between the decision and the lease."""
+        """Trials granted to this process without a lease: an interrupt came between the decision
+        and the lease."""
         held = {lease.trial for lease in self.store.leases()}
         running = self.refresh().with_status("running")
         return [trial for trial in running if trial.worker == self.worker and trial.id not in held]
 
     def give_up(self, trial: Trial, reason: str) -> None:
         """Hand a trial this process was running back to the study."""
-        lost = Lost(trial=trial.id, attempt=trial.attempt, message=reason, handed_back=True, time=self.clock())
+        lost = Lost(
+            trial=trial.id,
+            attempt=trial.attempt,
+            message=reason,
+            handed_back=True,
+            time=self.clock(),
+        )
         self.append([lost])
         self.store.release(trial.id, trial.attempt)
 
     def _failed(self, trial: Trial, message: str) -> Event:
-        return Ended(trial=trial.id, status="failed", message=message, attempt=trial.attempt, time=self.clock())
+        return Ended(
+            trial=trial.id,
+            status="failed",
+            message=message,
+            attempt=trial.attempt,
+            time=self.clock(),
+        )
 
     def loss(self, trial: Trial, message: str) -> Event:
         """What the log says of a trial whose attempt vanished."""
         if trial.losses + 1 >= MOST_LOSSES:
-            return self._failed(trial, f"its worker vanished {trial.losses + 1} times without a report in between")
+            return self._failed(
+                trial, f"its worker vanished {trial.losses + 1} times without a report in between"
+            )
         return Lost(trial=trial.id, attempt=trial.attempt, message=message, time=self.clock())

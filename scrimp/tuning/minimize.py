@@ -58,7 +58,9 @@ def minimize(
 
     Further ``options`` go to `Study.optimize` (workers, timeout, until, callbacks, ...).
     """
-    return _optimized("minimize", objective, space, n_trials, {"seed": seed, "method": method}, options)
+    return _optimized(
+        "minimize", objective, space, n_trials, {"seed": seed, "method": method}, options
+    )
 
 
 def maximize(
@@ -71,7 +73,9 @@ def maximize(
     **options: Any,
 ) -> Result:
     """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`."""
-    return _optimized("maximize", objective, space, n_trials, {"seed": seed, "method": method}, options)
+    return _optimized(
+        "maximize", objective, space, n_trials, {"seed": seed, "method": method}, options
+    )
 
 
 def _optimized(
@@ -83,7 +87,9 @@ def _optimized(
     options: dict[str, Any],
 ) -> Result:
     if not callable(objective):
-        raise ObjectiveError(f"the objective is {objective!r}; it must be a function of a dictionary of parameters")
+        raise ObjectiveError(
+            f"the objective is {objective!r}; it must be a function of a dictionary of parameters"
+        )
     study = create_study(direction, space, direction=direction, storage="memory://", **question)
     return Result(study.optimize(_OfParameters(objective), n_trials, **options))
 

@@ -1,10 +1,12 @@
-"""What a study evaluates, recorded by name so that a worker on another machine finds it: never as code, never pickled.
+"""What a study evaluates, recorded by name so that a worker on another machine finds it: never as
+code, never pickled.
 
     {"function": "train:objective"}                              imported where the worker runs
     {"command": ["python", "train.py"], "folder": "/shared"}     a script, run where the worker runs
 
-Who may write to a storage may therefore choose what its workers run; a worker that is told its objective ignores the record, and
-one with a public key runs only what was signed (`scrimp.tuning.signing`).
+Who may write to a storage may therefore choose what its workers run; a worker that is told its
+objective ignores the record, and one with a public key runs only what was signed
+(`scrimp.tuning.signing`).
 """
 
 import importlib
@@ -41,15 +43,19 @@ def resolved(record: Mapping[str, Any]) -> Callable[[Any], Any] | Command:
             return imported(path)
         case {"command": [*words]} if folder is None or isinstance(folder, str):
             return Command(words, folder)
-    raise ObjectiveError(f"the study records the objective {dict(record)!r}, which names no function and no command")
+    raise ObjectiveError(
+        f"the study records the objective {dict(record)!r}, which names no function and no command"
+    )
 
 
 def refuse_token_scheme(record: Mapping[str, Any], study: str) -> None:
-    """Refuse what was signed with a token: its owner wanted it checked, and that scheme could be guessed and replayed."""
+    """Refuse what was signed with a token: its owner wanted it checked, and that scheme could be
+    guessed and replayed."""
     if "signature" in record:
         raise ObjectiveError(
-            f"the objective of study {study!r} was signed with a token, a scheme that is no longer trusted; record it again with "
-            "`scrimp run` and a private key (`scrimp key new FILE`), or name what to run with --objective"
+            f"the objective of study {study!r} was signed with a token, a scheme that is no longer"
+            " trusted; record it again with `scrimp run` and a private key (`scrimp key new"
+            " FILE`), or name what to run with --objective"
         )
 
 
@@ -71,9 +77,13 @@ def imported(path: str) -> Callable[[Any], Any]:
         except AttributeError:
             near = get_close_matches(part, dir(found), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ObjectiveError(f"the objective {path!r} is not there: {module_name} has no {part!r}{hint}") from None
+            raise ObjectiveError(
+                f"the objective {path!r} is not there: {module_name} has no {part!r}{hint}"
+            ) from None
     if not callable(found):
-        raise ObjectiveError(f"the objective {path!r} is {found!r}; it must be a function of a trial")
+        raise ObjectiveError(
+            f"the objective {path!r} is {found!r}; it must be a function of a trial"
+        )
     function: Callable[[Any], Any] = found
     return function
 
@@ -82,5 +92,7 @@ def _parts(path: str) -> tuple[str, str]:
     module, _, name = path.partition(":")
     names = [*module.split("."), *name.split(".")]
     if not all(part.isidentifier() for part in names):
-        raise ObjectiveError(f"the objective {path!r} is no import path; write it as module:function")
+        raise ObjectiveError(
+            f"the objective {path!r} is no import path; write it as module:function"
+        )
     return module, name

@@ -1,8 +1,9 @@
 """Studies in an Optuna database, read with SQLite alone: Optuna need not be installed.
 
-The tables ``studies``, ``study_directions``, ``trials``, ``trial_params`` (with the distribution as JSON), ``trial_values`` and
-``trial_intermediate_values`` have kept their meaning since Optuna 2.4. Intermediate values become learning curves; steps counted
-from 0 are counted from 1. Studies with several objectives are left out.
+The tables ``studies``, ``study_directions``, ``trials``, ``trial_params`` (with the distribution as
+JSON), ``trial_values`` and ``trial_intermediate_values`` have kept their meaning since Optuna 2.4.
+Intermediate values become learning curves; steps counted from 0 are counted from 1. Studies with
+several objectives are left out.
 """
 
 import json
@@ -31,9 +32,14 @@ def is_optuna(path: Path) -> bool:
     with path.open("rb") as file:
         if file.read(15) != b"SQLite format 3":
             return False
-    names = {name for (name,) in _query(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+    names = {
+        name for (name,) in _query(path, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
     if not {"studies", "trials", "trial_params", "trial_values"} <= names:
-        raise StudyError(f"{str(path)!r} is an SQLite database, but not one of Optuna's: it has no table trial_params")
+        raise StudyError(
+            f"{str(path)!r} is an SQLite database, but not one of Optuna's: it has no table"
+            " trial_params"
+        )
     return True
 
 
@@ -53,22 +59,30 @@ def read_optuna(path: Path) -> list[OptunaStudy]:
     found: list[OptunaStudy] = []
     others = []
     for study, name in _query(path, "SELECT study_id, study_name FROM studies ORDER BY study_id"):
-        directions = _query(path, "SELECT direction FROM study_directions WHERE study_id = ?", study)
+        directions = _query(
+            path, "SELECT direction FROM study_directions WHERE study_id = ?", study
+        )
         if len(directions) == 1:
             found.append(_study(path, study, str(name), str(directions[0][0])))
         else:
-            others.append(f"study {str(name)!r} has {len(directions)} objectives and is left out: one can be imported")
+            others.append(
+                f"study {str(name)!r} has {len(directions)} objectives and is left out: one can be"
+                " imported"
+            )
     if not found:
         why = f" ({'; '.join(others)})" if others else ""
         raise StudyError(
-            f"{str(path)!r} holds no Optuna study with a single objective, so nothing can be imported{why}"
+            f"{str(path)!r} holds no Optuna study with a single objective, so nothing can be"
+            f" imported{why}"
         )
     first = found[0]
     return [(*first[:3], (*others, *first[3])), *found[1:]]
 
 
 def _study(path: Path, study: int, name: str, direction: str) -> OptunaStudy:
-    rows = _query(path, "SELECT trial_id, state FROM trials WHERE study_id = ? ORDER BY number", study)
+    rows = _query(
+        path, "SELECT trial_id, state FROM trials WHERE study_id = ? ORDER BY number", study
+    )
     ended = {trial: STATES[state] for trial, state in rows if state in STATES}
     parameters, configs = _parameters(path, study)
     space = Space(dict(parameters))
@@ -81,16 +95,26 @@ def _study(path: Path, study: int, name: str, direction: str) -> OptunaStudy:
         curve = dict(curves.get(trial, ())) if budget is not None else {}
         if status == "completed" and trial in values:
             curve[1.0 if budget is None else max(curve, default=budget.maximum)] = values[trial]
-        trials.append((configs.get(trial, {}), tuple(sorted(curve.items())), status if curve else "failed"))
-    problem = Problem(space, direction="maximize" if direction == "MAXIMIZE" else "minimize", budget=budget)
+        trials.append(
+            (configs.get(trial, {}), tuple(sorted(curve.items())), status if curve else "failed")
+        )
+    problem = Problem(
+        space, direction="maximize" if direction == "MAXIMIZE" else "minimize", budget=budget
+    )
     left = len(rows) - len(ended)
-    return name, problem, trials, (f"{left} trials that had not ended are left out",) if left else ()
+    return (
+        name,
+        problem,
+        trials,
+        (f"{left} trials that had not ended are left out",) if left else (),
+    )
 
 
 def _parameters(path: Path, study: int) -> tuple[dict[str, Parameter], dict[int, Config]]:
     sql = (
-        "SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p "
-        "JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = ? ORDER BY p.trial_id, p.param_id"
+        "SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p"
+        " JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = ? ORDER BY p.trial_id,"
+        " p.param_id"
     )
     parameters: dict[str, Parameter] = {}
     configs: dict[int, Config] = {}
@@ -99,7 +123,9 @@ def _parameters(path: Path, study: int) -> tuple[dict[str, Parameter], dict[int,
         parameters[name] = parameter_of(name, distribution)  # the newest distribution counts
         configs.setdefault(trial, {})[name] = _value(distribution, float(value))
     if not parameters:
-        raise StudyError(f"the Optuna study number {study} in {str(path)!r} has no trial with parameters")
+        raise StudyError(
+            f"the Optuna study number {study} in {str(path)!r} has no trial with parameters"
+        )
     normal = {
         trial: {name: _normal(name, parameters[name], value) for name, value in config.items()}
         for trial, config in configs.items()
@@ -108,7 +134,8 @@ def _parameters(path: Path, study: int) -> tuple[dict[str, Parameter], dict[int,
 
 
 def _normal(name: str, parameter: Parameter, value: Any) -> Any:
-    """The value as the space writes it (0.3 for 3 steps of 0.1); what fits an older distribution only stays as it is."""
+    """The value as the space writes it (0.3 for 3 steps of 0.1); what fits an older distribution
+    only stays as it is."""
     try:
         return parameter.validate(name, value)
     except ConfigError:
@@ -121,7 +148,9 @@ def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
     try:
         if kind == "CategoricalDistribution":
             return (
-                Categorical(settings["choices"]) if len(settings["choices"]) > 1 else Constant(settings["choices"][0])
+                Categorical(settings["choices"])
+                if len(settings["choices"]) > 1
+                else Constant(settings["choices"][0])
             )
         low, high = settings["low"], settings["high"]
         if low == high:
@@ -138,8 +167,12 @@ def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
         ):
             return Float(float(low), float(high), log=log, step=step)
     except (KeyError, SpaceError) as error:
-        raise StudyError(f"parameter {name!r} of the Optuna study cannot be read: {error}") from None
-    raise StudyError(f"parameter {name!r} of the Optuna study has distribution {kind!r}, which is not known")
+        raise StudyError(
+            f"parameter {name!r} of the Optuna study cannot be read: {error}"
+        ) from None
+    raise StudyError(
+        f"parameter {name!r} of the Optuna study has distribution {kind!r}, which is not known"
+    )
 
 
 def _value(distribution: Mapping[str, Any], stored: float) -> Any:
@@ -151,7 +184,10 @@ def _value(distribution: Mapping[str, Any], stored: float) -> Any:
 
 
 def _values(path: Path, study: int) -> dict[int, float]:
-    sql = "SELECT v.trial_id, v.value FROM trial_values v JOIN trials t ON t.trial_id = v.trial_id WHERE t.study_id = ?"
+    sql = (
+        "SELECT v.trial_id, v.value FROM trial_values v JOIN trials t ON t.trial_id = v.trial_id"
+        " WHERE t.study_id = ?"
+    )
     return {trial: float(value) for trial, value in _query(path, sql, study) if _finite(value)}
 
 
@@ -160,7 +196,9 @@ def _curves(path: Path, study: int) -> dict[int, list[tuple[float, float]]]:
         "SELECT v.trial_id, v.step, v.intermediate_value FROM trial_intermediate_values v "
         "JOIN trials t ON t.trial_id = v.trial_id WHERE t.study_id = ? ORDER BY v.trial_id, v.step"
     )
-    rows = [(trial, step, value) for trial, step, value in _query(path, sql, study) if _finite(value)]
+    rows = [
+        (trial, step, value) for trial, step, value in _query(path, sql, study) if _finite(value)
+    ]
     first = min((step for _, step, _ in rows), default=1)
     found: dict[int, list[tuple[float, float]]] = {}
     for trial, step, value in rows:

@@ -1,9 +1,11 @@
-"""What a run makes of trials that end: a line in the log of the program, and an alarm when nothing works from the start.
+"""What a run makes of trials that end: a line in the log of the program, and an alarm when nothing
+works from the start.
 
-A user's first bug must be loud. While a study has no value at all, and every trial that a run began first has failed, three of
-them in the same way, the run stops with `BrokenObjective`; so does one that ends with nothing but failures. Failures that come
-quickly while earlier trials still run stop it only when they are twice as many as may run at once. Trials that have reported
-something, be it NaN, are no alarm: their objective works, and the method learns from them.
+A user's first bug must be loud. While a study has no value at all, and every trial that a run began
+first has failed, three of them in the same way, the run stops with `BrokenObjective`; so does one
+that ends with nothing but failures. Failures that come quickly while earlier trials still run stop
+it only when they are twice as many as may run at once. Trials that have reported something, be it
+NaN, are no alarm: their objective works, and the method learns from them.
 
     alarm = Alarm(catch=())
     alarm.began(0); alarm.ended(trial, error); alarm.check(history)
@@ -33,12 +35,16 @@ Catch = tuple[type[BaseException], ...]
 
 
 def as_catch(catch: type[BaseException] | Sequence[type[BaseException]]) -> Catch:
-    """The exceptions whose failures are recorded and nothing more, as a tuple; one class may stand for itself."""
+    """The exceptions whose failures are recorded and nothing more, as a tuple; one class may stand
+    for itself."""
     given = (catch,) if isinstance(catch, type) else catch
     if not isinstance(given, Sequence) or not all(
         isinstance(kind, type) and issubclass(kind, BaseException) for kind in given
     ):
-        raise StudyError(f"catch is {catch!r}; it must be a tuple of exceptions, such as (ValueError,) or (Exception,)")
+        raise StudyError(
+            f"catch is {catch!r}; it must be a tuple of exceptions, such as (ValueError,) or"
+            " (Exception,)"
+        )
     return tuple(given)
 
 
@@ -48,7 +54,9 @@ class Alarm:
     def __init__(self, catch: Catch = (), slots: int = 1) -> None:
         self._catch = catch
         self._many = max(ALIKE, 2 * slots)
-        self._open: dict[int, Trial | None] = {}  # begun here, with the failure of those that failed
+        self._open: dict[
+            int, Trial | None
+        ] = {}  # begun here, with the failure of those that failed
         self._cause: dict[int, BaseException] = {}
         self._quiet = Exception in catch or BaseException in catch
 
@@ -74,7 +82,8 @@ class Alarm:
         return _first_line(trial).partition(":")[0] in {kind.__name__ for kind in self._catch}
 
     def check(self, history: History, over: bool = False) -> None:
-        """Raise `BrokenObjective` when nothing works: three failures alike, or, once the run is ``over``, any."""
+        """Raise `BrokenObjective` when nothing works: three failures alike, or, once the run is
+        ``over``, any."""
         if self._quiet or not self._open:
             return
         failed = [trial for trial in self._open.values() if trial is not None]
@@ -84,15 +93,24 @@ class Alarm:
         over = over and len(failed) == len(self._open)
         if not failed or (max(kinds.values()) < ALIKE and not over):
             return
-        self._quiet = any(point.loss is not None for trial in history.trials for point in trial.curve)
+        self._quiet = any(
+            point.loss is not None for trial in history.trials for point in trial.curve
+        )
         if not self._quiet:
-            last = max(failed, key=lambda trial: (kinds[_kind(trial)], trial.id in self._cause, trial.id))
+            last = max(
+                failed, key=lambda trial: (kinds[_kind(trial)], trial.id in self._cause, trial.id)
+            )
             raise _broken(last, len(failed)) from self._cause.get(last.id)
 
 
 def _broken(trial: Trial, count: int) -> BrokenObjective:
-    trials = "the first trial of this run" if count == 1 else f"the first {count} trials of this run all"
-    words = f"{trials} failed and the study has no value yet, so the run stopped. Trial {trial.id}: {headline(trial.message)}"
+    trials = (
+        "the first trial of this run" if count == 1 else f"the first {count} trials of this run all"
+    )
+    words = (
+        f"{trials} failed and the study has no value yet, so the run stopped. Trial {trial.id}:"
+        f" {headline(trial.message)}"
+    )
     remedy = (
         "Mend the objective, then study.retry_failed() and optimize try these trials again; "
         "catch=(Exception,) records failures and goes on"
@@ -119,7 +137,8 @@ def failed_only(history: History) -> str:
 
 
 def log_outcome(history: History, trial: Trial) -> None:
-    """A line for a trial that ended: a warning when it failed, otherwise with its value and the best so far."""
+    """A line for a trial that ended: a warning when it failed, otherwise with its value and the
+    best so far."""
     problem = history.problem
     if trial.status == "failed":
         logger.warning("%s", printable(f"trial {trial.id} failed: {headline(trial.message)}"))
@@ -127,6 +146,8 @@ def log_outcome(history: History, trial: Trial) -> None:
     value = "no value" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
     best = (
-        "" if history.best is None else f"; best {problem.value(history.best[1].loss):.6g}, trial {history.best[0].id}"
+        ""
+        if history.best is None
+        else f"; best {problem.value(history.best[1].loss):.6g}, trial {history.best[0].id}"
     )
     logger.info("%s", printable(f"trial {trial.id} {trial.status}: {value}{after}{best}"))

@@ -1,7 +1,8 @@
-"""The live display on a terminal: best so far, running and paused trials with their rungs, budget spent and saved, time left.
+"""The live display on a terminal: best so far, running and paused trials with their rungs, budget
+spent and saved, time left.
 
-In a pipe nothing is shown unless asked for; then it is plain lines: one when the best value changes, one a minute, and one
-for each of the first failures.
+In a pipe nothing is shown unless asked for; then it is plain lines: one when the best value
+changes, one a minute, and one for each of the first failures.
 """
 
 import math
@@ -32,7 +33,8 @@ FAILURES = 3
 
 
 def summary_line(history: History, seconds: float, before: float | None = None) -> str:
-    """One line that says where a study stands; with the time left when the share done ``before`` is given."""
+    """One line that says where a study stands; with the time left when the share done ``before`` is
+    given."""
     if history.created.kind == "selection":  # the score of a single cell says little
         return f"{_states(history)}, of {history.problem.space.size:g} cells  ·  {seconds:.0f} s"
     parts = [_best(history), _states(history)]
@@ -44,7 +46,11 @@ def summary_line(history: History, seconds: float, before: float | None = None) 
 
 def _best(history: History) -> str:
     best = history.best
-    value = "none" if best is None else f"{history.problem.value(best[1].loss):.6g} (trial {best[0].id})"
+    value = (
+        "none"
+        if best is None
+        else f"{history.problem.value(best[1].loss):.6g} (trial {best[0].id})"
+    )
     return f"best {history.problem.metric} {value}"
 
 
@@ -58,7 +64,11 @@ def _spent(history: History) -> str:
     budget = history.problem.budget
     text = f"{history.spent:g} spent" if budget is None else f"{budget.amount(history.spent)} spent"
     full = (len(history.trials) - history.counts["running"]) * history.problem.full_budget
-    return f"{text}, {100 * (1 - history.spent / full):.0f}% saved" if 0 < history.spent < full else text
+    return (
+        f"{text}, {100 * (1 - history.spent / full):.0f}% saved"
+        if 0 < history.spent < full
+        else text
+    )
 
 
 def _remaining(history: History, seconds: float, before: float | None) -> str:
@@ -72,8 +82,8 @@ def _remaining(history: History, seconds: float, before: float | None) -> str:
 def share_done(history: History) -> float | None:
     """The share of the study's total that is done; None when it has none.
 
-    Where trials are paused or stopped on the way, the total is taken to be what successive halving spends: each rung as much
-    as the first, so n_trials x minimum x number of rungs.
+    Where trials are paused or stopped on the way, the total is taken to be what successive halving
+    spends: each rung as much as the first, so n_trials x minimum x number of rungs.
     """
     total, trials = history.totals.get("budget"), history.totals.get("n_trials")
     budget, counts = history.problem.budget, history.counts
@@ -88,14 +98,16 @@ def share_done(history: History) -> float | None:
 
 
 def display_lines(history: History, seconds: float, before: float | None = None) -> list[str]:
-    """What the display shows, each line short enough for 80 columns as far as it can be: the best, trials by state, who
-    runs and how far, how many wait at which rung, the budget."""
+    """What the display shows, each line short enough for 80 columns as far as it can be: the best,
+    trials by state, who runs and how far, how many wait at which rung, the budget."""
     time_ = f"{seconds:.0f} s{_remaining(history, seconds, before)}"
     if history.created.kind == "selection":
         return [summary_line(history, seconds)]
     lines = [f"{_best(history)}  ·  {time_}", f"trials   {_states(history)}"]
     if history.totals.get("halt"):
-        lines.append(f"the study is {history.totals['halt']}; the dashboard or study.resume() lets it go on")
+        lines.append(
+            f"the study is {history.totals['halt']}; the dashboard or study.resume() lets it go on"
+        )
     lines += [f"failed   {failure_line(trial, 90)}" for trial in history.with_status("failed")[-1:]]
     if history.problem.budget is None:
         return lines
@@ -118,12 +130,15 @@ def failure_line(trial: Trial, most: int = 200) -> str:
 
 
 class Progress:
-    """Shows `display_lines` while a run goes on; a context manager whose ``update`` observes the history.
+    """Shows `display_lines` while a run goes on; a context manager whose ``update`` observes the
+    history.
 
     ``before``: the history when the run began.
     """
 
-    def __init__(self, clock: Clock, enabled: bool | None = None, before: History | None = None) -> None:
+    def __init__(
+        self, clock: Clock, enabled: bool | None = None, before: History | None = None
+    ) -> None:
         self._clock = clock
         self._terminal = sys.stderr.isatty()
         self._enabled = self._terminal if enabled is None else enabled
@@ -160,7 +175,10 @@ class Progress:
         from rich.text import Text
 
         self._drawn = time.monotonic()
-        lines = [printable(line) for line in display_lines(history, self._clock() - self._began, self._done)]
+        lines = [
+            printable(line)
+            for line in display_lines(history, self._clock() - self._began, self._done)
+        ]
         # A text, not a string: names of users are no markup. One row per line, cut at the edge.
         self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
@@ -180,7 +198,10 @@ class Progress:
         print(printable(line), file=sys.stderr, flush=True)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
             if self._history is not None:

@@ -1,8 +1,10 @@
-"""Why a trial got its configuration and its budgets, in plain words, from the notes that its decisions left in the log.
+"""Why a trial got its configuration and its budgets, in plain words, from the notes that its
+decisions left in the log.
 
-Every grant was a decision; each noted what it saw and why it chose (`scrimp.tuning.reason_words`). Computed again are only the
-things no decision notes: how a trial stood among the others when it was granted more, what a selection of checkpoints would have
-answered then, and for a study that learned from others what the same model would have chosen without them.
+Every grant was a decision; each noted what it saw and why it chose (`scrimp.tuning.reason_words`).
+Computed again are only the things no decision notes: how a trial stood among the others when it was
+granted more, what a selection of checkpoints would have answered then, and for a study that learned
+from others what the same model would have chosen without them.
 
     for decision in explain(study.history, 7).decisions: print(*decision.lines, sep="\n")
 """
@@ -36,7 +38,8 @@ __all__ = ["DecisionReason", "Explanation", "explain"]
 
 @dataclass(frozen=True)
 class DecisionReason:
-    """One decision about a trial: its number, the budget it granted, what it rested on, and all that in sentences."""
+    """One decision about a trial: its number, the budget it granted, what it rested on, and all
+    that in sentences."""
 
     decision: int
     title: str
@@ -84,14 +87,19 @@ class Explanation:
         if not self.decisions:
             lines.append("No decision about it is recorded: its result was told or imported.")
         if self.without_sources is not None:
-            lines.append(f"Without the past studies the model would have chosen {config_text(self.without_sources)}")
+            lines.append(
+                "Without the past studies the model would have chosen"
+                f" {config_text(self.without_sources)}"
+            )
         return "\n".join(lines)
 
 
 def explain(history: History, trial: int) -> Explanation:
     """Why trial number ``trial`` was chosen and how it came to its budget."""
     if isinstance(trial, bool) or not 0 <= trial < len(history.trials):
-        raise StudyError(f"there is no trial {trial}; the study has {len(history.trials)}, counted from 0")
+        raise StudyError(
+            f"there is no trial {trial}; the study has {len(history.trials)}, counted from 0"
+        )
     shown = history.trials[trial]
     decided = _decisions(history, trial)
     return Explanation(
@@ -103,7 +111,9 @@ def explain(history: History, trial: int) -> Explanation:
         headline=_headline(history.problem, shown),
         method=str(history.method["name"]),
         method_reason=str(history.method.get("reason", "")),
-        decisions=tuple(_reason(history, shown, noted, grant, new) for noted, grant, new in decided),
+        decisions=tuple(
+            _reason(history, shown, noted, grant, new) for noted, grant, new in decided
+        ),
         without_sources=_without_sources(history, decided),
     )
 
@@ -130,15 +140,21 @@ def _decisions(history: History, trial: int) -> list[tuple[Noted, BudgetGranted,
     return found
 
 
-def _reason(history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool) -> DecisionReason:
+def _reason(
+    history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool
+) -> DecisionReason:
     notes, problem = noted.notes, history.problem
     prefix = history.events[: noted.seen]
     seen = _seen(problem, prefix, trial.id)
     lines = [why(notes, problem, str(history.method["name"]), new, grant.budget)]
     if not new:
         lines += _standing(problem, trial.id, seen.reached, prefix)
-    best = "" if history.created.kind == "selection" else seen.best_words(problem)  # a single cell says nothing
-    lines.append(f"It rested on {counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}{best}.")
+    best = (
+        "" if history.created.kind == "selection" else seen.best_words(problem)
+    )  # a single cell says nothing
+    lines.append(
+        f"It rested on {counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}{best}."
+    )
     lines += model_lines(notes, problem)
     lines += belief_lines(notes, problem, trial)
     lines += score_lines(notes, score_words(history.method, problem), trial)
@@ -172,7 +188,8 @@ def _title(problem: Problem, budget: float, new: bool) -> str:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a decision could see: how much, the best loss with its trial, and how far its own trial had come."""
+    """What a decision could see: how much, the best loss with its trial, and how far its own trial
+    had come."""
 
     trials: int
     reports: int
@@ -195,7 +212,11 @@ def _seen(problem: Problem, events: Sequence[Event], own: int) -> _Seen:
         elif isinstance(event, Reported):
             reports += 1
             loss = problem.loss(event.metrics)
-            if loss is not None and (best is None or loss < best[0]) and problem.feasible(event.metrics):
+            if (
+                loss is not None
+                and (best is None or loss < best[0])
+                and problem.feasible(event.metrics)
+            ):
                 best = loss, event.trial
             if event.trial == own:
                 reached = max(reached, event.step)
@@ -203,7 +224,8 @@ def _seen(problem: Problem, events: Sequence[Event], own: int) -> _Seen:
 
 
 def _standing(problem: Problem, own: int, reached: float, events: Sequence[Event]) -> list[str]:
-    """The trial's rank among all that had come as far, at its own budget of the time, and who came next."""
+    """The trial's rank among all that had come as far, at its own budget of the time, and who came
+    next."""
     losses: dict[int, float] = {}
     standings: dict[int, float] = {}
     for event in events:
@@ -217,12 +239,18 @@ def _standing(problem: Problem, own: int, reached: float, events: Sequence[Event
         return []
     order = sorted(losses, key=lambda number: (standings[number], number))
     place = order.index(own)
-    line = f"After {problem.budget.amount(reached)} it had {problem.metric} {problem.sign * losses[own]:.4g}"
+    line = (
+        f"After {problem.budget.amount(reached)} it had {problem.metric}"
+        f" {problem.sign * losses[own]:.4g}"
+    )
     if len(order) == 1:
         return [f"{line}; no other had come so far."]
     line += f", rank {place + 1} of the {len(order)} that had come so far"
     if place + 1 < len(order):
-        line += f"; next was trial {order[place + 1]} with {problem.sign * losses[order[place + 1]]:.4g}"
+        line += (
+            f"; next was trial {order[place + 1]} with"
+            f" {problem.sign * losses[order[place + 1]]:.4g}"
+        )
     return [f"{line}."]
 
 
@@ -234,15 +262,21 @@ def _answer_then(events: Sequence[Event]) -> list[str]:
     if answer.expected_score is None:
         return []
     error = "" if not answer.standard_error else f" ± {answer.standard_error:.2g}"
-    line = f"The answer then was checkpoint {answer.checkpoint}, mean score {answer.expected_score:.4g}{error}"
+    line = (
+        f"The answer then was checkpoint {answer.checkpoint}, mean score"
+        f" {answer.expected_score:.4g}{error}"
+    )
     if answer.probability_best is None:
         return [f"{line}."]
     sure = f"within {answer.tolerance:g} of the best with probability {answer.probability_best:.2f}"
     return [f"{line}: {sure}; the runner-up was {answer.runner_up}."]
 
 
-def _without_sources(history: History, decided: Sequence[tuple[Noted, BudgetGranted, bool]]) -> Config | None:
-    """What plain ``gp`` would have chosen at the decision that added the trial; None unless the study learned from others."""
+def _without_sources(
+    history: History, decided: Sequence[tuple[Noted, BudgetGranted, bool]]
+) -> Config | None:
+    """What plain ``gp`` would have chosen at the decision that added the trial; None unless the
+    study learned from others."""
     added = [noted for noted, _, new in decided if new]
     if not history.sources or not added:
         return None

@@ -1,11 +1,13 @@
-"""Names of methods and settings as the papers and the reference systems write them, and what they are called here.
+"""Names of methods and settings as the papers and the reference systems write them, and what they
+are called here.
 
     canonical_name("HYPERTUNE4-INDEP", known)          "hypertune4-indep"
     SETTINGS["max_size_data_for_model"]                "max_data"
-    elsewhere("grace_period")                          where a thing is said here that is no setting of a method
+    elsewhere("grace_period")                          where a thing is said here that is no setting
+                                                       of a method
 
-A setting that means the same under another name is taken under that name; for one that is said elsewhere, or in other units,
-the error says where and how.
+A setting that means the same under another name is taken under that name; for one that is said
+elsewhere, or in other units, the error says where and how.
 """
 
 from collections.abc import Collection
@@ -84,22 +86,30 @@ _ELSEWHERE = {
     "n_workers": "study.optimize takes it: workers=4",
     "no_fantasizing": "running trials always count here; fantasies=1 is the cheapest",
     "normalize_targets": "targets are always brought to one scale here",
-    "opt_nstarts": "fits begin at the hyperparameters of the last decision here; methods without a budget have restarts=1",
+    "opt_nstarts": (
+        "fits begin at the hyperparameters of the last decision here; methods without a budget have"
+        " restarts=1"
+    ),
     "opt_warmstart": "fits always begin at the hyperparameters of the last decision here",
     "points_to_evaluate": "study.enqueue takes them, one after the other",
     "random_seed": "create_study takes it: seed=0",
     "resource_attr": f"it is the name; {_BUDGET}",
-    "rung_levels": "the budget and 'reduction' or 'increment' say it; levels of one's own cannot be listed",
+    "rung_levels": (
+        "the budget and 'reduction' or 'increment' say it; levels of one's own cannot be listed"
+    ),
     "rung_system_per_bracket": "brackets share one set of rungs here",
     "search_options": "write its entries as settings of the method itself",
-    "searcher": "the name of the method says it: asha (random), bohb (kde), mobster-joint (bayesopt)",
+    "searcher": (
+        "the name of the method says it: asha (random), bohb (kde), mobster-joint (bayesopt)"
+    ),
     "time_attr": f"it is the name; {_BUDGET}",
     "top_n_percent": "it is called 'share' here, from 0 to 1: 15 percent are share=0.15",
 }
 
 
 def canonical_name(name: str, known: Collection[str]) -> str:
-    """The name here of a method written as in a paper; ``name`` itself where nothing fits. Letters and digits decide.
+    """The name here of a method written as in a paper; ``name`` itself where nothing fits. Letters
+    and digits decide.
 
     >>> canonical_name("SyncMOBSTER", ["sync-mobster"]), canonical_name("TAF (RGPE)", ["taf-rgpe"])
     ('sync-mobster', 'taf-rgpe')
@@ -115,5 +125,6 @@ def _squeezed(name: str) -> str:
 
 
 def elsewhere(setting: str) -> str | None:
-    """What to write instead of a setting of the reference systems that is none here; None for any other word."""
+    """What to write instead of a setting of the reference systems that is none here; None for any
+    other word."""
     return _ELSEWHERE.get(setting)

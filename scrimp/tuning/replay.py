@@ -1,8 +1,9 @@
 """Recompute every recorded decision from the log, and say whether each one is the same.
 
-A decision records how much of the log it saw; everything else follows from that prefix: derived randomness, recorded fits, the
-state of rungs. Numeric parameters may differ by 1e-6 of their range, since factors are rebuilt in another order of additions;
-everything discrete must be equal. Another version of scrimp or NumPy is reported, not failed.
+A decision records how much of the log it saw; everything else follows from that prefix: derived
+randomness, recorded fits, the state of rungs. Numeric parameters may differ by 1e-6 of their range,
+since factors are rebuilt in another order of additions; everything discrete must be equal. Another
+version of scrimp or NumPy is reported, not failed.
 
     for outcome in replay(study.history.events): print(outcome)
 """
@@ -27,12 +28,14 @@ if TYPE_CHECKING:  # loading it takes SciPy
 __all__ = ["TOLERANCE", "Replayed", "other_versions", "replay"]
 
 TOLERANCE = 1e-6
-"""How far apart two values of a numeric parameter may lie, as a share of its range, and still count as the same."""
+"""How far apart two values of a numeric parameter may lie, as a share of its range, and still count
+as the same."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Decision number ``decision``: what was recorded, and how the recomputed one differs; no difference when it is the same."""
+    """Decision number ``decision``: what was recorded, and how the recomputed one differs; no
+    difference when it is the same."""
 
     decision: int
     recorded: str
@@ -44,13 +47,18 @@ class Replayed:
         return not self.difference
 
 
-def replay(events: Sequence[Event], past: "Callable[[History], Past | None] | None" = None) -> Iterator[Replayed]:
-    """Recompute each decision in turn; one outcome per decision, as soon as it is known. ``past`` reads the past studies."""
+def replay(
+    events: Sequence[Event], past: "Callable[[History], Past | None] | None" = None
+) -> Iterator[Replayed]:
+    """Recompute each decision in turn; one outcome per decision, as soon as it is known. ``past``
+    reads the past studies."""
     history = History.of(events[:1])
     policy: Policy | None = None
     method: Any = None
     for place, event in enumerate(events):
-        if not isinstance(event, Noted) or "told" in event.notes:  # what a user told was nobody's decision
+        if (
+            not isinstance(event, Noted) or "told" in event.notes
+        ):  # what a user told was nobody's decision
             continue
         history = history.with_events(events[history.length : event.seen])
         if policy is None or method is not history.method:
@@ -75,7 +83,9 @@ def other_versions(events: Sequence[Event]) -> list[str]:
     ]
 
 
-def _compared(noted: Noted, following: Sequence[Event], history: History, policy: Policy) -> Replayed:
+def _compared(
+    noted: Noted, following: Sequence[Event], history: History, policy: Policy
+) -> Replayed:
     recorded = _recorded(following)
     if recorded is None:
         return Replayed(noted.decision, "nothing", "the log holds no action for this decision")
@@ -85,7 +95,9 @@ def _compared(noted: Noted, following: Sequence[Event], history: History, policy
         return Replayed(noted.decision, _words(recorded), f"recomputing it failed: {error}")
     if not isinstance(action, Start | Resume):
         return Replayed(noted.decision, _words(recorded), f"now it would be {action}")
-    return Replayed(noted.decision, _words(recorded), _difference(recorded, action, history.problem.space))
+    return Replayed(
+        noted.decision, _words(recorded), _difference(recorded, action, history.problem.space)
+    )
 
 
 def _recorded(following: Sequence[Event]) -> Start | Resume | None:
@@ -105,7 +117,11 @@ def _difference(recorded: Start | Resume, now: Start | Resume, space: Space) -> 
     if recorded.budget != now.budget:
         return f"the budget was {recorded.budget:g} and would be {now.budget:g}"
     if isinstance(recorded, Resume) and isinstance(now, Resume):
-        return "" if recorded.trial == now.trial else f"trial {now.trial} would go on instead of {recorded.trial}"
+        return (
+            ""
+            if recorded.trial == now.trial
+            else f"trial {now.trial} would go on instead of {recorded.trial}"
+        )
     assert isinstance(recorded, Start) and isinstance(now, Start)
     if dict(recorded.tag) != dict(now.tag) or recorded.continue_from != now.continue_from:
         return f"the tag was {dict(recorded.tag)} and would be {dict(now.tag)}"

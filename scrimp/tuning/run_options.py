@@ -1,4 +1,5 @@
-"""What is said on the command line beside a study file, or in its stead: keys of the file, and the options they come from.
+"""What is said on the command line beside a study file, or in its stead: keys of the file, and the
+options they come from.
 
 replaced({"method": "gp", "run": {"workers": 2}}, {"method": "asha", "run.n_trials": 60})
 """
@@ -14,11 +15,14 @@ __all__ = ["default_name", "option_of", "read_budget_text", "replaced"]
 
 _OPTIONS = {"run.budget": "--total-budget"}
 _NUMBER = r"[^\s,()]+"
-_BUDGET = re.compile(rf"\s*(?P<name>[A-Za-z_]\w*)\s*\(\s*(?P<low>{_NUMBER})\s*,\s*(?P<high>{_NUMBER})\s*\)\s*")
+_BUDGET = re.compile(
+    rf"\s*(?P<name>[A-Za-z_]\w*)\s*\(\s*(?P<low>{_NUMBER})\s*,\s*(?P<high>{_NUMBER})\s*\)\s*"
+)
 
 
 def replaced(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a study file with other values at dotted keys; a table replaces entries of a table, not all of it.
+    """The record of a study file with other values at dotted keys; a table replaces entries of a
+    table, not all of it.
 
     >>> replaced({"seed": 1, "run": {"workers": 2}}, {"seed": 3, "run.n_trials": 60})
     {'seed': 3, 'run': {'workers': 2, 'n_trials': 60}}
@@ -28,7 +32,11 @@ def replaced(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
         first, _, rest = key.partition(".")
         known = result.get(first)
         if rest:
-            result[first] = replaced(known, {rest: value}) if isinstance(known, dict) else known or {rest: value}
+            result[first] = (
+                replaced(known, {rest: value})
+                if isinstance(known, dict)
+                else known or {rest: value}
+            )
         elif first == "space" and isinstance(value, dict) and isinstance(known, dict):
             result[first] = {**known, **value}
         else:
@@ -60,7 +68,10 @@ def read_budget_text(text: str) -> dict[str, Any]:
     match = _BUDGET.fullmatch(text)
     numbers = [] if match is None else [_number(match[name]) for name in ("low", "high")]
     if match is None or None in numbers:
-        raise StudyError(f'the budget is {text!r}; write its unit, the first grant and a full training: "epoch(1,27)"')
+        raise StudyError(
+            f"the budget is {text!r}; write its unit, the first grant and a full training:"
+            ' "epoch(1,27)"'
+        )
     return {"name": match["name"], "minimum": numbers[0], "maximum": numbers[1]}
 
 
@@ -79,5 +90,7 @@ def default_name(words: Sequence[str]) -> str:
     >>> default_name(["python", "src/train.py", "--lr", "{lr}"]), default_name(["./train", "-n", "{n}"])
     ('train', 'train')
     """
-    script = next((word for word in words if PurePath(word).suffix in (".py", ".sh", ".jl", ".R")), words[0])
+    script = next(
+        (word for word in words if PurePath(word).suffix in (".py", ".sh", ".jl", ".R")), words[0]
+    )
     return PurePath(script).stem or "study"

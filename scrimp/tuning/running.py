@@ -1,4 +1,5 @@
-"""One run of a study in this process: executors, stop rules and progress put together for ``Study.optimize``."""
+"""One run of a study in this process: executors, stop rules and progress put together for
+``Study.optimize``."""
 
 import math
 import os
@@ -30,7 +31,8 @@ __all__ = ["DURABLE", "Durable", "Run", "run", "run_totals"]
 
 DURABLE = ("all", "log")
 Durable = Literal["all", "log"]
-"""What survives a power cut once a report is acknowledged: the log with the checkpoints, or the log alone."""
+"""What survives a power cut once a report is acknowledged: the log with the checkpoints, or the log
+alone."""
 
 
 @dataclass(frozen=True)
@@ -57,38 +59,56 @@ class Run:
             self.objective.check(history.problem.space)
         elif not callable(self.objective):
             raise ObjectiveError(
-                f"the objective is {self.objective!r}; it must be a function of a trial, or a scrimp.Command"
+                f"the objective is {self.objective!r}; it must be a function of a trial, or a"
+                " scrimp.Command"
             )
         _count("n_trials", n_trials, optional=True)
         _count("workers", self.workers)
         _count("gpus_per_worker", self.gpus_per_worker, least=0)
-        for name, value in (("budget", budget), ("timeout", self.timeout), ("time_limit", self.time_limit)):
+        for name, value in (
+            ("budget", budget),
+            ("timeout", self.timeout),
+            ("time_limit", self.time_limit),
+        ):
             _positive(name, value)
         if self.until is not None and not isinstance(self.until, StopRule):
-            raise StudyError(f"until is {self.until!r}; it must be a stop rule such as scrimp.NoImprovement(20)")
+            raise StudyError(
+                f"until is {self.until!r}; it must be a stop rule such as scrimp.NoImprovement(20)"
+            )
         check_keep(self.keep)
         if self.durable not in (None, *DURABLE):
-            raise StudyError(f"durable is {self.durable!r}; it must be one of {', '.join(map(repr, DURABLE))}")
+            raise StudyError(
+                f"durable is {self.durable!r}; it must be one of {', '.join(map(repr, DURABLE))}"
+            )
         space = history.problem.space
         if not space.searched and len(space) and n_trials != 1:
             raise StudyError(
-                f"all parameters are constants ({', '.join(space)}), so there is nothing to search; give at least one a range, "
-                "such as scrimp.Float(0, 1)"
+                f"all parameters are constants ({', '.join(space)}), so there is nothing to search;"
+                " give at least one a range, such as scrimp.Float(0, 1)"
             )
-        endless = n_trials is None and budget is None and self.timeout is None and self.until is None
+        endless = (
+            n_trials is None and budget is None and self.timeout is None and self.until is None
+        )
         if endless and not math.isfinite(space.size):
             raise StudyError("this would never end; give n_trials, budget, timeout or until")
         if self.ray is not None:
             RaySettings.of(self.ray)
             if isinstance(self.objective, Command):
-                raise StudyError("Ray runs functions; start the command from one, or use worker processes")
-        in_process = self.workers == 1 and self.ray is None and not isinstance(self.objective, Command)
+                raise StudyError(
+                    "Ray runs functions; start the command from one, or use worker processes"
+                )
+        in_process = (
+            self.workers == 1 and self.ray is None and not isinstance(self.objective, Command)
+        )
         if self.time_limit is not None and in_process:
-            raise StudyError("time_limit needs worker processes that can be ended; use workers=2 or more")
+            raise StudyError(
+                "time_limit needs worker processes that can be ended; use workers=2 or more"
+            )
 
     @property
     def places(self) -> dict[str, Any]:
-        """What the study records of its checkpoints: the URL, for whoever looks for them later, and how durable they are."""
+        """What the study records of its checkpoints: the URL, for whoever looks for them later, and
+        how durable they are."""
         url = None if self.ray is None else RaySettings.of(self.ray).checkpoints
         given = {"checkpoints": url, "durable": self.durable}
         return {name: value for name, value in given.items() if value is not None}
@@ -107,7 +127,8 @@ class Run:
         return seconds if self.until is None else self.until | seconds
 
     def executor(self, problem: Problem) -> Executor:
-        """A script per trial for a command; a function runs on Ray, in this process, or in worker processes for more than one."""
+        """A script per trial for a command; a function runs on Ray, in this process, or in worker
+        processes for more than one."""
         if isinstance(self.objective, Command):
             from scrimp.executors.command import CommandExecutor
 
@@ -133,12 +154,19 @@ class Run:
 
         environments = _devices(self.workers, self.gpus_per_worker)
         return Processes(
-            self.objective, problem.metric, problem.cost, environments=environments, time_limit=self.time_limit
+            self.objective,
+            problem.metric,
+            problem.cost,
+            environments=environments,
+            time_limit=self.time_limit,
         )
 
 
-def run_totals(history: History, n_trials: int | None, budget: float | None, timeout: float | None) -> dict[str, Any]:
-    """The totals a run sets; limits it does not give are lifted, unless somebody else's run is under way."""
+def run_totals(
+    history: History, n_trials: int | None, budget: float | None, timeout: float | None
+) -> dict[str, Any]:
+    """The totals a run sets; limits it does not give are lifted, unless somebody else's run is
+    under way."""
     given: dict[str, Any] = {"n_trials": n_trials, "budget": budget, "timeout": timeout}
     if timeout is not None:
         given["since"] = wall_clock()  # methods plan for the end of this run
@@ -155,7 +183,8 @@ def run(  # one call that puts the parts together
     finished: Callable[[Trial], None],
     progress: bool | None,
 ) -> None:
-    """Carry out ``request`` and return when the study ends, enough was done, or somebody interrupts."""
+    """Carry out ``request`` and return when the study ends, enough was done, or somebody
+    interrupts."""
     executor = request.executor(ledger.history.problem)
 
     def told(trial: Trial) -> None:
@@ -189,15 +218,20 @@ def _devices(workers: int, gpus: int) -> list[Mapping[str, str]]:
     devices = [device.strip() for device in devices if device.strip()]
     if len(devices) < workers * gpus:
         raise StudyError(
-            f"{workers} workers with {gpus} GPUs each need {workers * gpus} devices, and {len(devices)} are visible; "
-            "use fewer workers or set CUDA_VISIBLE_DEVICES"
+            f"{workers} workers with {gpus} GPUs each need {workers * gpus} devices, and"
+            f" {len(devices)} are visible; use fewer workers or set CUDA_VISIBLE_DEVICES"
         )
-    return [{"CUDA_VISIBLE_DEVICES": ",".join(devices[slot * gpus : (slot + 1) * gpus])} for slot in range(workers)]
+    return [
+        {"CUDA_VISIBLE_DEVICES": ",".join(devices[slot * gpus : (slot + 1) * gpus])}
+        for slot in range(workers)
+    ]
 
 
 def _installed_devices() -> list[str]:
     try:
-        return [str(number) for number, _ in enumerate(sorted(os.listdir("/proc/driver/nvidia/gpus")))]
+        return [
+            str(number) for number, _ in enumerate(sorted(os.listdir("/proc/driver/nvidia/gpus")))
+        ]
     except OSError:
         return []
 
@@ -210,5 +244,7 @@ def _count(name: str, value: Any, least: int = 1, optional: bool = False) -> Non
 
 
 def _positive(name: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
+    ):
         raise StudyError(f"{name} is {value!r}; it must be a positive number")

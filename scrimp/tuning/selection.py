@@ -1,4 +1,5 @@
-"""A selection: the best checkpoint over many benchmarks, from a few of the evaluations. Durable, resumable, parallel.
+"""A selection: the best checkpoint over many benchmarks, from a few of the evaluations. Durable,
+resumable, parallel.
 
     selection = create_selection("run42", checkpoints=steps, tasks=["mmlu", "gsm8k"], cost={"mmlu": 9.0}, storage=url)
     selection.stop_when(share=0.1)
@@ -7,7 +8,8 @@
         selection.tell(checkpoint, task, evaluate(checkpoint, task), stderr=0.011)
     selection.recommend().checkpoint
 
-It is stored like any study, in the same log (`scrimp.tuning.cell_policy`). `Selection.run` does the loop with workers.
+It is stored like any study, in the same log (`scrimp.tuning.cell_policy`). `Selection.run` does the
+loop with workers.
 """
 
 import contextlib
@@ -22,7 +24,15 @@ from scrimp.checkpoints.stopping import StopRule
 from scrimp.errors import Conflict, ObjectiveError, ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
-from scrimp.history.events import BudgetGranted, Ended, Event, Noted, Reported, StudyChanged, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Event,
+    Noted,
+    Reported,
+    StudyChanged,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.reports import as_metrics, report_events
 from scrimp.history.trial import Trial
@@ -65,7 +75,10 @@ class Selection:
     def __repr__(self) -> str:
         table = self.scores
         done = int(table.seen.sum())
-        return f"Selection({self.name!r}, method={self.method!r}, {done} of {table.scores.size} cells measured)"
+        return (
+            f"Selection({self.name!r}, method={self.method!r}, {done} of {table.scores.size} cells"
+            " measured)"
+        )
 
     @property
     def name(self) -> str:
@@ -94,7 +107,8 @@ class Selection:
 
     @property
     def scores(self) -> ScoreTable:
-        """The table so far; its field ``scores`` is an array with NaN where nothing was measured."""
+        """The table so far; its field ``scores`` is an array with NaN where nothing was
+        measured."""
         return score_table(self.history)
 
     @property
@@ -113,15 +127,18 @@ class Selection:
         return recommendation(self.history)
 
     def posterior(self) -> "Posterior":
-        """What the model believes of every cell and of every checkpoint's mean: ``.mean``, ``.std`` (checkpoints, tasks),
-        ``.average_mean``, ``.average_std`` (checkpoints,), in the order of ``checkpoints`` and ``tasks``; ``.dataframe()``.
+        """What the model believes of every cell and of every checkpoint's mean: ``.mean``, ``.std``
+        (checkpoints, tasks), ``.average_mean``, ``.average_std`` (checkpoints,), in the order of
+        ``checkpoints`` and ``tasks``; ``.dataframe()``.
         """
         return posterior(self.history)
 
     def task_correlations(self, *, kernel: bool = False) -> "Array":
-        """How the tasks move together along the run (tasks, tasks): correlations over checkpoints that the model expects.
+        """How the tasks move together along the run (tasks, tasks): correlations over checkpoints
+        that the model expects.
 
-        ``kernel=True``: those of the fitted covariance alone, before it meets the scores; for ``ei-icm`` this is K_t.
+        ``kernel=True``: those of the fitted covariance alone, before it meets the scores; for
+        ``ei-icm`` this is K_t.
         """
         return correlations(self.history, kernel)
 
@@ -133,9 +150,11 @@ class Selection:
         loss: float | None = None,
         loss_per_cost: float | None = None,
     ) -> None:
-        """End at a ``share`` of all cells, a ``budget`` of cost, an expected ``loss``, or one per cost of what remains.
+        """End at a ``share`` of all cells, a ``budget`` of cost, an expected ``loss``, or one per
+        cost of what remains.
 
-        The first that holds counts. A new rule replaces the old one; without arguments every cell is measured.
+        The first that holds counts. A new rule replaces the old one; without arguments every cell
+        is measured.
         """
         rule = StopRule(share, budget, loss, loss_per_cost)
         if stop_rule(self._ledger.refresh()) != rule:
@@ -145,14 +164,20 @@ class Selection:
     def ask(self, count: None = None) -> tuple[Checkpoint, str]: ...
     @overload
     def ask(self, count: int) -> list[tuple[Checkpoint, str]]: ...
-    def ask(self, count: int | None = None) -> tuple[Checkpoint, str] | list[tuple[Checkpoint, str]]:
-        """The next cell to measure, (checkpoint, task), or a list of up to ``count`` of them for parallel evaluators."""
+    def ask(
+        self, count: int | None = None
+    ) -> tuple[Checkpoint, str] | list[tuple[Checkpoint, str]]:
+        """The next cell to measure, (checkpoint, task), or a list of up to ``count`` of them for
+        parallel evaluators."""
         if count is None:
             found = self._next()
             if isinstance(found, Trial):
                 return cell_of(found)
             wait = " until cells under evaluation are told" if isinstance(found, Wait) else ""
-            raise StudyError(f"selection {self.name!r} hands out no further cell{wait}: {found.reason}; see stop_when")
+            raise StudyError(
+                f"selection {self.name!r} hands out no further cell{wait}: {found.reason}; see"
+                " stop_when"
+            )
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise StudyError(f"count is {count!r}; ask for at least one cell")
         cells = [self.ask()]
@@ -171,7 +196,8 @@ class Selection:
         message: str = "",
         replacing: bool = False,
     ) -> None:
-        """The score of a cell, asked for or not; ``state="failed"``, or a score that is not finite, says it has none.
+        """The score of a cell, asked for or not; ``state="failed"``, or a score that is not finite,
+        says it has none.
 
         Telling the same score again is fine; another one needs ``replacing=True``.
         """
@@ -185,11 +211,15 @@ class Selection:
         value = math.nan if failed else as_metrics(score, METRIC)[METRIC]
         if math.isfinite(value):
             check_score(value, stderr, label, task)
-            table.with_score(label, task, value, stderr, replacing=replacing)  # refuses another score
+            table.with_score(
+                label, task, value, stderr, replacing=replacing
+            )  # refuses another score
             if table.scores[cell] == value and (stderr is None or table.errors[cell] == stderr):
                 return
         elif table.seen[cell]:
-            raise ReportError(f"{task} of checkpoint {label!r} has a score already, and cannot fail any more")
+            raise ReportError(
+                f"{task} of checkpoint {label!r} has a score already, and cannot fail any more"
+            )
         elif table.failed[cell]:
             return
         reason = (message or "told as failed") if failed else ""
@@ -197,14 +227,18 @@ class Selection:
             pass  # somebody decided first: look again
 
     def give_back(self, checkpoint: Checkpoint, task: str) -> None:
-        """Hand back a cell that was asked for and will not be measured here; the next ask hands it out again."""
+        """Hand back a cell that was asked for and will not be measured here; the next ask hands it
+        out again."""
         trial = self._open_trial((plain_checkpoint(checkpoint), task))
         if trial is None or trial.status != "running":
-            raise ReportError(f"{task} of checkpoint {checkpoint!r} is not under evaluation; nothing to give back")
+            raise ReportError(
+                f"{task} of checkpoint {checkpoint!r} is not under evaluation; nothing to give back"
+            )
         self._ledger.give_up(trial, "given back")
 
     def add_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Further checkpoints, such as those a training run has saved meanwhile; known ones are skipped."""
+        """Further checkpoints, such as those a training run has saved meanwhile; known ones are
+        skipped."""
         while True:
             problem = self._ledger.refresh().problem
             table = score_table(self._ledger.history)
@@ -233,16 +267,25 @@ class Selection:
     ) -> "Recommendation":
         """Measure cells with ``evaluate(checkpoint, task)`` until a stop rule holds, and recommend.
 
-        It returns a score, (score, standard error), or a mapping with ``score`` and perhaps ``stderr``; what it raises makes the
-        cell a failed one. Without a rule those of `stop_when` hold. ``workers`` > 1 are processes.
+        It returns a score, (score, standard error), or a mapping with ``score`` and perhaps
+        ``stderr``; what it raises makes the cell a failed one. Without a rule those of `stop_when`
+        hold. ``workers`` > 1 are processes.
         """
         if any(value is not None for value in (share, budget, loss, loss_per_cost)):
             self.stop_when(share=share, budget=budget, loss=loss, loss_per_cost=loss_per_cost)
         if not callable(evaluate) and not isinstance(evaluate, Command):
-            raise ObjectiveError(f"evaluate is {evaluate!r}; it must be a function of a checkpoint and a task")
+            raise ObjectiveError(
+                f"evaluate is {evaluate!r}; it must be a function of a checkpoint and a task"
+            )
         objective = evaluate if isinstance(evaluate, Command) else Evaluation(evaluate)
         request = Run(
-            objective, workers, gpus_per_worker, timeout, time_limit=time_limit, ending=ending, catch=(Exception,)
+            objective,
+            workers,
+            gpus_per_worker,
+            timeout,
+            time_limit=time_limit,
+            ending=ending,
+            catch=(Exception,),
         )
         request.check(None, None, self._ledger.refresh())
         created = self._ledger.history.created
@@ -255,7 +298,8 @@ class Selection:
         failed = history.with_status("failed")
         if failed and not score_table(history).seen.any():
             raise StudyError(
-                f"none of the {len(failed)} cells tried could be measured; the last one: {failed[-1].message.strip()}"
+                f"none of the {len(failed)} cells tried could be measured; the last one:"
+                f" {failed[-1].message.strip()}"
             )
         return recommendation(history)
 
@@ -265,33 +309,53 @@ class Selection:
     def _open_trial(self, cell: tuple[Checkpoint, str]) -> Trial | None:
         """The trial that measures a cell at present."""
         history = self._ledger.refresh()
-        return next((trial for trial in history.with_status("running", "stale") if cell_of(trial) == cell), None)
+        return next(
+            (trial for trial in history.with_status("running", "stale") if cell_of(trial) == cell),
+            None,
+        )
 
-    def _told(self, cell: tuple[Checkpoint, str], score: float, stderr: float | None, failure: str) -> bool:
+    def _told(
+        self, cell: tuple[Checkpoint, str], score: float, stderr: float | None, failure: str
+    ) -> bool:
         """Record an outcome; False when another process came first."""
         trial, now = self._open_trial(cell), wall_clock()
         history = self._ledger.history
         before: list[Event] = []
         number, attempt = (len(history.trials), 1) if trial is None else (trial.id, trial.attempt)
         if trial is None:
-            before.append(TrialAdded(trial=number, config={"checkpoint": cell[0], "task": cell[1]}, time=now))
+            before.append(
+                TrialAdded(trial=number, config={"checkpoint": cell[0], "task": cell[1]}, time=now)
+            )
         if trial is None or trial.status == "stale":  # reports of a lost attempt would not count
             attempt = 1 if trial is None else attempt + 1
             before.append(BudgetGranted(trial=number, budget=1.0, attempt=attempt, time=now))
         if failure:
-            outcome: list[Event] = [Ended(trial=number, status="failed", message=failure, attempt=attempt, time=now)]
+            outcome: list[Event] = [
+                Ended(trial=number, status="failed", message=failure, attempt=attempt, time=now)
+            ]
         else:
-            report = Reported(trial=number, step=1.0, metrics={METRIC: score}, attempt=attempt, stderr=stderr, time=now)
+            report = Reported(
+                trial=number,
+                step=1.0,
+                metrics={METRIC: score},
+                attempt=attempt,
+                stderr=stderr,
+                time=now,
+            )
             outcome = report_events(report, METRIC)
         if before:
-            return self._decided([*before, *outcome], {"told": True, "reason": "told by the user, not asked for"})
+            return self._decided(
+                [*before, *outcome], {"told": True, "reason": "told by the user, not asked for"}
+            )
         self._ledger.append(outcome)
         return self._ledger.history.trials[number].finished
 
     def _decided(self, events: Sequence[Event], notes: dict[str, Any]) -> bool:
         """Append what nobody may come before, as a numbered decision; False when somebody did."""
         history = self._ledger.history
-        noted = Noted(decision=history.decisions, seen=history.length, notes=notes, time=wall_clock())
+        noted = Noted(
+            decision=history.decisions, seen=history.length, notes=notes, time=wall_clock()
+        )
         try:
             self._ledger.append([noted, *events], history.decisions)
         except Conflict:
@@ -321,14 +385,18 @@ class Evaluation:
 
 
 def plain_checkpoint(checkpoint: Any) -> Checkpoint:
-    """A checkpoint as text or number: paths become text, numbers of other libraries Python's own."""
+    """A checkpoint as text or number: paths become text, numbers of other libraries Python's
+    own."""
     if isinstance(checkpoint, Path):
         return str(checkpoint)
     if not isinstance(checkpoint, str | int | float):
         with contextlib.suppress(AttributeError, ValueError):
             checkpoint = checkpoint.item()
     if isinstance(checkpoint, bool) or not isinstance(checkpoint, str | int | float):
-        raise StudyError(f"checkpoint {checkpoint!r} is neither text nor a number; name it or give its training step")
+        raise StudyError(
+            f"checkpoint {checkpoint!r} is neither text nor a number; name it or give its training"
+            " step"
+        )
     return checkpoint
 
 

@@ -1,10 +1,12 @@
 """A selection as a TOML file, for ``scrimp select run``.
 
     name = "run42"
-    checkpoints = [1000, 2000, 3000]                 # or a pattern of files and folders: "checkpoints/step-*"
+    # or a pattern of files and folders: "checkpoints/step-*"
+    checkpoints = [1000, 2000, 3000]
     tasks = ["mmlu", "gsm8k"]
     command = "lm_eval --model_args pretrained=ckpt/{checkpoint} --tasks {task} --output_path out/{checkpoint}/{task}"
-    results = "out/{checkpoint}/{task}"              # what the command writes; without it, its last line is the score
+    # what the command writes; without it, its last line is the score
+    results = "out/{checkpoint}/{task}"
     metric = "acc_norm"                              # of lm-evaluation-harness
     scores = "known.csv"                             # scores from elsewhere, told first
     cost = {mmlu = 9.0}
@@ -78,7 +80,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """A file that is right: ``question`` goes to `create_selection`, ``run`` to `Selection.run` with ``command``."""
+    """A file that is right: ``question`` goes to `create_selection`, ``run`` to `Selection.run`
+    with ``command``."""
 
     name: str
     storage: str | None
@@ -99,8 +102,22 @@ def read_selection_file(path: Path) -> SelectionPlan:
         raise StudyError(f"{path} is wrong: {error}") from None
     folder = path.resolve().parent
     checkpoints = _checkpoints(file.checkpoints, folder)
-    names = ("cost", "weights", "scales", "directions", "ordered", "method", "use_stderr", "tolerance", "seed")
-    question = {"checkpoints": checkpoints, "tasks": file.tasks, **{name: getattr(file, name) for name in names}}
+    names = (
+        "cost",
+        "weights",
+        "scales",
+        "directions",
+        "ordered",
+        "method",
+        "use_stderr",
+        "tolerance",
+        "seed",
+    )
+    question = {
+        "checkpoints": checkpoints,
+        "tasks": file.tasks,
+        **{name: getattr(file, name) for name in names},
+    }
     run = msgspec.structs.asdict(file.run)
     command = _command(file, run.pop("retries"), folder)
     return SelectionPlan(
@@ -119,7 +136,10 @@ def _checkpoints(given: str | list[Any], folder: Path) -> list[Any]:
         return given
     found = sorted((str(path.relative_to(folder)) for path in folder.glob(given)), key=by_numbers)
     if not found:
-        raise StudyError(f"no file or folder matches checkpoints = {given!r} in {folder}; name them in a list instead")
+        raise StudyError(
+            f"no file or folder matches checkpoints = {given!r} in {folder}; name them in a list"
+            " instead"
+        )
     return found
 
 
@@ -129,8 +149,12 @@ def _command(file: _File, retries: int, folder: Path) -> Command:
     own.check(cell_space(("checkpoint",), ("task",)))
     for name in ("checkpoint", "task"):
         if not any(f"{{{name}}}" in word for word in own.words):
-            raise StudyError(f"the command {file.command!r} has no {{{name}}}; it must say what to evaluate")
+            raise StudyError(
+                f"the command {file.command!r} has no {{{name}}}; it must say what to evaluate"
+            )
     options = ["--checkpoint={checkpoint}", "--task={task}", f"--retries={retries}"]
     options += [f"--results={file.results}"] if file.results is not None else []
     options += [f"--metric={file.metric}"] if file.metric is not None else []
-    return Command(["{python}", "-m", "scrimp.checkpoints.cell_command", *options, "--", *own.words], folder)
+    return Command(
+        ["{python}", "-m", "scrimp.checkpoints.cell_command", *options, "--", *own.words], folder
+    )

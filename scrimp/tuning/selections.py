@@ -18,7 +18,16 @@ if TYPE_CHECKING:  # loading it takes SciPy
 
 __all__ = ["create_selection", "load_selection", "select_checkpoint"]
 
-_RUNNING = ("budget", "loss", "loss_per_cost", "workers", "gpus_per_worker", "timeout", "time_limit", "progress")
+_RUNNING = (
+    "budget",
+    "loss",
+    "loss_per_cost",
+    "workers",
+    "gpus_per_worker",
+    "timeout",
+    "time_limit",
+    "progress",
+)
 
 
 def create_selection(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -38,13 +47,16 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     load_if_exists: bool = False,
     seed: int | None = None,
 ) -> Selection:
-    """A new selection, or with ``load_if_exists`` the one of that name, which gets the checkpoints it lacks.
+    """A new selection, or with ``load_if_exists`` the one of that name, which gets the checkpoints
+    it lacks.
 
-    Checkpoints that are numbers are training steps, texts stand in the order of the run; ``ordered=False`` says that the order
-    means nothing, as with different models. Per task: ``cost`` of one cell, ``weights`` in the mean, ``scales`` (units of the
-    scores), one where not given; ``directions``, such as {"perplexity": "minimize"}: then lower is better, and the task counts
-    with its negative in the mean. ``method`` may have settings: "ei-icm:rank=full,diagonal=true,coordinate=log". ``use_stderr``:
-    told standard errors become part of the noise. ``tolerance``: how much worse than the best still counts as best, in units of
+    Checkpoints that are numbers are training steps, texts stand in the order of the run;
+    ``ordered=False`` says that the order means nothing, as with different models. Per task:
+    ``cost`` of one cell, ``weights`` in the mean, ``scales`` (units of the scores), one where not
+    given; ``directions``, such as {"perplexity": "minimize"}: then lower is better, and the task
+    counts with its negative in the mean. ``method`` may have settings:
+    "ei-icm:rank=full,diagonal=true,coordinate=log". ``use_stderr``: told standard errors become
+    part of the noise. ``tolerance``: how much worse than the best still counts as best, in units of
     the score.
     """
     from scrimp.checkpoints.methods import find_method
@@ -87,7 +99,9 @@ def load_selection(name: str, *, storage: str | Storage | None = None) -> Select
     place = storage_at(storage)
     selection = Selection(place.open(name), checkpoint_root(place, name))
     if selection.history.created.kind != "selection":
-        raise StudyError(f"{name!r} is a study, not a selection of checkpoints; open it with scrimp.load_study")
+        raise StudyError(
+            f"{name!r} is a study, not a selection of checkpoints; open it with scrimp.load_study"
+        )
     return selection
 
 
@@ -100,19 +114,27 @@ def select_checkpoint(
     seed: int | None = None,
     **options: Any,
 ) -> "Recommendation":
-    """The best checkpoint by ``evaluate(checkpoint, task)`` on a ``share`` of all cells, a tenth unless a rule is given.
+    """The best checkpoint by ``evaluate(checkpoint, task)`` on a ``share`` of all cells, a tenth
+    unless a rule is given.
 
-    Further ``options`` go to `create_selection` (cost, weights, method, ...) and `Selection.run` (budget, loss, workers, ...).
-    It is kept in memory unless there is a ``storage``.
+    Further ``options`` go to `create_selection` (cost, weights, method, ...) and `Selection.run`
+    (budget, loss, workers, ...). It is kept in memory unless there is a ``storage``.
 
     >>> select_checkpoint(lambda step, task: -abs(step - 7), range(10), ["a", "b"], share=0.8, seed=0).checkpoint
     7
     """
     running = {name: options.pop(name) for name in _RUNNING if name in options}
-    if share is None and not any(running.get(name) is not None for name in ("budget", "loss", "loss_per_cost")):
+    if share is None and not any(
+        running.get(name) is not None for name in ("budget", "loss", "loss_per_cost")
+    ):
         share = 0.1
     name = str(options.pop("name", "selection"))
-    question = {"storage": "memory://", "seed": seed, "load_if_exists": "storage" in options, **options}
+    question = {
+        "storage": "memory://",
+        "seed": seed,
+        "load_if_exists": "storage" in options,
+        **options,
+    }
     selection = create_selection(name, checkpoints=checkpoints, tasks=tasks, **question)
     return selection.run(evaluate, share=share, **running)
 
@@ -127,22 +149,29 @@ def _adopt(
     """Check that an existing selection asks the same question; give it the checkpoints it lacks."""
     history = selection.history
     later: dict[str, Any] = {"directions": {}, "options": {}}  # selections of 0.1.0 lack them
-    known = {"method": history.method["name"], "tasks": selection.tasks, **later, **history.method["settings"]}
+    known = {
+        "method": history.method["name"],
+        "tasks": selection.tasks,
+        **later,
+        **history.method["settings"],
+    }
     given = {"method": record["name"], "tasks": tasks, **record["settings"]}
     if seed is not None:
         known["seed"], given["seed"] = history.problem.seed, seed
     for label, value in known.items():
         if given[label] != value:
             raise StudyError(
-                f"selection {selection.name!r} was created with {label} {value!r}, not {given[label]!r}; "
-                f"use another name, or the same {label}"
+                f"selection {selection.name!r} was created with {label} {value!r}, not"
+                f" {given[label]!r}; use another name, or the same {label}"
             )
     selection.add_checkpoints(checkpoints)
 
 
 def _labels(checkpoints: Sequence[Any]) -> tuple[Checkpoint, ...]:
     if isinstance(checkpoints, str):
-        raise StudyError(f"checkpoints is the text {checkpoints!r}; give a list of names or training steps")
+        raise StudyError(
+            f"checkpoints is the text {checkpoints!r}; give a list of names or training steps"
+        )
     return tuple(plain_checkpoint(each) for each in checkpoints)
 
 
@@ -153,8 +182,14 @@ def _task_names(tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tolerance(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise StudyError(f"tolerance is {value!r}; it must be a number of at least 0, in units of the score")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < float("inf")
+    ):
+        raise StudyError(
+            f"tolerance is {value!r}; it must be a number of at least 0, in units of the score"
+        )
     return float(value)
 
 

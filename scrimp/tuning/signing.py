@@ -1,14 +1,17 @@
-"""Signed studies: a worker with a public key runs only what the owner of the private key vouched for.
+"""Signed studies: a worker with a public key runs only what the owner of the private key vouched
+for.
 
-A signature covers everything that a worker takes from the log to run code: how the study began, its problem with the space as
-it is now, its method, its plugins, its objective, and the URL of its checkpoints. It names the identity of the storage and of
-the study and a revision, so that it counts nowhere else, and a later one takes its place for good:
+A signature covers everything that a worker takes from the log to run code: how the study began, its
+problem with the space as it is now, its method, its plugins, its objective, and the URL of its
+checkpoints. It names the identity of the storage and of the study and a revision, so that it counts
+nowhere else, and a later one takes its place for good:
 
     statement = [purpose, storage, study, name, revision, digest of what is covered]
 
-A worker asks before each trial (`SignedOnly.check`). Of the signatures that its keys accept, the highest revision counts, and
-what it covers must be what the log says now. Whatever was changed afterwards, by whomever, or put back to an earlier revision,
-ends the worker before anything of it is run.
+A worker asks before each trial (`SignedOnly.check`). Of the signatures that its keys accept, the
+highest revision counts, and what it covers must be what the log says now. Whatever was changed
+afterwards, by whomever, or put back to an earlier revision, ends the worker before anything of it
+is run.
 """
 
 import binascii
@@ -35,7 +38,8 @@ PURPOSE = "scrimp study, 1"
 
 @dataclass
 class _Claims:
-    """What the log says now of the things that must be signed, as it stands there, and all signatures, valid or not."""
+    """What the log says now of the things that must be signed, as it stands there, and all
+    signatures, valid or not."""
 
     problem: Mapping[str, Any] | None = None
     method: Mapping[str, Any] | None = None
@@ -71,14 +75,16 @@ CLAIMED = _Claimed()
 
 @dataclass
 class SignedOnly:
-    """Checks the study of one storage (its identity) against ``keys``; looks anew only after something was changed."""
+    """Checks the study of one storage (its identity) against ``keys``; looks anew only after
+    something was changed."""
 
     storage: str
     keys: Sequence[PublicKey]
     _checked: tuple[_Claims | None, int] = (None, -1)
 
     def check(self, history: History) -> None:
-        """Refuse a study that says something nobody signed, or something that was signed once and replaced."""
+        """Refuse a study that says something nobody signed, or something that was signed once and
+        replaced."""
         claims = history.derive(CLAIMED)
         seen, changes = self._checked
         if claims is seen and claims.changes == changes:
@@ -87,13 +93,17 @@ class SignedOnly:
         good = _good(history, self.storage, self.keys)
         if not good:
             raise ObjectiveError(
-                f"study {name!r} {_reproach(claims, self.keys)}, so this worker does not run it; {SIGN}"
+                f"study {name!r} {_reproach(claims, self.keys)}, so this worker does not run it;"
+                f" {SIGN}"
             )
         newest = max(signature.revision for signature in good)
-        if digest(history) not in {signature.digest for signature in good if signature.revision == newest}:
+        if digest(history) not in {
+            signature.digest for signature in good if signature.revision == newest
+        }:
             raise ObjectiveError(
-                f"study {name!r} was changed after it was signed (revision {newest}): its objective, space, method or checkpoint "
-                f"URL is not what its owner vouched for, so this worker does not run it. Look who did that; {SIGN}"
+                f"study {name!r} was changed after it was signed (revision {newest}): its"
+                " objective, space, method or checkpoint URL is not what its owner vouched for, so"
+                f" this worker does not run it. Look who did that; {SIGN}"
             )
         self._checked = claims, claims.changes
 
@@ -111,7 +121,9 @@ def sign(ledger: Ledger, storage: str, key: PrivateKey) -> None:
         return
     signature = Signature(revision=newest + 1, key=key.public.fingerprint, digest=covered)
     value = key.sign(_statement(history, storage, signature)).hex()
-    ledger.append([StudyChanged(signature=msgspec.structs.replace(signature, value=value), time=wall_clock())])
+    ledger.append(
+        [StudyChanged(signature=msgspec.structs.replace(signature, value=value), time=wall_clock())]
+    )
 
 
 def is_signed(history: History) -> bool:
@@ -122,12 +134,26 @@ def is_signed(history: History) -> bool:
 def digest(history: History) -> str:
     """A fingerprint of all that a signature covers."""
     claims = history.derive(CLAIMED)
-    covered = [history.created, claims.problem, claims.method, claims.objective, claims.plugins, claims.checkpoints]
+    covered = [
+        history.created,
+        claims.problem,
+        claims.method,
+        claims.objective,
+        claims.plugins,
+        claims.checkpoints,
+    ]
     return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
 
 
 def _statement(history: History, storage: str, signature: Signature) -> bytes:
-    told = [PURPOSE, storage, history.identity, history.created.name, signature.revision, signature.digest]
+    told = [
+        PURPOSE,
+        storage,
+        history.identity,
+        history.created.name,
+        signature.revision,
+        signature.digest,
+    ]
     return msgspec.json.encode(told)
 
 
@@ -156,7 +182,10 @@ def _reproach(claims: _Claims, keys: Sequence[PublicKey]) -> str:
         return "carries a signature that was made for another study or storage, or forged"
     others = sorted({signature.key for signature in claims.signatures})
     if others:
-        return f"was signed with another key ({', '.join(others)[:200]}; this worker trusts {', '.join(sorted(ours))})"
+        return (
+            f"was signed with another key ({', '.join(others)[:200]}; this worker trusts"
+            f" {', '.join(sorted(ours))})"
+        )
     if claims.objective is not None and "signature" in claims.objective:
         return "was signed with a token, a scheme that is no longer trusted"
     return "carries no signature"

@@ -17,7 +17,8 @@ __all__ = ["NoImprovement", "Seconds", "StopRule", "TargetReached", "Trials"]
 
 
 class StopRule(ABC):
-    """Says whether enough was done. ``now`` is the stopwatch, ``began`` what it said when this run began."""
+    """Says whether enough was done. ``now`` is the stopwatch, ``began`` what it said when this run
+    began."""
 
     @abstractmethod
     def satisfied(self, history: History, now: float, began: float) -> bool:
@@ -36,7 +37,9 @@ class _Either(StopRule):
     second: StopRule
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
-        return self.first.satisfied(history, now, began) or self.second.satisfied(history, now, began)
+        return self.first.satisfied(history, now, began) or self.second.satisfied(
+            history, now, began
+        )
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,9 @@ class _Both(StopRule):
     second: StopRule
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
-        return self.first.satisfied(history, now, began) and self.second.satisfied(history, now, began)
+        return self.first.satisfied(history, now, began) and self.second.satisfied(
+            history, now, began
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,11 @@ class TargetReached(StopRule):
     value: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float) or math.isnan(self.value):
+        if (
+            isinstance(self.value, bool)
+            or not isinstance(self.value, int | float)
+            or math.isnan(self.value)
+        ):
             raise StudyError(f"TargetReached takes a number; got {self.value!r}")
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
@@ -99,7 +108,8 @@ class TargetReached(StopRule):
 
 @dataclass(frozen=True)
 class NoImprovement(StopRule):
-    """Once this many trials have finished since the best value last improved by more than ``least``."""
+    """Once this many trials have finished since the best value last improved by more than
+    ``least``."""
 
     trials: int
     least: float = 0.0

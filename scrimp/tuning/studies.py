@@ -49,10 +49,13 @@ DEFAULT_URL = "sqlite:///scrimp.db"
 
 
 def storage_at(storage: str | Storage | None) -> Storage:
-    """A storage from a URL; None means the variable SCRIMP_STORAGE, then ``sqlite:///scrimp.db``."""
+    """A storage from a URL; None means the variable SCRIMP_STORAGE, then
+    ``sqlite:///scrimp.db``."""
     if isinstance(storage, Storage):
         return storage
-    return open_storage(storage if storage is not None else os.environ.get("SCRIMP_STORAGE", DEFAULT_URL))
+    return open_storage(
+        storage if storage is not None else os.environ.get("SCRIMP_STORAGE", DEFAULT_URL)
+    )
 
 
 def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -75,14 +78,16 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 ) -> Study:
     """A new study, or with ``load_if_exists`` the one of that name, whose space may have grown.
 
-    ``learn_from``: names of past studies in the same storage, or "all" of those that share enough parameters; ``features``
-    describe the task, for methods that compare tasks by them. ``noisy`` says that repeating a configuration gives another
-    value: only then may a configuration be tried twice. ``plugins``: modules that register what ``method`` names; they are
-    imported, and recorded, so that every command that opens the study knows what it needs.
+    ``learn_from``: names of past studies in the same storage, or "all" of those that share enough
+    parameters; ``features`` describe the task, for methods that compare tasks by them. ``noisy``
+    says that repeating a configuration gives another value: only then may a configuration be tried
+    twice. ``plugins``: modules that register what ``method`` names; they are imported, and
+    recorded, so that every command that opens the study knows what it needs.
     """
     if not isinstance(space, Space):
         raise StudyError(
-            f"space is {space!r}; it must be a scrimp.Space such as scrimp.Space(lr=scrimp.Float(1e-5, 0.1, log=True))"
+            f"space is {space!r}; it must be a scrimp.Space such as"
+            " scrimp.Space(lr=scrimp.Float(1e-5, 0.1, log=True))"
         )
     named = name_plugins(plugins)
     place = storage_at(storage)
@@ -107,7 +112,10 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
     if sources and compares_features(chosen):
-        past = {source.study: History.of(place.open(source.study).read()).problem.features for source in sources}
+        past = {
+            source.study: History.of(place.open(source.study).read()).problem.features
+            for source in sources
+        }
         check_features(chosen.name, problem.features, past)
     try:
         store = place.create(name, [created, *sources])
@@ -118,14 +126,18 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     return Study(store, checkpoint_root(place, name), past_reader(place), place)
 
 
-def load_study(name: str, *, storage: str | Storage | None = None, plugins: Sequence[str] = ()) -> Study:
-    """The study of that name; ``plugins`` names modules to import that it records, or that register its storage."""
+def load_study(
+    name: str, *, storage: str | Storage | None = None, plugins: Sequence[str] = ()
+) -> Study:
+    """The study of that name; ``plugins`` names modules to import that it records, or that register
+    its storage."""
     name_plugins(plugins)
     study = load_any(name, storage=storage)
     if study.history.created.kind == "selection":
         raise StudyError(
-            f"{name!r} is a selection of checkpoints, not a study; open it with scrimp.load_selection, or run its file with "
-            "`scrimp select run`, in as many processes and on as many machines as you like"
+            f"{name!r} is a selection of checkpoints, not a study; open it with"
+            " scrimp.load_selection, or run its file with `scrimp select run`, in as many"
+            " processes and on as many machines as you like"
         )
     return study
 
@@ -150,7 +162,9 @@ def studies(storage: str | Storage | None = None) -> list[str]:
     return storage_at(storage).names()
 
 
-def _adopted(name: str, place: Storage, problem: Problem, seed: int | None, plugins: tuple[str, ...]) -> Study:
+def _adopted(
+    name: str, place: Storage, problem: Problem, seed: int | None, plugins: tuple[str, ...]
+) -> Study:
     """The existing study, once it is clear that it asks the same question; its space may grow."""
     study = load_study(name, storage=place)
     history: History = study.history
@@ -164,13 +178,15 @@ def _adopted(name: str, place: Storage, problem: Problem, seed: int | None, plug
             )
     if seed is not None and seed != known.seed:
         raise StudyError(
-            f"study {study.name!r} was created with seed {known.seed}, not {seed}; use another name, or the same seed"
+            f"study {study.name!r} was created with seed {known.seed}, not {seed}; use another"
+            " name, or the same seed"
         )
     if problem.space != known.space:
         lost = losses(known.space, problem.space)
         if lost:
             raise StudyError(
-                f"the space of study {study.name!r} may grow, not shrink: {'; '.join(lost)}; use another name"
+                f"the space of study {study.name!r} may grow, not shrink: {'; '.join(lost)}; use"
+                " another name"
             )
         grown = {**known.to_json(), "space": problem.space.to_json()}
         study._ledger.append([StudyChanged(problem=grown, time=wall_clock())])
@@ -183,11 +199,13 @@ def _adopted(name: str, place: Storage, problem: Problem, seed: int | None, plug
 def checkpoint_root(storage: Storage, name: str) -> Root:
     """Where checkpoints of a study go, given its first event; made when first needed.
 
-    The folder is named after the study's identity, so that no other study shares it: not one of the same name in another
-    storage, nor the next one under this name. A study without one keeps the folder it had, named after a checksum of its name.
+    The folder is named after the study's identity, so that no other study shares it: not one of the
+    same name in another storage, nor the next one under this name. A study without one keeps the
+    folder it had, named after a checksum of its name.
 
-    In the folder SCRIMP_CHECKPOINTS names; else beside a storage that is a file or folder; else in ``scrimp-checkpoints`` here,
-    so that whoever takes a trial over finds them. Those of studies in memory are temporary.
+    In the folder SCRIMP_CHECKPOINTS names; else beside a storage that is a file or folder; else in
+    ``scrimp-checkpoints`` here, so that whoever takes a trial over finds them. Those of studies in
+    memory are temporary.
     """
 
     @cache
@@ -208,7 +226,9 @@ def checkpoint_root(storage: Storage, name: str) -> Root:
         if first is None:  # no such study: a place of its own, whatever the name
             identity = sha256(name.encode(errors="replace")).hexdigest()
         else:
-            identity = re.sub("[^A-Za-z0-9]", "", first.identity) or f"{zlib.crc32(name.encode()):08x}"
+            identity = (
+                re.sub("[^A-Za-z0-9]", "", first.identity) or f"{zlib.crc32(name.encode()):08x}"
+            )
         # The name becomes a folder name that cannot leave its parent.
         return parent() / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[:60]}-{identity[:32]}"
 
@@ -216,7 +236,11 @@ def checkpoint_root(storage: Storage, name: str) -> Root:
 
 
 def beginning(
-    name: str, problem: Problem, method: dict[str, Any], plugins: tuple[str, ...] = (), kind: str = "study"
+    name: str,
+    problem: Problem,
+    method: dict[str, Any],
+    plugins: tuple[str, ...] = (),
+    kind: str = "study",
 ) -> StudyCreated:
     """The first event of a new study or selection."""
     return StudyCreated(
@@ -242,4 +266,8 @@ def _created(storage: Storage, name: str) -> StudyCreated | None:
 
 def present_versions() -> dict[str, str]:
     """What a study records of the software that made it."""
-    return {"scrimp": own_version(), "python": platform.python_version(), "numpy": numpy.__version__}
+    return {
+        "scrimp": own_version(),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+    }

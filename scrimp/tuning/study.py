@@ -109,7 +109,8 @@ class Study:
 
     @property
     def suggester(self) -> Suggester | None:
-        """The part of the method that chooses configurations; None for a method that decides jointly."""
+        """The part of the method that chooses configurations; None for a method that decides
+        jointly."""
         return self._deciding().chooser
 
     @property
@@ -135,7 +136,8 @@ class Study:
         return value
 
     def best(self, at: Literal["any", "max"] = "any") -> tuple[Trial, Observation]:
-        """The best trial and its best report: at ``any`` budget, or at full budget only (``max``)."""
+        """The best trial and its best report: at ``any`` budget, or at full budget only
+        (``max``)."""
         history = self.history
         if at not in ("any", "max"):
             raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
@@ -143,9 +145,17 @@ class Study:
         if found is None:
             broken = failed_only(history)
             if broken:
-                raise StudyError(f"study {self.name!r} has no value: {broken}. Mend it, then study.retry_failed()")
-            state = ", ".join(f"{count} {status}" for status, count in history.counts.items() if count) or "no trials"
-            raise StudyError(f"study {self.name!r} has no feasible value yet ({state}); run more trials first")
+                raise StudyError(
+                    f"study {self.name!r} has no value: {broken}. Mend it, then"
+                    " study.retry_failed()"
+                )
+            state = (
+                ", ".join(f"{count} {status}" for status, count in history.counts.items() if count)
+                or "no trials"
+            )
+            raise StudyError(
+                f"study {self.name!r} has no feasible value yet ({state}); run more trials first"
+            )
         return found
 
     @property
@@ -165,7 +175,10 @@ class Study:
             SharedCheckpoints.of(shared, folder).fetch(folder, vouched)
         committed = newest_state(folder, vouched)
         if committed is None:
-            raise StudyError(f"trial {trial.id} left no checkpoint; save into trial.checkpoint_dir before each report")
+            raise StudyError(
+                f"trial {trial.id} left no checkpoint; save into trial.checkpoint_dir before each"
+                " report"
+            )
         return committed[1]
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
@@ -174,7 +187,9 @@ class Study:
         Parameters left out are filled in.
         """
         if not isinstance(config, Mapping):
-            raise StudyError(f"enqueue takes parameters by name, such as {{'lr': 0.1}}; got {config!r}")
+            raise StudyError(
+                f"enqueue takes parameters by name, such as {{'lr': 0.1}}; got {config!r}"
+            )
         history = self._ledger.refresh()
         space = history.problem.space
         complete = space.complete(config, history.rng(f"enqueue {len(history.queue)}"))
@@ -184,11 +199,13 @@ class Study:
         self._ledger.append([Enqueued(config=complete, time=wall_clock())])
 
     def pause(self) -> None:
-        """Begin nothing more until `resume`; what runs goes on to the end of its grant, and workers wait."""
+        """Begin nothing more until `resume`; what runs goes on to the end of its grant, and workers
+        wait."""
         self._set_totals({"halt": "paused"})
 
     def stop(self) -> None:
-        """Begin nothing more; what runs goes on to the end of its grant, then workers end. `resume` or another run goes on."""
+        """Begin nothing more; what runs goes on to the end of its grant, then workers end. `resume`
+        or another run goes on."""
         self._set_totals({"halt": "stopped"})
 
     def resume(self) -> None:
@@ -196,7 +213,8 @@ class Study:
         self._set_totals({"halt": None})
 
     def retry_failed(self) -> int:
-        """Let every failed trial be tried again, before anything new and without counting once more; how many they are."""
+        """Let every failed trial be tried again, before anything new and without counting once
+        more; how many they are."""
         failed = self.history.with_status("failed")
         if failed:
             self._ledger.append([Retried(trial=trial.id, time=wall_clock()) for trial in failed])
@@ -207,7 +225,8 @@ class Study:
     @overload
     def ask(self, count: int) -> list[Trial]: ...
     def ask(self, count: int | None = None) -> Trial | list[Trial]:
-        """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go on with."""
+        """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go
+        on with."""
         if count is not None:
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
@@ -220,7 +239,10 @@ class Study:
             case Finish(reason):
                 raise StudyError(f"study {self.name!r} has nothing left to try: {reason}")
             case Wait(reason):
-                raise StudyError(f"study {self.name!r} waits for results of running trials: {reason}; tell one first")
+                raise StudyError(
+                    f"study {self.name!r} waits for results of running trials: {reason}; tell one"
+                    " first"
+                )
 
     def _ask_several(self, count: int) -> list[Trial]:
         """As many as there are, up to ``count``; an error only when there is none."""
@@ -235,7 +257,8 @@ class Study:
         return trials
 
     def _made_room(self) -> bool:
-        """Asking by hand goes beyond a total that is used up by one; a run in progress keeps its bound. False with room left."""
+        """Asking by hand goes beyond a total that is used up by one; a run in progress keeps its
+        bound. False with room left."""
         history = self._ledger.history
         totals: dict[str, Any] = {}
         if not room_for_trials(history):
@@ -246,18 +269,28 @@ class Study:
             self._set_totals(totals)
         return bool(totals)
 
-    def report(self, trial: Trial | int, *, step: float, stderr: float | None = None, **metrics: SupportsFloat) -> bool:
-        """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped, paused or completed)."""
+    def report(
+        self,
+        trial: Trial | int,
+        *,
+        step: float,
+        stderr: float | None = None,
+        **metrics: SupportsFloat,
+    ) -> bool:
+        """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped,
+        paused or completed)."""
         current = self._open_trial(trial)
         if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step):
             raise ReportError(f"step is {step!r}; it must be a positive number of budget units")
         if step > current.granted:
             raise ReportError(
-                f"step {step} of trial {current.id} lies beyond its grant of {current.granted:g}; ask again first"
+                f"step {step} of trial {current.id} lies beyond its grant of {current.granted:g};"
+                " ask again first"
             )
         if step <= 0 or any(point.step == step for point in current.curve):
             raise ReportError(
-                f"step {step} of trial {current.id} was reported already or is not positive; go on with {current.budget + 1:g}"
+                f"step {step} of trial {current.id} was reported already or is not positive; go on"
+                f" with {current.budget + 1:g}"
             )
         numbers = as_metrics(metrics, self._ledger.history.problem.metric)
         self._append_report(current, float(step), numbers, as_stderr(stderr))
@@ -278,7 +311,8 @@ class Study:
         state: Literal["completed", "failed"] | None = None,
         message: str = "",
     ) -> Trial:
-        """The result of a trial: a number, metrics by name, or ``state="failed"``. A value that is not finite is a failure."""
+        """The result of a trial: a number, metrics by name, or ``state="failed"``. A value that is
+        not finite is a failure."""
         current = self._open_trial(trial)
         if state not in (None, "completed", "failed"):
             raise ReportError(f"state is {state!r}; it must be 'completed' or 'failed'")
@@ -306,14 +340,17 @@ class Study:
         catch: type[BaseException] | Sequence[type[BaseException]] = (),
         progress: bool | None = None,
     ) -> "Study":
-        """Run trials until ``n_trials`` configurations were added in all, or ``budget``, ``timeout`` or ``until`` is reached.
+        """Run trials until ``n_trials`` configurations were added in all, or ``budget``,
+        ``timeout`` or ``until`` is reached.
 
-        ``workers`` > 1 runs worker processes; ``time_limit`` is seconds per grant; callbacks get each finished trial.
-        ``keep`` says which checkpoints of trials that have ended stay: ``best``, ``all`` or ``none``. ``ray`` runs the workers on
-        a Ray cluster, such as ``ray={"address": "auto", "cpus": 4, "gpus": 1, "checkpoints": "s3://bucket/runs"}``.
-        The first three trials failing alike raise `ObjectiveError` from what the objective raised; failures by an exception in
-        ``catch`` are recorded and nothing more.
-        ``durable="log"`` flushes the log alone: reports are quicker, and a power cut may take checkpoints (``"all"`` until then).
+        ``workers`` > 1 runs worker processes; ``time_limit`` is seconds per grant; callbacks get
+        each finished trial. ``keep`` says which checkpoints of trials that have ended stay:
+        ``best``, ``all`` or ``none``. ``ray`` runs the workers on a Ray cluster, such as
+        ``ray={"address": "auto", "cpus": 4, "gpus": 1, "checkpoints": "s3://bucket/runs"}``. The
+        first three trials failing alike raise `ObjectiveError` from what the objective raised;
+        failures by an exception in ``catch`` are recorded and nothing more. ``durable="log"``
+        flushes the log alone: reports are quicker, and a power cut may take checkpoints (``"all"``
+        until then).
         """
         request = Run(
             objective,
@@ -329,11 +366,17 @@ class Study:
         )
         request.check(n_trials, budget, self.history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
-            raise StudyError(f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)")
-        self._set_totals({**run_totals(self._ledger.history, n_trials, budget, timeout), **request.places})
+            raise StudyError(
+                f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)"
+            )
+        self._set_totals(
+            {**run_totals(self._ledger.history, n_trials, budget, timeout), **request.places}
+        )
 
         key = signing() if request.places else None
-        if key is not None and self._place is not None:  # the URL of the checkpoints is part of what is signed
+        if (
+            key is not None and self._place is not None
+        ):  # the URL of the checkpoints is part of what is signed
             sign(self._ledger, self._place.identity(), key)
 
         def finished(trial: Trial) -> None:
@@ -344,14 +387,17 @@ class Study:
         return self
 
     def dataframe(self) -> "pandas.DataFrame":
-        """All trials as a pandas DataFrame: one row each, parameters in columns ``params_<name>``."""
+        """All trials as a pandas DataFrame: one row each, parameters in columns
+        ``params_<name>``."""
         return trial_frame(self.history)
 
     def _deciding(self) -> Policy:
         """The study's policy, built once and again when the method or the problem changed."""
         history = self._ledger.history
         made_of = history.method, history.problem
-        if self._policy is None or any(was is not now for was, now in zip(self._policy_of, made_of, strict=True)):
+        if self._policy is None or any(
+            was is not now for was, now in zip(self._policy_of, made_of, strict=True)
+        ):
             past = None if self._past is None else self._past(history)
             self._policy = policy_of(history, past)
             self._policy_of = made_of
@@ -360,16 +406,26 @@ class Study:
     def _open_trial(self, trial: Trial | int) -> Trial:
         number = trial.id if isinstance(trial, Trial) else trial
         trials = self._ledger.history.trials
-        if not isinstance(number, int) or number not in range(len(trials)) or trials[number].status != "running":
-            trials = self._ledger.refresh().trials  # otherwise what came meanwhile is seen with the append
+        if (
+            not isinstance(number, int)
+            or number not in range(len(trials))
+            or trials[number].status != "running"
+        ):
+            trials = (
+                self._ledger.refresh().trials
+            )  # otherwise what came meanwhile is seen with the append
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
-            raise ReportError(f"study {self.name!r} has no trial {number!r}; it has {len(trials)}, counted from 0")
+            raise ReportError(
+                f"study {self.name!r} has no trial {number!r}; it has {len(trials)}, counted from 0"
+            )
         current = trials[number]
         if current.finished:
             raise ReportError(f"trial {number} is {current.status} already; ask for a new one")
         return current
 
-    def _append_report(self, trial: Trial, step: float, metrics: dict[str, float], stderr: float | None) -> None:
+    def _append_report(
+        self, trial: Trial, step: float, metrics: dict[str, float], stderr: float | None
+    ) -> None:
         now, problem = wall_clock(), self._ledger.history.problem
         report = Reported(
             trial=trial.id,
@@ -383,12 +439,17 @@ class Study:
         curve = self._ledger.append(report_events(report, problem.metric)).trials[trial.id].curve
         if not any(point.step == step and point.time == now for point in curve):
             raise ReportError(
-                f"trial {trial.id} was told or taken over by somebody else meanwhile; this does not count"
+                f"trial {trial.id} was told or taken over by somebody else meanwhile; this does not"
+                " count"
             )
 
     def _end(self, trial: Trial, status: str, message: str) -> Trial:
         ended: Event = Ended(
-            trial=trial.id, status=status, message=readable(message), attempt=trial.attempt, time=wall_clock()
+            trial=trial.id,
+            status=status,
+            message=readable(message),
+            attempt=trial.attempt,
+            time=wall_clock(),
         )
         return self._ledger.append([ended]).trials[trial.id]
 

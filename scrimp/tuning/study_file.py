@@ -1,9 +1,11 @@
-"""A study as a TOML file: read as a whole, and every mistake named with its line, its key and the nearest valid name.
+"""A study as a TOML file: read as a whole, and every mistake named with its line, its key and the
+nearest valid name.
 
     name = "digits"
     command = "python train.py --lr {lr}"            # or objective = "module:function"
     metric = "val_error"
-    method = "asha"                                  # or a [method] table: name = "asha", brackets = 4
+    # or a [method] table: name = "asha", brackets = 4
+    method = "asha"
 
     [space]
     lr = {type = "float", low = 1e-5, high = 1e-1, log = true}
@@ -20,8 +22,9 @@
     n_trials = 50
     workers = 2
 
-The other keys are in `_File`, `_Run` and docs/command.md. What only makes sense together (conditions, settings of the
-method, placeholders of the command) is checked once its parts are right.
+The other keys are in `_File`, `_Run` and docs/command.md. What only makes sense together
+(conditions, settings of the method, placeholders of the command) is checked once its parts are
+right.
 """
 
 import math
@@ -118,7 +121,8 @@ class Mistake:
 class StudyPlan:
     """A file without mistakes: ``question`` goes to `create_study`, ``run`` to `Study.optimize`.
 
-    ``objective`` is a command or the import path of a function; the modules of ``folder`` can be imported.
+    ``objective`` is a command or the import path of a function; the modules of ``folder`` can be
+    imported.
     """
 
     name: str
@@ -132,7 +136,8 @@ class StudyPlan:
 def read_study_file(path: Path, options: Mapping[str, Any] | None = None) -> StudyPlan:
     """The study that a file describes; `StudyError` lists every mistake in it.
 
-    ``options`` replace what the file says, by key: {"method": "asha", "run.n_trials": 60}; tables are merged.
+    ``options`` replace what the file says, by key: {"method": "asha", "run.n_trials": 60}; tables
+    are merged.
     """
     try:
         text = text_of(path)
@@ -143,12 +148,17 @@ def read_study_file(path: Path, options: Mapping[str, Any] | None = None) -> Stu
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"{path} is no TOML: {error}") from None
     given = options or {}
-    return _planned(_Reading(replaced(record, given), path.resolve().parent, TomlLines(text), given), str(path))
+    return _planned(
+        _Reading(replaced(record, given), path.resolve().parent, TomlLines(text), given), str(path)
+    )
 
 
 def plan_of_options(options: Mapping[str, Any], folder: Path) -> StudyPlan:
     """The study that options alone describe, without a file; its command runs in ``folder``."""
-    return _planned(_Reading(replaced({}, options), folder.resolve(), TomlLines(""), options), "the command line")
+    return _planned(
+        _Reading(replaced({}, options), folder.resolve(), TomlLines(""), options),
+        "the command line",
+    )
 
 
 def _planned(reading: "_Reading", source: str) -> StudyPlan:
@@ -156,7 +166,8 @@ def _planned(reading: "_Reading", source: str) -> StudyPlan:
     if reading.mistakes or plan is None:
         count = len(reading.mistakes)
         listed = "\n".join(
-            f"  {mistake}" for mistake in sorted(reading.mistakes, key=lambda mistake: mistake.line or 0)
+            f"  {mistake}"
+            for mistake in sorted(reading.mistakes, key=lambda mistake: mistake.line or 0)
         )
         raise StudyError(f"{source} has {count} mistake{'s' if count > 1 else ''}:\n{listed}")
     return plan
@@ -164,7 +175,8 @@ def _planned(reading: "_Reading", source: str) -> StudyPlan:
 
 @dataclass
 class _Reading:
-    """One pass over a file, which gathers mistakes instead of ending at the first; ``options`` came from elsewhere."""
+    """One pass over a file, which gathers mistakes instead of ending at the first; ``options`` came
+    from elsewhere."""
 
     record: dict[str, Any]
     folder: Path
@@ -174,7 +186,9 @@ class _Reading:
 
     def wrong(self, key: tuple[str, ...], message: str) -> None:
         option = option_of(key, self.options)
-        self.mistakes.append(Mistake(option or ".".join(key), message, None if option else self.lines.of(key)))
+        self.mistakes.append(
+            Mistake(option or ".".join(key), message, None if option else self.lines.of(key))
+        )
 
     @contextmanager
     def blamed_on(self, *key: str) -> typing.Iterator[None]:
@@ -187,7 +201,8 @@ class _Reading:
             self.wrong(key, f"raises {type(error).__name__}: {error}")
 
     def plan(self) -> StudyPlan | None:
-        """The whole; None when a mistake is too deep to go on. Only without mistakes is it to be used."""
+        """The whole; None when a mistake is too deep to go on. Only without mistakes is it to be
+        used."""
         top = self.table(_File, self.record, ())
         self.plugins(top.get("plugins", []))
         space = self.space(top.get("space"))
@@ -210,11 +225,17 @@ class _Reading:
         self.ends(run, space, objective)
         if objective is None:
             return None
-        question |= {"method": method, "seed": top.get("seed"), "learn_from": top.get("learn_from", ())}
+        question |= {
+            "method": method,
+            "seed": top.get("seed"),
+            "learn_from": top.get("learn_from", ()),
+        }
         question["plugins"] = top.get("plugins", ())
         return StudyPlan(top["name"], objective, top.get("storage"), question, run, self.folder)
 
-    def table(self, form: type[msgspec.Struct], record: Any, key: tuple[str, ...]) -> dict[str, Any]:
+    def table(
+        self, form: type[msgspec.Struct], record: Any, key: tuple[str, ...]
+    ) -> dict[str, Any]:
         """The entries of a table that are right, each judged for itself."""
         if not isinstance(record, dict):
             example = f", such as [{'.'.join(key)}] with {', '.join(form.__struct_fields__[:3])}"
@@ -234,14 +255,20 @@ class _Reading:
                 right[name] = msgspec.convert(value, fields[name].type)
             except msgspec.ValidationError as error:
                 self.wrong((*key, name), _explained(value, fields[name].type, error))
-        misspelt = {near for name in record if name not in fields for near in get_close_matches(name, fields, 1)}
+        misspelt = {
+            near
+            for name in record
+            if name not in fields
+            for near in get_close_matches(name, fields, 1)
+        }
         for name, item in fields.items():
             if item.required and name not in record and name not in misspelt:
                 self.wrong((*key, name), f"is missing; {_EXAMPLES['.'.join((*key, name))]}")
         return right
 
     def plugins(self, names: list[str]) -> None:
-        """Import them, before anything that they register is looked up; modules of the file's folder are found too."""
+        """Import them, before anything that they register is looked up; modules of the file's
+        folder are found too."""
         if names and str(self.folder) not in sys.path:
             sys.path.insert(0, str(self.folder))
         with self.blamed_on("plugins"):
@@ -255,7 +282,10 @@ class _Reading:
         parameters: dict[str, Any] = {}
         for name, value in record.items():
             if isinstance(value, list):
-                self.wrong(("space", name), f'is a list; write {{type = "categorical", choices = {value!r}}}')
+                self.wrong(
+                    ("space", name),
+                    f'is a list; write {{type = "categorical", choices = {value!r}}}',
+                )
             with self.blamed_on("space", name):
                 parameters[name] = _parameter(name, value) if isinstance(value, dict) else value
         if len(self.mistakes) > before:
@@ -276,7 +306,8 @@ class _Reading:
         return None
 
     def constraints(self, record: Mapping[str, Any]) -> dict[str, Constraint]:
-        """Rules such as ``memory_gb = {at_most = 16}`` and ``share = {equals = 0.5, tolerance = 0.01}``."""
+        """Rules such as ``memory_gb = {at_most = 16}`` and ``share = {equals = 0.5, tolerance =
+        0.01}``."""
         right: dict[str, Constraint] = {}
         for name, rule in record.items():
             try:
@@ -297,12 +328,17 @@ class _Reading:
     def objective(self, top: Mapping[str, Any], space: Space) -> str | Command | None:
         """What to evaluate: a function or a command, and one of them only."""
         function, command = top.get("objective"), top.get("command")
-        meant = {near for key in self._wrong_keys() for near in get_close_matches(key, ("objective", "command"), 1)}
+        meant = {
+            near
+            for key in self._wrong_keys()
+            for near in get_close_matches(key, ("objective", "command"), 1)
+        }
         if (function is None) == (command is None) and not meant:
             both = "both are there" if function is not None else "neither is there"
             self.wrong(
                 ("objective",),
-                f'{both}; give objective = "module:function" or command = "python train.py --lr {{lr}}"',
+                f'{both}; give objective = "module:function" or command = "python train.py --lr'
+                ' {lr}"',
             )
         elif command is not None:
             with self.blamed_on("command"):
@@ -329,13 +365,23 @@ class _Reading:
             and not any(key.startswith("run") for key in self._wrong_keys())
         ):
             self.wrong(("run",), "this would never end; give n_trials, budget or timeout")
-        if run.get("time_limit") is not None and run.get("workers", 1) == 1 and isinstance(objective, str):
-            self.wrong(("run", "time_limit"), "needs worker processes that can be ended; use workers = 2 or more")
+        if (
+            run.get("time_limit") is not None
+            and run.get("workers", 1) == 1
+            and isinstance(objective, str)
+        ):
+            self.wrong(
+                ("run", "time_limit"),
+                "needs worker processes that can be ended; use workers = 2 or more",
+            )
 
 
 _EXAMPLES = {
     "name": 'give the study one, such as name = "digits"',
-    "space": 'say what may be tried: [space] with lr = {type = "float", low = 1e-5, high = 0.1, log = true}',
+    "space": (
+        'say what may be tried: [space] with lr = {type = "float", low = 1e-5, high = 0.1, log ='
+        " true}"
+    ),
     "budget.name": 'name its unit, such as "epoch"',
     "budget.minimum": "it is the first grant of a trial, such as 1",
     "budget.maximum": "it is a full training, such as 27",
@@ -345,12 +391,17 @@ _EXAMPLES = {
 def _struct(annotation: Any) -> type[msgspec.Struct] | None:
     """The table a field holds, if any."""
     options = typing.get_args(annotation) or (annotation,)
-    return next((item for item in options if isinstance(item, type) and issubclass(item, msgspec.Struct)), None)
+    return next(
+        (item for item in options if isinstance(item, type) and issubclass(item, msgspec.Struct)),
+        None,
+    )
 
 
 def _parameter(name: str, record: Mapping[str, Any]) -> Parameter:
     if "type" not in record:
-        raise StudyError('has no type; write type = "float", "int", "ordinal", "categorical" or "constant"')
+        raise StudyError(
+            'has no type; write type = "float", "int", "ordinal", "categorical" or "constant"'
+        )
     return parameter_from_json(name, record)
 
 
@@ -358,7 +409,9 @@ def _explained(value: Any, annotation: Any, error: msgspec.ValidationError) -> s
     """Why a value does not fit; the nearest valid word where there are words."""
     words = [word for item in (annotation, *typing.get_args(annotation)) for word in _words(item)]
     if words and isinstance(value, str):
-        near = get_close_matches(value, words, 1) or [word for word in words if value and word.startswith(value)]
+        near = get_close_matches(value, words, 1) or [
+            word for word in words if value and word.startswith(value)
+        ]
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"is {value!r}; it must be one of {', '.join(map(repr, words))}{hint}"
     reason = str(error).partition(" - at ")[0].partition(", got")[0].replace("`", "")

@@ -1,6 +1,6 @@
 """Where a key stands in a TOML text: parsers forget lines, and people who made a mistake need them.
 
-TomlLines(text).of(("space", "lr", "low"))        the line of that key, else of the nearest one around it
+TomlLines(text).of(("space", "lr", "low")) the line of that key, else of the nearest one around it
 """
 
 import re

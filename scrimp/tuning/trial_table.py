@@ -13,7 +13,9 @@ def trial_frame(history: History) -> Any:
     try:
         import pandas
     except ImportError:
-        raise StudyError("dataframe needs pandas, which is not installed; pip install pandas") from None
+        raise StudyError(
+            "dataframe needs pandas, which is not installed; pip install pandas"
+        ) from None
     rows = []
     for trial in history.trials:
         row: dict[str, Any] = {

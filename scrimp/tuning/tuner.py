@@ -1,8 +1,9 @@
 """The loop: decide while there is a free slot, then wait for news, until enough was done.
 
 while not enough(history):
-    while a slot is free:  take a decision;  Start, Resume -> executor.start;  Wait -> break;  Finish -> return
-    executor.wait(deliver)          # deliver: append, review each report at its place in the log, stop what lost
+    while a slot is free: take a decision; Start, Resume -> executor.start; Wait -> break; Finish ->
+    return executor.wait(deliver) # deliver: append, review each report at its place in the log,
+    stop what lost
 """
 
 import threading
@@ -30,12 +31,14 @@ Observer = Callable[[History], None]
 
 @dataclass(frozen=True)
 class TunerSettings:
-    """``observe`` sees the history after each batch of news (progress), ``finished`` each trial that ended here (callbacks).
+    """``observe`` sees the history after each batch of news (progress), ``finished`` each trial
+    that ended here (callbacks).
 
-    ``checkpoints`` is their folder on this machine, ``url`` where they are shared; ``lease`` is how many seconds this process may
-    be silent before its trials count as lost. Once ``ending`` says yes, trials end with the step they are at and go back to the
-    study. ``alarm`` stops a run in which nothing works.
-    With ``flush`` a report waits until its checkpoint is on disk; with ``signed`` nothing runs that was not signed.
+    ``checkpoints`` is their folder on this machine, ``url`` where they are shared; ``lease`` is how
+    many seconds this process may be silent before its trials count as lost. Once ``ending`` says
+    yes, trials end with the step they are at and go back to the study. ``alarm`` stops a run in
+    which nothing works. With ``flush`` a report waits until its checkpoint is on disk; with
+    ``signed`` nothing runs that was not signed.
     """
 
     until: StopRule | None = None
@@ -60,7 +63,9 @@ class TunerSettings:
 class Tuner:
     """One loop of one process; many loops share one study."""
 
-    def __init__(self, ledger: Ledger, policy: Policy, executor: Executor, settings: TunerSettings) -> None:
+    def __init__(
+        self, ledger: Ledger, policy: Policy, executor: Executor, settings: TunerSettings
+    ) -> None:
         self._ledger = ledger
         self._policy = policy
         self._executor = executor
@@ -73,10 +78,15 @@ class Tuner:
         self._reclaimed = -LEASE_SECONDS
         self._began = executor.stopwatch()
         root, keep = settings.checkpoints, settings.keep
-        self._collector = None if root is None else Collector(ledger, policy, root, keep, executor.clock, settings.url)
+        self._collector = (
+            None
+            if root is None
+            else Collector(ledger, policy, root, keep, executor.clock, settings.url)
+        )
 
     def run(self) -> None:
-        """Until the study finishes, enough was done, or somebody interrupts; nothing is left behind."""
+        """Until the study finishes, enough was done, or somebody interrupts; nothing is left
+        behind."""
         if self._settings.leases:
             self._heartbeat = Heartbeat(self._ledger, self._settings.lease)
         self._ledger.store.hurry_once(self._settings.ending)
@@ -140,7 +150,9 @@ class Tuner:
                 begin=trial.budget,
                 end=trial.granted,
                 checkpoint_dir=None if root is None else checkpoint_folder(root, trial.id),
-                continue_from=None if root is None or parent is None else checkpoint_folder(root, parent),
+                continue_from=None
+                if root is None or parent is None
+                else checkpoint_folder(root, parent),
                 vouched=history.vouched(trial.id),
                 parent_vouched=None if parent is None else history.vouched(parent),
                 flush=self._settings.flush,
@@ -148,7 +160,8 @@ class Tuner:
         )
 
     def _deliver(self, events: Sequence[Event]) -> None:
-        """Make news durable, judge each report where it stands in the log, and stop what the policy gives up."""
+        """Make news durable, judge each report where it stands in the log, and stop what the policy
+        gives up."""
         if not events:
             return
         ending = self._settings.ending()
@@ -159,7 +172,10 @@ class Tuner:
                     self._executor.stop(event.trial)
                 history = self._ledger.history
                 trial = history.trials[event.trial]
-                if trial.status == "running" and self._policy.review(history, trial.id) is Verdict.STOP:
+                if (
+                    trial.status == "running"
+                    and self._policy.review(history, trial.id) is Verdict.STOP
+                ):
                     self._executor.stop(trial.id)
                     ended = Ended(
                         trial=trial.id,
@@ -174,12 +190,19 @@ class Tuner:
         self._settle()
 
     def _judged(self, event: Event, ending: bool) -> Event:
-        """A trial that was lost too often has failed. One that fails while we are ending is lost: whoever ends this process may
-        have ended what the trial runs on too."""
+        """A trial that was lost too often has failed. One that fails while we are ending is lost:
+        whoever ends this process may have ended what the trial runs on too."""
         if isinstance(event, Lost) and self._is_mine(event):
             return self._ledger.loss(self._ledger.history.trials[event.trial], event.message)
-        if ending and isinstance(event, Ended) and event.status == "failed" and self._is_mine(event):
-            return Lost(trial=event.trial, attempt=event.attempt, message=event.message, time=event.time)
+        if (
+            ending
+            and isinstance(event, Ended)
+            and event.status == "failed"
+            and self._is_mine(event)
+        ):
+            return Lost(
+                trial=event.trial, attempt=event.attempt, message=event.message, time=event.time
+            )
         return event
 
     def _is_mine(self, event: Reported | Ended | Lost) -> bool:
@@ -214,12 +237,16 @@ class Tuner:
         rule = self._settings.until
         if self._settings.ending():
             return True
-        return rule is not None and rule.satisfied(self._ledger.history, self._executor.stopwatch(), self._began)
+        return rule is not None and rule.satisfied(
+            self._ledger.history, self._executor.stopwatch(), self._began
+        )
 
     def _others_run(self) -> bool:
-        """Whether another process still runs a trial of this study whose outcome may let us go on."""
+        """Whether another process still runs a trial of this study whose outcome may let us go
+        on."""
         return self._settings.leases and any(
-            trial.id not in self._running and trial.worker for trial in self._ledger.history.with_status("running")
+            trial.id not in self._running and trial.worker
+            for trial in self._ledger.history.with_status("running")
         )
 
     def _paused(self) -> bool:

@@ -18,9 +18,11 @@ __all__ = ["joined", "work"]
 
 
 def joined(name: str, storage: str | Storage, wait: float, say: Callable[[str], None]) -> Study:
-    """The study of that name; a server that does not answer yet is asked again for ``wait`` seconds, with growing pauses.
+    """The study of that name; a server that does not answer yet is asked again for ``wait``
+    seconds, with growing pauses.
 
-    Machines of a cluster start in any order, and a database that is being restarted refuses for a while.
+    Machines of a cluster start in any order, and a database that is being restarted refuses for a
+    while.
     """
     deadline, pause = time.monotonic() + wait, 0.1
     while True:
@@ -37,7 +39,8 @@ def joined(name: str, storage: str | Storage, wait: float, say: Callable[[str], 
 
 
 def work(study: Study, request: Run, progress: bool | None = None) -> None:
-    """Carry out ``request`` until the study is finished; nothing of the study is changed by joining it.
+    """Carry out ``request`` until the study is finished; nothing of the study is changed by joining
+    it.
 
     ``progress``: None shows it on a terminal only, True also as plain lines in a pipe.
     """

@@ -1,4 +1,5 @@
-"""What `MeanStdAcquisition` supplies: incumbents, averages over fantasies and members, the chain rule, clear errors."""
+"""What `MeanStdAcquisition` supplies: incumbents, averages over fantasies and members, the chain
+rule, clear errors."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,11 @@ import pytest
 
 from scrimp.acquisition.acquisition import Acquisition, Context, MeanStdAcquisition, incumbents
 from scrimp.acquisition.confidence import LowerConfidenceBound
-from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, expected_improvement
+from scrimp.acquisition.improvement import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    expected_improvement,
+)
 from scrimp.acquisition.pending import fantasise
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Data
@@ -74,7 +79,10 @@ def x():
 def several(model):
     """Three posterior samples of the hyperparameters."""
     return SampledPosterior(
-        tuple(replace(model, scales=s * model.scales, amplitude=a) for s, a in ((1, 1), (0.7, 1.4), (1.5, 0.8)))
+        tuple(
+            replace(model, scales=s * model.scales, amplitude=a)
+            for s, a in ((1, 1), (0.7, 1.4), (1.5, 0.8))
+        )
     )
 
 
@@ -86,7 +94,9 @@ def test_incumbent_is_the_best_posterior_mean_over_what_was_evaluated(model):
 
 
 def test_observed_incumbent_is_the_best_target_at_evaluated_inputs(model):
-    assert incumbents(model, Context(model.data.x, incumbent="observed")) == pytest.approx([model.data.y.min()])
+    assert incumbents(model, Context(model.data.x, incumbent="observed")) == pytest.approx(
+        [model.data.y.min()]
+    )
     worst = np.argsort(model.data.y)[-3:]
     assert incumbents(model, Context(model.data.x[worst], incumbent="observed")) == pytest.approx(
         [model.data.y[worst].min()]
@@ -129,7 +139,9 @@ def explicit_improvements(model, context, x):
     for member in model.members:
         posterior, best = member.posterior(x), incumbents(member, context)
         std = np.sqrt(posterior.variance)
-        each.append([expected_improvement(posterior.mean[:, f], std, best[f]) for f in range(len(best))])
+        each.append(
+            [expected_improvement(posterior.mean[:, f], std, best[f]) for f in range(len(best))]
+        )
     return np.array(each)
 
 
@@ -158,7 +170,9 @@ def test_each_member_has_its_own_incumbent(model):
 
 def test_means_only_models_and_missing_models_are_refused_by_name(model, x):
     with pytest.raises(MethodError, match="needs standard deviations"):
-        LowerConfidenceBound().bind({"loss": replace(model, means_only=True)}, Context(model.data.x))(x)
+        LowerConfidenceBound().bind(
+            {"loss": replace(model, means_only=True)}, Context(model.data.x)
+        )(x)
     with pytest.raises(MethodError, match=r"'loss' among \['cost'\]"):
         LowerConfidenceBound().bind({"cost": model}, Context(model.data.x))
     with pytest.raises(MethodError, match="'best'"):

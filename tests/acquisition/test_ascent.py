@@ -1,4 +1,5 @@
-"""The batched climb: against SciPy's L-BFGS-B start by start, on quadratics, Rosenbrock's valley and real acquisitions."""
+"""The batched climb: against SciPy's L-BFGS-B start by start, on quadratics, Rosenbrock's valley
+and real acquisitions."""
 
 import numpy as np
 import pytest
@@ -29,7 +30,12 @@ def lbfgs(function, x):
         return -value[0], -gradient[0]
 
     result = minimize(
-        loss, x, jac=True, bounds=[(0.0, 1.0)] * len(x), method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-15}
+        loss,
+        x,
+        jac=True,
+        bounds=[(0.0, 1.0)] * len(x),
+        method="L-BFGS-B",
+        options={"maxiter": 500, "ftol": 1e-15},
     )
     return result.x, -result.fun
 
@@ -38,7 +44,10 @@ def lbfgs(function, x):
 def test_finds_the_maximum_of_a_concave_quadratic_in_the_box(seed):
     rng = np.random.default_rng(seed)
     root = rng.standard_normal((5, 5))
-    curvature, centre = root @ root.T + 0.1 * np.eye(5), rng.uniform(-0.5, 1.5, 5)  # the free maximum may lie outside
+    curvature, centre = (
+        root @ root.T + 0.1 * np.eye(5),
+        rng.uniform(-0.5, 1.5, 5),
+    )  # the free maximum may lie outside
 
     def score(x):
         gap = x - centre
@@ -69,9 +78,14 @@ def test_climbs_log_improvement_as_high_as_scipy_does_from_the_same_start(seed):
     score = LogExpectedImprovement().bind({"loss": model}, Context(model.data.x))
     starts = rng.random((10, 4))
     function = counted(score.value_and_gradient)
-    x, value = ascend(function, starts, np.ones((10, 4), dtype=bool), model.length_scales, AscentSettings())
+    x, value = ascend(
+        function, starts, np.ones((10, 4), dtype=bool), model.length_scales, AscentSettings()
+    )
     np.testing.assert_allclose(score(x), value, rtol=1e-9)
-    ours, theirs = np.sort(value), np.sort([lbfgs(score.value_and_gradient, start)[1] for start in starts])
+    ours, theirs = (
+        np.sort(value),
+        np.sort([lbfgs(score.value_and_gradient, start)[1] for start in starts]),
+    )
     assert ours[-1] > theirs[-1] - 0.01
     assert np.median(ours) > np.median(theirs) - 0.5
     assert len(function.sizes) <= 61  # one call per round serves all starts
@@ -99,7 +113,9 @@ def test_never_goes_down_nor_leaves_the_cube_and_bears_infinite_scores():
 
     starts = rng.random((20, 3))
     before = score(starts)[0]
-    x, value = ascend(score, starts, np.ones((20, 3), dtype=bool), np.full(3, 0.1), AscentSettings())
+    x, value = ascend(
+        score, starts, np.ones((20, 3), dtype=bool), np.full(3, 0.1), AscentSettings()
+    )
     assert (value >= before).all()
     assert ((x >= 0.0) & (x <= 1.0)).all()
     np.testing.assert_array_equal(score(x)[0], value)
@@ -109,9 +125,13 @@ def test_gives_the_same_answer_whatever_else_is_in_the_batch():
     model = random_posterior(0, n=30, d=4)
     score = LogExpectedImprovement().bind({"loss": model}, Context(model.data.x))
     starts, free = np.random.default_rng(1).random((6, 4)), np.ones((6, 4), dtype=bool)
-    together, _ = ascend(score.value_and_gradient, starts, free, model.length_scales, AscentSettings())
+    together, _ = ascend(
+        score.value_and_gradient, starts, free, model.length_scales, AscentSettings()
+    )
     alone = [
-        ascend(score.value_and_gradient, starts[[i]], free[[i]], model.length_scales, AscentSettings())[0][0]
+        ascend(
+            score.value_and_gradient, starts[[i]], free[[i]], model.length_scales, AscentSettings()
+        )[0][0]
         for i in range(6)
     ]
     np.testing.assert_allclose(together, alone, atol=1e-5)

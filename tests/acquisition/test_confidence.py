@@ -25,11 +25,15 @@ def test_is_minus_the_lower_bound_of_the_loss(kappa):
     x = np.random.default_rng(0).random((9, 3))
     posterior = model.posterior(x)
     score = LowerConfidenceBound(kappa).bind({"loss": model}, Context(model.data.x))
-    np.testing.assert_allclose(score(x), -(posterior.mean[:, 0] - kappa * np.sqrt(posterior.variance)), rtol=1e-12)
+    np.testing.assert_allclose(
+        score(x), -(posterior.mean[:, 0] - kappa * np.sqrt(posterior.variance)), rtol=1e-12
+    )
 
 
 def test_its_logarithm_is_that_of_the_promised_improvement():
     assert LowerConfidenceBound(3.0).logarithm() == OptimisticImprovement(3.0)
     mean, std, incumbent = np.linspace(-2, 0.5, 6)[:, None], np.full((6, 1), 0.6), np.zeros(1)
     promised = incumbent - (mean - 3.0 * std)
-    np.testing.assert_allclose(np.exp(OptimisticImprovement(3.0).alpha(mean, std, incumbent)), promised, rtol=0.01)
+    np.testing.assert_allclose(
+        np.exp(OptimisticImprovement(3.0).alpha(mean, std, incumbent)), promised, rtol=0.01
+    )

@@ -1,4 +1,5 @@
-"""Constrained improvement: against the direct formula, Monte Carlo, explicit sums and finite differences."""
+"""Constrained improvement: against the direct formula, Monte Carlo, explicit sums and finite
+differences."""
 
 from dataclasses import replace
 
@@ -9,7 +10,11 @@ from scipy.stats import norm
 from scrimp.acquisition.acquisition import Acquisition, Context
 from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.constrained import Constrained
-from scrimp.acquisition.improvement import ExpectedImprovement, ProbabilityOfImprovement, expected_improvement
+from scrimp.acquisition.improvement import (
+    ExpectedImprovement,
+    ProbabilityOfImprovement,
+    expected_improvement,
+)
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.thompson import ThompsonSampling
 from scrimp.errors import MethodError
@@ -47,7 +52,9 @@ class TestConstrained(AcquisitionBattery):
 
 class TestNothingFeasible(TestConstrained):
     def context(self, models):
-        return Context(models["loss"].data.x, feasible=np.zeros(len(models["loss"].data), dtype=bool))
+        return Context(
+            models["loss"].data.x, feasible=np.zeros(len(models["loss"].data), dtype=bool)
+        )
 
 
 def deviations(model, x):
@@ -65,7 +72,9 @@ def test_is_improvement_on_the_best_feasible_times_the_probabilities():
     for name in ("constraint:memory", "constraint:time"):
         mean, std = deviations(models[name], X)
         expected = expected * norm.cdf(-mean / std)
-    np.testing.assert_allclose(np.exp(Constrained().bind(models, context)(X)), expected[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(
+        np.exp(Constrained().bind(models, context)(X)), expected[:, 0], rtol=1e-9
+    )
     plain = Constrained(ExpectedImprovement()).bind(models, context)
     np.testing.assert_allclose(np.exp(plain(X)), expected[:, 0], rtol=1e-9)
 
@@ -99,7 +108,9 @@ def test_probability_of_feasibility_alone_while_nothing_is_feasible():
 
 
 def varied(model):
-    return SampledPosterior((model, replace(model, amplitude=2.0), replace(model, scales=0.6 * model.scales)))
+    return SampledPosterior(
+        (model, replace(model, amplitude=2.0), replace(model, scales=0.6 * model.scales))
+    )
 
 
 def test_averages_over_the_product_of_all_samples_and_over_paired_fantasies():
@@ -115,7 +126,9 @@ def test_averages_over_the_product_of_all_samples_and_over_paired_fantasies():
     for f in range(4):
         holds = np.ones(len(rows), dtype=bool)
         for name in ("constraint:memory", "constraint:time"):
-            means = np.mean([member.posterior(pending).mean[:, f] for member in models[name].members], axis=0)
+            means = np.mean(
+                [member.posterior(pending).mean[:, f] for member in models[name].members], axis=0
+            )
             holds[-2:] &= means <= 0.0
         for loss in models["loss"].members:
             best = loss.posterior(rows[holds]).mean[:, f].min()
@@ -127,7 +140,9 @@ def test_averages_over_the_product_of_all_samples_and_over_paired_fantasies():
                     total += gain * norm.cdf(-m1[:, f] / s1[:, 0]) * norm.cdf(-m2[:, f] / s2[:, 0])
     score = Constrained().bind(models, context)
     np.testing.assert_allclose(np.exp(score(X)), total / (4 * 27), rtol=1e-9)
-    np.testing.assert_allclose(score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7
+    )
 
 
 def test_fantasies_in_which_a_pending_input_is_feasible_are_left_out_while_nothing_is():
@@ -143,7 +158,9 @@ def test_fantasies_in_which_a_pending_input_is_feasible_are_left_out_while_nothi
     expected = (norm.cdf(-mean / std) * ~solved).mean(axis=1)
     score = Constrained().bind({"loss": plain["loss"], "constraint:memory": memory}, context)
     np.testing.assert_allclose(np.exp(score(X)), expected, rtol=1e-9)
-    np.testing.assert_allclose(score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("inner", [ProbabilityOfImprovement(), LowerConfidenceBound()])
@@ -152,7 +169,9 @@ def test_wraps_other_acquisitions(inner):
     context = known(models)
     alone = inner.logarithm().bind(models, context)(X)
     feasibility = Constrained().bind(models, replace(context, feasible=np.zeros(12, dtype=bool)))(X)
-    np.testing.assert_allclose(Constrained(inner).bind(models, context)(X), alone + feasibility, rtol=1e-9)
+    np.testing.assert_allclose(
+        Constrained(inner).bind(models, context)(X), alone + feasibility, rtol=1e-9
+    )
 
 
 def test_refuses_what_has_no_logarithm():

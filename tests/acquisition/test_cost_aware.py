@@ -8,7 +8,11 @@ import pytest
 from scrimp.acquisition.acquisition import Acquisition, Context
 from scrimp.acquisition.constrained import Constrained
 from scrimp.acquisition.cost_aware import CostAware
-from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, expected_improvement
+from scrimp.acquisition.improvement import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    expected_improvement,
+)
 from scrimp.errors import MethodError
 from scrimp.testing.acquisitions import AcquisitionBattery, finite_differences
 from scrimp.testing.dense_posterior import SampledPosterior, random_posterior
@@ -50,13 +54,17 @@ def test_is_improvement_divided_by_a_power_of_the_cost(exponent, inner):
     models = two_models()
     cost = np.exp(models["cost"].posterior(X).mean[:, 0])
     score = CostAware(inner, exponent).bind(models, Context(models["loss"].data.x))
-    np.testing.assert_allclose(np.exp(score(X)), improvement(models["loss"], X) / cost**exponent, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.exp(score(X)), improvement(models["loss"], X) / cost**exponent, rtol=1e-9
+    )
 
 
 def test_given_cost_needs_no_model():
     loss = random_posterior(1)
     score = CostAware(log_cost=rising_cost).bind({"loss": loss}, Context(loss.data.x))
-    np.testing.assert_allclose(np.exp(score(X)), improvement(loss, X) / np.exp(2 * X[:, 0] - X[:, 2]), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.exp(score(X)), improvement(loss, X) / np.exp(2 * X[:, 0] - X[:, 2]), rtol=1e-9
+    )
     with pytest.raises(MethodError, match="'cost'"):
         CostAware().bind({"loss": loss}, Context(loss.data.x))
 
@@ -64,8 +72,15 @@ def test_given_cost_needs_no_model():
 def test_averages_over_the_product_of_samples_of_loss_and_cost():
     models = two_models()
     losses = [models["loss"], replace(models["loss"], amplitude=2.0)]
-    costs = [models["cost"], replace(models["cost"], amplitude=3.0), replace(models["cost"], noise=0.1)]
-    expected = sum(improvement(a, X) / np.exp(b.posterior(X).mean[:, 0]) for a in losses for b in costs) / 6
+    costs = [
+        models["cost"],
+        replace(models["cost"], amplitude=3.0),
+        replace(models["cost"], noise=0.1),
+    ]
+    expected = (
+        sum(improvement(a, X) / np.exp(b.posterior(X).mean[:, 0]) for a in losses for b in costs)
+        / 6
+    )
     sampled = {"loss": SampledPosterior(tuple(losses)), "cost": SampledPosterior(tuple(costs))}
     score = CostAware().bind(sampled, Context(models["loss"].data.x))
     np.testing.assert_allclose(np.exp(score(X)), expected, rtol=1e-9)
@@ -77,4 +92,6 @@ def test_wraps_a_constrained_acquisition():
     score = CostAware(Constrained(), exponent=1.0).bind(models, context)
     parts = Constrained().bind(models, context)(X) - models["cost"].posterior(X).mean[:, 0]
     np.testing.assert_allclose(score(X), parts, rtol=1e-9)
-    np.testing.assert_allclose(score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        score.value_and_gradient(X)[1], finite_differences(score, X), rtol=1e-5, atol=1e-7
+    )

@@ -35,7 +35,11 @@ def is_legal(domain, x):
 
 
 def exists(domain, row, j):
-    return all(exists(domain, row, c.parent) and row[c.parent] in c.values for c in domain.conditions if c.column == j)
+    return all(
+        exists(domain, row, c.parent) and row[c.parent] in c.values
+        for c in domain.conditions
+        if c.column == j
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -77,7 +81,9 @@ def test_moves_are_all_single_changes_of_a_discrete_column():
     x = np.array([[0.3, 0.5, 0.25], [0.9, 0.0, 1.0]])
     moved, owner = domain.moves(x, np.random.default_rng(0))
     for i in range(2):
-        expected = {(x[i, 0], v, x[i, 2]) for v in KIND.values} | {(x[i, 0], x[i, 1], v) for v in STEPS.values}
+        expected = {(x[i, 0], v, x[i, 2]) for v in KIND.values} | {
+            (x[i, 0], x[i, 1], v) for v in STEPS.values
+        }
         assert {tuple(row) for row in moved[owner == i]} == expected - {tuple(x[i])}
 
 
@@ -111,7 +117,9 @@ def test_finite_domains_list_their_rows_once():
     domain = Domain((KIND, STEPS), (Condition(1, parent=0, values=(1.0,)),))
     rows = domain.rows()
     assert domain.size() == 15.0
-    assert {tuple(row) for row in rows} == {(0.0, 0.5), (0.5, 0.5)} | {(1.0, v) for v in STEPS.values}
+    assert {tuple(row) for row in rows} == {(0.0, 0.5), (0.5, 0.5)} | {
+        (1.0, v) for v in STEPS.values
+    }
     assert len(rows) == 7
     assert not np.isfinite(NESTED.size())
     with pytest.raises(SpaceError, match="continuous"):
@@ -147,5 +155,7 @@ def test_contains_rows_agrees_with_all_pairs(seed, d, m, n):
     rng = np.random.default_rng(seed)
     known = rng.integers(0, 3, (n, d)) / 2.0
     x = rng.integers(0, 3, (m, d)) / 2.0 + rng.choice([0.0, 4e-7, 1e-5], (m, d), p=[0.8, 0.1, 0.1])
-    expected = [bool(len(known)) and bool((np.abs(known - row) <= 1e-6).all(axis=1).any()) for row in x]
+    expected = [
+        bool(len(known)) and bool((np.abs(known - row) <= 1e-6).all(axis=1).any()) for row in x
+    ]
     np.testing.assert_array_equal(contains_rows(x, known), np.array(expected, dtype=bool))

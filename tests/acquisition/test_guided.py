@@ -1,4 +1,5 @@
-"""Guided by a belief: against the direct formula; the weight of the belief falls with the number of evaluations."""
+"""Guided by a belief: against the direct formula; the weight of the belief falls with the number of
+evaluations."""
 
 import numpy as np
 
@@ -25,5 +26,9 @@ def test_is_the_acquisition_times_a_power_of_the_belief():
     loss = random_posterior(1)
     context = Context(loss.data.x)
     plain = LogExpectedImprovement().bind({"loss": loss}, context)(X)
-    guided = Guided(LogExpectedImprovement(), near_the_origin, strength=3.0).bind({"loss": loss}, context)(X)
-    np.testing.assert_allclose(guided - plain, -6.0 * (X**2).sum(axis=1) / len(loss.data.x), rtol=1e-9)
+    guided = Guided(LogExpectedImprovement(), near_the_origin, strength=3.0).bind(
+        {"loss": loss}, context
+    )(X)
+    np.testing.assert_allclose(
+        guided - plain, -6.0 * (X**2).sum(axis=1) / len(loss.data.x), rtol=1e-9
+    )

@@ -40,13 +40,19 @@ class TestLogExpectation(AcquisitionBattery):
 
 
 def integrated_log_improvement(mean, std, incumbent):
-    """log of the integral of (incumbent - y) over y < incumbent under the normal density, with 50 digits.
+    """log of the integral of (incumbent - y) over y < incumbent under the normal density, with 50
+    digits.
 
-    With y = incumbent - std t it is std phi(z) times the integral of t exp(z t - t^2 / 2) over t > 0, which is near 1 / z^2
-    far below the incumbent, so that the quadrature's own tolerance means something there.
+    With y = incumbent - std t it is std phi(z) times the integral of t exp(z t - t^2 / 2) over t >
+    0, which is near 1 / z^2 far below the incumbent, so that the quadrature's own tolerance means
+    something there.
     """
     with mpmath.workdps(50):
-        mean, std, incumbent = mpmath.mpf(float(mean)), mpmath.mpf(float(std)), mpmath.mpf(float(incumbent))
+        mean, std, incumbent = (
+            mpmath.mpf(float(mean)),
+            mpmath.mpf(float(std)),
+            mpmath.mpf(float(incumbent)),
+        )
         z = (incumbent - mean) / std
         width = 1 / (1 + abs(min(z, 0)))
         cuts = (
@@ -55,12 +61,34 @@ def integrated_log_improvement(mean, std, incumbent):
             else [0, *(z + k for k in (-8, -2, 0, 2, 8) if z + k > 0), z + 20]
         )
         peak = max(z, 0) ** 2 / 2
-        integral = mpmath.quad(lambda t: t * mpmath.exp(z * t - t * t / 2 - peak), [*cuts, max(cuts) + 20])
+        integral = mpmath.quad(
+            lambda t: t * mpmath.exp(z * t - t * t / 2 - peak), [*cuts, max(cuts) + 20]
+        )
         return mpmath.log(std * integral) + peak - z * z / 2 - mpmath.log(2 * mpmath.pi) / 2
 
 
 @pytest.mark.parametrize(
-    "z", [-30.0, -29.5, -20.0, -12.0, -7.3, -5.0, -2.0, -1.0, -0.99, -0.1, 0.0, 0.5, 1.0, 3.0, 8.0, 9.99, 10.01, 25.0]
+    "z",
+    [
+        -30.0,
+        -29.5,
+        -20.0,
+        -12.0,
+        -7.3,
+        -5.0,
+        -2.0,
+        -1.0,
+        -0.99,
+        -0.1,
+        0.0,
+        0.5,
+        1.0,
+        3.0,
+        8.0,
+        9.99,
+        10.01,
+        25.0,
+    ],
 )
 def test_log_improvement_agrees_with_high_precision_integration(z):
     mean, std = 0.3, 0.7
@@ -74,7 +102,8 @@ def test_log_improvement_agrees_with_high_precision_integration(z):
 def test_log_improvement_far_below_agrees_with_high_precision_erfc(z):
     with mpmath.workdps(60 + int(2 * np.log10(-z))):
         w = mpmath.mpf(z)
-        # h(z) / phi(z) = 1 + z Phi(z) / phi(z): Phi by its continued fraction in the Mills ratio, which no digit is lost in
+        # h(z) / phi(z) = 1 + z Phi(z) / phi(z): Phi by its continued fraction in the Mills ratio,
+        # which no digit is lost in
         mills = mpmath.mpf(0)
         for k in range(200, 0, -1):
             mills = k / (-w + mills)
@@ -95,7 +124,9 @@ def test_log_improvement_is_finite_and_increasing_over_the_whole_range():
     assert (by_std >= 0.0).all()
 
 
-@pytest.mark.parametrize("z", [-1e6, -1000.0, -51.0, -50.0, -49.0, -30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 9.9, 10.1, 20.0])
+@pytest.mark.parametrize(
+    "z", [-1e6, -1000.0, -51.0, -50.0, -49.0, -30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 9.9, 10.1, 20.0]
+)
 @pytest.mark.parametrize("std", [0.01, 1.0, 30.0])
 def test_log_improvement_derivatives_agree_with_high_precision_differences(z, std):
     incumbent = z * std
@@ -116,12 +147,16 @@ def test_log_improvement_derivatives_agree_with_high_precision_differences(z, st
         step = mpmath.mpf(10) ** -20 * std
         by_mean = float((exact(step, mpmath.mpf(std)) - exact(-step, mpmath.mpf(std))) / (2 * step))
         by_std = float((exact(0, std + step) - exact(0, std - step)) / (2 * step))
-    _, d_mean, d_std = log_expected_improvement_and_derivatives(np.zeros(1), np.array([std]), np.array([incumbent]))
+    _, d_mean, d_std = log_expected_improvement_and_derivatives(
+        np.zeros(1), np.array([std]), np.array([incumbent])
+    )
     assert d_mean[0] == pytest.approx(by_mean, rel=1e-10)
     assert d_std[0] == pytest.approx(by_std, rel=1e-10, abs=1e-20)
 
 
-@pytest.mark.parametrize("acquisition", [ProbabilityOfImprovement(), ExpectedImprovement(), LogExpectedImprovement()])
+@pytest.mark.parametrize(
+    "acquisition", [ProbabilityOfImprovement(), ExpectedImprovement(), LogExpectedImprovement()]
+)
 def test_alpha_derivatives_agree_with_finite_differences(acquisition):
     mean, std = np.meshgrid(np.linspace(-2, 2, 9), [0.2, 0.5, 1.0, 3.0], indexing="ij")
     incumbent, step = np.array(0.1), 1e-6
@@ -150,7 +185,9 @@ def test_expected_improvement_agrees_with_monte_carlo_and_with_its_logarithm():
 
 def test_probability_agrees_with_scipy_far_into_the_tail():
     z = np.array([-38.0, -20.0, -3.0, 0.0, 2.0, 9.0])
-    np.testing.assert_allclose(log_probability_of_improvement(-z, np.ones(6), np.zeros(1)), norm.logcdf(z), rtol=1e-12)
+    np.testing.assert_allclose(
+        log_probability_of_improvement(-z, np.ones(6), np.zeros(1)), norm.logcdf(z), rtol=1e-12
+    )
     slope = ProbabilityOfImprovement().derivatives(-z, np.ones(6), np.zeros(1))[0]
     np.testing.assert_allclose(-slope, np.exp(norm.logpdf(z) - norm.logcdf(z)), rtol=1e-9)
 

@@ -40,7 +40,9 @@ def test_exact_value_lies_within_the_error_of_sampling():
 
 def test_ties_in_slope_and_in_mean():
     means = np.array([0.0, 1.0, 1.0, 0.5, 0.5])
-    slopes = np.array([[0.3, 0.3, 0.3, 0.3, 0.9], [0.0, 0.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 1.0, 0.0, 0.0]])
+    slopes = np.array(
+        [[0.3, 0.3, 0.3, 0.3, 0.9], [0.0, 0.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 1.0, 0.0, 0.0]]
+    )
     values = np.exp(log_knowledge_gradient(means, slopes))
     assert values[0] == pytest.approx(integral(means, slopes[0]), abs=1e-8)
     assert values[1] == 0.0
@@ -59,7 +61,10 @@ def test_logarithm_stays_right_where_the_value_underflows():
 
 
 def test_extreme_slopes_do_not_warn():
-    means, slopes = np.array([0.0, -1.0, -2.0]), np.array([[0.0, 1e-300, 2e-310], [0.0, 1e-17, 1e-17]])
+    means, slopes = (
+        np.array([0.0, -1.0, -2.0]),
+        np.array([[0.0, 1e-300, 2e-310], [0.0, 1e-17, 1e-17]]),
+    )
     values = log_knowledge_gradient(means, slopes)
     assert not np.isnan(values).any()
     assert np.all(values < -1e30)
@@ -69,12 +74,17 @@ def test_quadrature_is_close():
     rng = np.random.default_rng(3)
     means, slopes = rng.normal(size=20), rng.normal(size=(50, 20))
     exact = np.exp(log_knowledge_gradient(means, slopes))
-    np.testing.assert_allclose(quadrature_knowledge_gradient(means, slopes), exact, rtol=0.15, atol=0.02)
+    np.testing.assert_allclose(
+        quadrature_knowledge_gradient(means, slopes), exact, rtol=0.15, atol=0.02
+    )
 
 
 def test_best_is_the_exact_argmax_also_per_cost():
     rng = np.random.default_rng(5)
-    means, slopes = rng.normal(size=30), rng.normal(size=(500, 30)) * rng.uniform(0.0, 0.5, size=(500, 1))
+    means, slopes = (
+        rng.normal(size=30),
+        rng.normal(size=(500, 30)) * rng.uniform(0.0, 0.5, size=(500, 1)),
+    )
     costs = rng.uniform(1.0, 5.0, size=500)
     exact = np.exp(log_knowledge_gradient(means, slopes)) / costs
     index, value = best_by_knowledge_gradient(means, slopes, costs)

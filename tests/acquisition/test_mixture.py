@@ -16,14 +16,19 @@ def bound(request):
     x, later = rng.random((12, 2)), rng.random((2, 2))
     models = []
     for k in range(3):
-        fitted = ExactGP.over((Column(), Column())).fit(Data(x, np.sin((3 + k) * x[:, 0]) + x[:, 1]), rng)
+        fitted = ExactGP.over((Column(), Column())).fit(
+            Data(x, np.sin((3 + k) * x[:, 0]) + x[:, 1]), rng
+        )
         if request.param > 1:
             fitted = fitted.condition(Data(later, fitted.sample(later, request.param, rng).T))
         models.append({"loss": fitted})
     context = Context(x)
     parts = {
         kind: tuple(acquisition.bind(model, context) for model in models)
-        for kind, acquisition in (("log", LogExpectedImprovement()), ("plain", ExpectedImprovement()))
+        for kind, acquisition in (
+            ("log", LogExpectedImprovement()),
+            ("plain", ExpectedImprovement()),
+        )
     }
     return BoundMixture((0.5, 0.2, 0.3), parts["log"]), parts["plain"]
 

@@ -1,4 +1,5 @@
-"""Fantasies: against dense conditioning one draw at a time, and against the repetition they are there to prevent."""
+"""Fantasies: against dense conditioning one draw at a time, and against the repetition they are
+there to prevent."""
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from scrimp.testing.dense_posterior import DensePosterior, random_posterior
 
 def fitted(seed, n=15):
     dense = random_posterior(seed, n=n)
-    return ExactGP.over((Column(),) * 3).fit(Data(dense.data.x, dense.data.y), np.random.default_rng(0))
+    return ExactGP.over((Column(),) * 3).fit(
+        Data(dense.data.x, dense.data.y), np.random.default_rng(0)
+    )
 
 
 @pytest.mark.parametrize("make", [random_posterior, fitted])
@@ -38,9 +41,14 @@ def test_fantasies_are_those_of_a_model_built_from_scratch():
     pending, x = rng.random((2, 3)), rng.random((6, 3))
     grown = fantasise(model, pending, 3, rng)
     for f in range(3):
-        data = Data(np.concatenate([model.data.x, pending]), np.concatenate([model.data.y, grown.data.y[-2:, f]]))
+        data = Data(
+            np.concatenate([model.data.x, pending]),
+            np.concatenate([model.data.y, grown.data.y[-2:, f]]),
+        )
         scratch = DensePosterior(data, model.length_scales).posterior(x)
-        np.testing.assert_allclose(grown.posterior(x).mean[:, f], scratch.mean[:, 0], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(
+            grown.posterior(x).mean[:, f], scratch.mean[:, 0], rtol=1e-8, atol=1e-9
+        )
 
 
 def test_draws_are_joint_and_free_of_noise():
@@ -48,7 +56,9 @@ def test_draws_are_joint_and_free_of_noise():
     pending = np.array([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5001]])
     draws = fantasise(model, pending, 3000, rng).data.y[-2:]
     assert np.corrcoef(draws)[0, 1] > 0.999  # neighbours move together, which noise would hide
-    assert draws[0].std() == pytest.approx(float(np.sqrt(model.posterior(pending).variance[0])), rel=0.06)
+    assert draws[0].std() == pytest.approx(
+        float(np.sqrt(model.posterior(pending).variance[0])), rel=0.06
+    )
 
 
 def test_nothing_pending_leaves_the_model_alone():
@@ -64,14 +74,17 @@ def test_workers_do_not_repeat_each_other(seed):
     for _ in range(4):
         grown = fantasise(model, pending, 32, np.random.default_rng(1))
         score = LogExpectedImprovement().bind({"loss": grown}, Context(evaluated, pending))
-        best = maximize(score, domain, rng, Search(excluded=np.concatenate([evaluated, pending]))).x[:1]
+        best = maximize(
+            score, domain, rng, Search(excluded=np.concatenate([evaluated, pending]))
+        ).x[:1]
         pending = np.concatenate([pending, best])
     distances = np.linalg.norm(pending[:, None] - pending[None], axis=2)[np.triu_indices(4, 1)]
     assert distances.min() > 0.02
 
 
 def test_improvement_over_fantasies_is_what_the_pending_evaluation_will_leave():
-    """E over outcomes of the improvement beyond the outcome: by Monte Carlo over joint draws of both places."""
+    """E over outcomes of the improvement beyond the outcome: by Monte Carlo over joint draws of
+    both places."""
     model, rng = random_posterior(5, n=6, noise=1e-8), np.random.default_rng(0)
     pending, x = np.array([[0.3, 0.4, 0.6]]), np.array([[0.35, 0.45, 0.6]])
     context = Context(model.data.x, pending)

@@ -6,7 +6,11 @@ import pytest
 
 from scrimp.acquisition import registry
 from scrimp.acquisition.confidence import LowerConfidenceBound
-from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
+from scrimp.acquisition.improvement import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    ProbabilityOfImprovement,
+)
 from scrimp.acquisition.registry import acquisition_names, create_acquisition, register_acquisition
 from scrimp.acquisition.thompson import ThompsonSampling
 from scrimp.errors import MethodError

@@ -1,4 +1,5 @@
-"""Formulas over several models: values by hand, gradients, samples of all models, and what is left to wrappers."""
+"""Formulas over several models: values by hand, gradients, samples of all models, and what is left
+to wrappers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -44,7 +45,8 @@ class PerSecond(SeveralModelsAcquisition):
 
 @dataclass(frozen=True)
 class SafeBound(SeveralModelsAcquisition):
-    """The confidence bound of the loss, less a penalty for what may violate any constraint; of any sign."""
+    """The confidence bound of the loss, less a penalty for what may violate any constraint; of any
+    sign."""
 
     needs: ClassVar[tuple[str, ...]] = ("loss", ALL_CONSTRAINTS)
     penalty: float = 2.0
@@ -103,7 +105,8 @@ def test_improvement_per_second_is_the_cost_aware_one() -> None:
 
 
 def test_samples_of_all_models_meet() -> None:
-    """Two samples of the loss, each with its own incumbent, and two of the cost: the average of the four products."""
+    """Two samples of the loss, each with its own incumbent, and two of the cost: the average of the
+    four products."""
     losses = [random_posterior(seed=1, d=3, amplitude=scale) for scale in (1.0, 2.0)]
     costs = [random_posterior(seed=4, d=3, amplitude=scale) for scale in (0.5, 1.0)]
     models = {"loss": SampledPosterior(tuple(losses)), "cost": SampledPosterior(tuple(costs))}
@@ -115,7 +118,9 @@ def test_samples_of_all_models_meet() -> None:
             posterior = loss.posterior(X)
             gain = expected_improvement(posterior.mean[:, 0], np.sqrt(posterior.variance), best)
             terms.append(gain * np.exp(-one.mean(X)[:, 0]))
-    np.testing.assert_allclose(np.exp(PerSecond().bind(models, context)(X)), np.mean(terms, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.exp(PerSecond().bind(models, context)(X)), np.mean(terms, axis=0), rtol=1e-9
+    )
 
 
 def test_beyond_a_hundred_combinations_samples_meet_in_order() -> None:
@@ -124,11 +129,17 @@ def test_beyond_a_hundred_combinations_samples_meet_in_order() -> None:
     models = {"loss": SampledPosterior(losses), "cost": SampledPosterior(costs)}
     bound = PerSecond().bind(models, Context(evaluated=losses[0].data.x))
     assert len(bound.combinations) == 12  # type: ignore[attr-defined]
-    np.testing.assert_allclose(bound.value_and_gradient(X)[1], finite_differences(bound, X), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        bound.value_and_gradient(X)[1], finite_differences(bound, X), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_constraints_and_costs_it_does_not_read_weigh_it() -> None:
-    models = {"loss": random_posterior(seed=1, d=3), "cost": cost(), "constraint:a": random_posterior(seed=6, d=3)}
+    models = {
+        "loss": random_posterior(seed=1, d=3),
+        "cost": cost(),
+        "constraint:a": random_posterior(seed=6, d=3),
+    }
     x = models["loss"].data.x
     context = Context(evaluated=x, feasible=np.ones(len(x), dtype=bool))
     limit = models["constraint:a"].posterior(X)
@@ -136,18 +147,26 @@ def test_constraints_and_costs_it_does_not_read_weigh_it() -> None:
     alone = PerSecond().bind({name: models[name] for name in ("loss", "cost")}, context)(X)
     bound = PerSecond().bind(models, context)
     np.testing.assert_allclose(bound(X), alone + holds, rtol=1e-8)
-    np.testing.assert_allclose(bound.value_and_gradient(X)[1], finite_differences(bound, X), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        bound.value_and_gradient(X)[1], finite_differences(bound, X), rtol=1e-5, atol=1e-6
+    )
     plain = CostAware(Constrained(LogExpectedImprovement())).bind(models, context)(X)
     np.testing.assert_allclose(bound(X), plain, rtol=1e-8)
 
 
 def test_a_formula_of_any_sign_has_a_logarithm() -> None:
-    models = {"loss": random_posterior(seed=1, d=3), "constraint:a": random_posterior(seed=6, d=3), "cost": cost()}
+    models = {
+        "loss": random_posterior(seed=1, d=3),
+        "constraint:a": random_posterior(seed=6, d=3),
+        "cost": cost(),
+    }
     x = models["loss"].data.x
     context = Context(evaluated=x, feasible=np.ones(len(x), dtype=bool))
     weighed = SafeBound().bind(models, context)
     assert weighed.logarithmic
-    np.testing.assert_allclose(weighed.value_and_gradient(X)[1], finite_differences(weighed, X), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        weighed.value_and_gradient(X)[1], finite_differences(weighed, X), rtol=1e-5, atol=1e-6
+    )
     own = {name: models[name] for name in ("loss", "constraint:a")}
     assert bind_logarithm(SafeBound(), own, context).logarithmic
     order = np.argsort(SafeBound().bind(own, context)(X))
@@ -185,4 +204,6 @@ def test_mistakes_are_named() -> None:
     models = {**loss, "cost": cost()}
     with pytest.raises(MethodError, match=r"alpha of Wrong has shape \(3, 7\)"):
         Wrong().bind(models, Context(evaluated=loss["loss"].data.x))(X)
-    assert replace(SafeBound(), penalty=1.0).reads("constraint:x") and not PerSecond().reads("constraint:x")
+    assert replace(SafeBound(), penalty=1.0).reads("constraint:x") and not PerSecond().reads(
+        "constraint:x"
+    )

@@ -1,4 +1,5 @@
-"""Thompson sampling: draws with the posterior's moments, the same draw for the same seed, a choice among candidates."""
+"""Thompson sampling: draws with the posterior's moments, the same draw for the same seed, a choice
+among candidates."""
 
 from dataclasses import replace
 
@@ -39,7 +40,9 @@ def test_draws_mix_members_and_fantasies():
     assert 120 < (values > 25).sum() < 280
     grown = fantasise(model, x, 8, rng)
     near = np.array([draw(grown, x, rng)[0] for _ in range(200)])
-    assert len(np.unique(np.round(near, 1))) > 4  # eight fantasised values, hardly any variance left around each
+    assert (
+        len(np.unique(np.round(near, 1))) > 4
+    )  # eight fantasised values, hardly any variance left around each
 
 
 def test_the_seed_and_the_number_of_evaluations_decide_the_draw():
@@ -47,7 +50,9 @@ def test_the_seed_and_the_number_of_evaluations_decide_the_draw():
     x = np.random.default_rng(1).random((20, 3))
 
     def scores(seed, count):
-        return ThompsonSampling().bind({"loss": model}, Context(model.data.x[:count], settings={"seed": seed}))(x)
+        return ThompsonSampling().bind(
+            {"loss": model}, Context(model.data.x[:count], settings={"seed": seed})
+        )(x)
 
     np.testing.assert_array_equal(scores(1, 12), scores(1, 12))
     assert not np.allclose(scores(1, 12), scores(2, 12))
@@ -74,7 +79,9 @@ def test_chooses_each_candidate_as_often_as_it_is_best():
     expected = np.bincount(reference, minlength=3) / 20_000
     choices = []
     for seed in range(600):
-        score = ThompsonSampling().bind({"loss": model}, Context(model.data.x, settings={"seed": seed}))
+        score = ThompsonSampling().bind(
+            {"loss": model}, Context(model.data.x, settings={"seed": seed})
+        )
         best = maximize(score, domain, rng).x[0]
         choices.append(int(np.abs(pool - best).sum(axis=1).argmin()))
     share = np.bincount(choices, minlength=3) / 600

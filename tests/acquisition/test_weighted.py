@@ -1,4 +1,5 @@
-"""Constraints and costs as a study's decisions see them: in the units the user reports, not in those of a model."""
+"""Constraints and costs as a study's decisions see them: in the units the user reports, not in
+those of a model."""
 
 import math
 from typing import Any
@@ -35,7 +36,9 @@ def told(study: scrimp.Study, count: int, price: Any) -> scrimp.Study:
 
 def tried(space: Any, price: Any, count: int, **question: Any) -> list[float]:
     """What a study with that price tries, in order."""
-    study = scrimp.create_study("c", space, metric="loss", **{"storage": "memory://", "seed": 4, **question})
+    study = scrimp.create_study(
+        "c", space, metric="loss", **{"storage": "memory://", "seed": 4, **question}
+    )
     return [trial.params["x"] for trial in told(study, count, price).trials]
 
 
@@ -45,7 +48,9 @@ def test_wraps_in_what_there_are_models_of() -> None:
     plain = LogExpectedImprovement()
     assert weighted(plain, loss) is plain
     assert weighted(plain, limited) == Constrained(plain)
-    assert weighted(plain, {**limited, "cost": random_posterior(3)}, 0.5) == CostAware(Constrained(plain), 0.5)
+    assert weighted(plain, {**limited, "cost": random_posterior(3)}, 0.5) == CostAware(
+        Constrained(plain), 0.5
+    )
     assert weighted(ThompsonSampling(), limited) == ThompsonSampling()  # it weighs by itself
 
 
@@ -54,14 +59,19 @@ def matern52(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
     return (1 + s + s**2 / 3) * np.exp(-s)
 
 
-def by_hand(state: Any, x: np.ndarray, y: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Mean and deviation at ``at`` by dense algebra from the recorded hyperparameters, and the recorded last step."""
+def by_hand(
+    state: Any, x: np.ndarray, y: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Mean and deviation at ``at`` by dense algebra from the recorded hyperparameters, and the
+    recorded last step."""
     *caps, scaling = state["steps"]
     for cap in caps:
         y = np.minimum(y, cap["cap"])
     z = (y - scaling["centre"]) / scaling["spread"]
     values = {name: numbers[0] for name, numbers in state["inner"]["parameters"].items()}
-    mean, size, length, noise = (values[key] for key in ("mean", "output_scale", "length_scale", "noise"))
+    mean, size, length, noise = (
+        values[key] for key in ("mean", "output_scale", "length_scale", "noise")
+    )
     covariance = size * matern52(x, x, length) + noise * np.eye(len(x))
     cross = size * matern52(at, x, length)
     believed = mean + cross @ np.linalg.solve(covariance, z - mean)
@@ -71,9 +81,12 @@ def by_hand(state: Any, x: np.ndarray, y: np.ndarray, at: np.ndarray) -> tuple[n
 
 @pytest.mark.parametrize("exponent", [1.0, 0.5])
 def test_a_study_divides_the_improvement_by_a_power_of_the_cost(exponent: float) -> None:
-    """The recorded score against numbers computed by hand from the recorded model; the cost varies 20-fold."""
+    """The recorded score against numbers computed by hand from the recorded model; the cost varies
+    20-fold."""
     method = scrimp.Method("gp", transform="standardise", cost_exponent=exponent, patience=0)
-    study = scrimp.create_study("c", LINE, method=method, metric="loss", cost="price", storage="memory://", seed=1)
+    study = scrimp.create_study(
+        "c", LINE, method=method, metric="loss", cost="price", storage="memory://", seed=1
+    )
     told(study, 9, lambda x: 20.0**x)
     chosen = np.array([study.ask().params["x"]])
     x = np.array([trial.params["x"] for trial in study.trials[:9]])
@@ -87,7 +100,9 @@ def test_a_study_divides_the_improvement_by_a_power_of_the_cost(exponent: float)
     log_cost, _, scaling = by_hand(cost, x, x * math.log(20.0), chosen)
     seconds = np.exp(scaling["centre"] + scaling["spread"] * log_cost)
     np.testing.assert_allclose(seconds, 20.0**chosen, rtol=0.5)  # natural units: 1 to 20
-    assert notes["acquisition"] == pytest.approx(math.log(improvement[0] / seconds[0] ** exponent), abs=1e-5)
+    assert notes["acquisition"] == pytest.approx(
+        math.log(improvement[0] / seconds[0] ** exponent), abs=1e-5
+    )
 
 
 def test_a_nearly_constant_cost_changes_no_decision() -> None:
@@ -97,7 +112,9 @@ def test_a_nearly_constant_cost_changes_no_decision() -> None:
 
 
 @pytest.mark.parametrize("method", ["rgpe", "auto:patience=0"])
-def test_a_nearly_constant_cost_changes_no_decision_of_a_method_that_learns(method: str, tmp_path: Any) -> None:
+def test_a_nearly_constant_cost_changes_no_decision_of_a_method_that_learns(
+    method: str, tmp_path: Any
+) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     past = scrimp.create_study("past", POOL, method="sobol", metric="loss", storage=url, seed=0)
     told(past, 10, lambda x: 1.0)
@@ -110,10 +127,18 @@ def test_a_nearly_constant_cost_changes_no_decision_of_a_method_that_learns(meth
     assert here("cost", lambda x: 100.0 - x, cost="price") == here("plain", lambda x: 1.0)
 
 
-@pytest.mark.parametrize("question", [{"constraints": {"size": scrimp.AtMost(0.7)}}, {"cost": "size"}])
+@pytest.mark.parametrize(
+    "question", [{"constraints": {"size": scrimp.AtMost(0.7)}}, {"cost": "size"}]
+)
 def test_thompson_sampling_works_with_constraints_and_costs(question: dict[str, Any]) -> None:
     study = scrimp.create_study(
-        "t", LINE, method="gp:acquisition=thompson", metric="loss", storage="memory://", seed=0, **question
+        "t",
+        LINE,
+        method="gp:acquisition=thompson",
+        metric="loss",
+        storage="memory://",
+        seed=0,
+        **question,
     )
     for _ in range(14):
         trial = study.ask()
@@ -126,9 +151,12 @@ def test_thompson_sampling_works_with_constraints_and_costs(question: dict[str, 
 
 
 def test_a_cap_on_far_out_values_never_hides_the_limit() -> None:
-    """Most trials lie far below the limit and close together: those above it must still count as violations."""
+    """Most trials lie far below the limit and close together: those above it must still count as
+    violations."""
     limit = {"memory_gb": scrimp.AtMost(16)}
-    study = scrimp.create_study("m", LINE, metric="loss", constraints=limit, storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "m", LINE, metric="loss", constraints=limit, storage="memory://", seed=0
+    )
     for x in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.95, 1.0):
         study.enqueue({"x": x})
     for _ in range(11):
@@ -138,20 +166,29 @@ def test_a_cap_on_far_out_values_never_hides_the_limit() -> None:
     suggester = study.suggester
     assert isinstance(suggester, BayesianSuggester)
     models = suggester.belief(study.history, study.history.rng("test")).models.fitted
-    assert models["constraint:memory_gb"].mean(np.array([[0.97]]))[0, 0] > 0.0  # it knows what lies beyond the limit
+    assert (
+        models["constraint:memory_gb"].mean(np.array([[0.97]]))[0, 0] > 0.0
+    )  # it knows what lies beyond the limit
     assert study.ask().params["x"] < 0.93
 
 
 def test_an_equality_is_learned_from_both_sides() -> None:
-    """The unconstrained optimum is far away; x + y = 0.8 holds on a line, and the best point of the line is found."""
+    """The unconstrained optimum is far away; x + y = 0.8 holds on a line, and the best point of the
+    line is found."""
     space = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
     rule = {"sum": scrimp.Equals(0.8, tolerance=0.02)}
-    study = scrimp.create_study("e", space, metric="loss", constraints=rule, storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "e", space, metric="loss", constraints=rule, storage="memory://", seed=0
+    )
     for _ in range(24):
         trial = study.ask()
         x, y = trial.params["x"], trial.params["y"]
-        study.tell(trial, {"loss": (x - 0.6) ** 2 + 0.5 * (y - 0.2) ** 2 - 0.1 * (x + y), "sum": x + y})
+        study.tell(
+            trial, {"loss": (x - 0.6) ** 2 + 0.5 * (y - 0.2) ** 2 - 0.1 * (x + y), "sum": x + y}
+        )
     late = [trial.params["x"] + trial.params["y"] for trial in study.trials[10:]]
-    assert np.median(np.abs(np.array(late) - 0.8)) < 0.03  # random configurations are 0.3 away in the middle
+    assert (
+        np.median(np.abs(np.array(late) - 0.8)) < 0.03
+    )  # random configurations are 0.3 away in the middle
     assert abs(sum(study.best_params.values()) - 0.8) <= 0.02
     assert study.best_value < -0.075  # the best feasible value is -0.082, at about (0.61, 0.21)

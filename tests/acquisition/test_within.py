@@ -1,4 +1,5 @@
-"""The probability of a band: against mpmath, far out, in narrow bands and with one end, and its derivatives."""
+"""The probability of a band: against mpmath, far out, in narrow bands and with one end, and its
+derivatives."""
 
 import math
 

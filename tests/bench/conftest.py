@@ -27,15 +27,26 @@ META: dict[str, Any] = {
 
 
 def small_arrays() -> dict[str, Any]:
-    """Two tasks, twelve configurations, two levels; configuration 0 of the first task diverges at its end."""
+    """Two tasks, twelve configurations, two levels; configuration 0 of the first task diverges at
+    its end."""
     rng = np.random.default_rng(0)
     kernel = np.arange(12) % 2
     configs = np.column_stack(
-        [kernel, np.geomspace(0.01, 10.0, 12), 1 + np.arange(12) % 4, np.where(kernel, np.arange(12) % 3, np.nan)]
+        [
+            kernel,
+            np.geomspace(0.01, 10.0, 12),
+            1 + np.arange(12) % 4,
+            np.where(kernel, np.arange(12) % 3, np.nan),
+        ]
     )
     value = rng.random((2, 12, 2))
     value[0, 0, 1] = np.nan
-    return {"meta": json.dumps(META), "tasks": np.array(["one", "two"]), "configs": configs, "value": value}
+    return {
+        "meta": json.dumps(META),
+        "tasks": np.array(["one", "two"]),
+        "configs": configs,
+        "value": value,
+    }
 
 
 @pytest.fixture
@@ -43,7 +54,11 @@ def write_table(tmp_path: Path) -> Callable[..., Path]:
     """Write the small table, with some arrays replaced, added or (None) left out."""
 
     def write(**changes: Any) -> Path:
-        arrays = {name: array for name, array in {**small_arrays(), **changes}.items() if array is not None}
+        arrays = {
+            name: array
+            for name, array in {**small_arrays(), **changes}.items()
+            if array is not None
+        }
         path = tmp_path / "small.npz"
         np.savez(path, **arrays)
         return path
@@ -54,7 +69,9 @@ def write_table(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def data() -> Path:
     """The folder of real benchmark tables."""
-    folder = Path(os.environ.get("SCRIMP_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+    folder = Path(
+        os.environ.get("SCRIMP_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
+    )
     if not folder.is_dir():
         pytest.skip(f"no benchmark data at {folder}; set SCRIMP_DATA to its folder")
     return folder
@@ -71,12 +88,15 @@ def truth(lr: np.ndarray, depth: np.ndarray) -> np.ndarray:
     """Runs (n, 12): fast or slow by lr, low or high by depth."""
     place = np.log10(lr) / 4 + 1
     level = np.arange(1, LEVELS + 1)
-    return np.asarray(0.2 + 0.1 * (depth[:, None] - 3) ** 2 + np.exp(-(0.1 + place[:, None]) * level))
+    return np.asarray(
+        0.2 + 0.1 * (depth[:, None] - 3) ** 2 + np.exp(-(0.1 + place[:, None]) * level)
+    )
 
 
 @pytest.fixture
 def known_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Table]:
-    """A table of 100 runs; ``fails``: those with lr above 0.1 fail half-way; ``lengths``: depth says how long a run is."""
+    """A table of 100 runs; ``fails``: those with lr above 0.1 fail half-way; ``lengths``: depth
+    says how long a run is."""
 
     monkeypatch.setattr("scrimp.bench.curve_fit.COMPONENTS", 3)
 
@@ -91,10 +111,26 @@ def known_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
         if lengths:
             end = (2 * depth + 2).astype(int)
             value[np.arange(LEVELS) >= end[:, None]] = np.nan
-        meta: dict[str, Any] = {"format": 1, "name": "known", "metric": "loss", "goal": "min", "space": KNOWN_SPACE}
+        meta: dict[str, Any] = {
+            "format": 1,
+            "name": "known",
+            "metric": "loss",
+            "goal": "min",
+            "space": KNOWN_SPACE,
+        }
         meta["budget"] = {"name": "epoch", "levels": list(range(1, LEVELS + 1))}
-        arrays = {"configs": np.column_stack([lr, depth]), "value": value[None], "elapsed": elapsed[None]}
-        np.savez(tmp_path / "known.npz", meta=json.dumps(meta), tasks=np.array(["t"]), end=end[None], **arrays)
+        arrays = {
+            "configs": np.column_stack([lr, depth]),
+            "value": value[None],
+            "elapsed": elapsed[None],
+        }
+        np.savez(
+            tmp_path / "known.npz",
+            meta=json.dumps(meta),
+            tasks=np.array(["t"]),
+            end=end[None],
+            **arrays,
+        )
         return read_table(tmp_path / "known.npz")
 
     make.truth = truth  # type: ignore[attr-defined]

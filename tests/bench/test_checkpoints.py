@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary, mean_scores, replay, run_checkpoints
+from scrimp.bench.checkpoints import (
+    checkpoint_cells,
+    checkpoint_summary,
+    mean_scores,
+    replay,
+    run_checkpoints,
+)
 from scrimp.bench.results import cell_of
 from scrimp.checkpoints.score_files import read_scores
 from scrimp.checkpoints.selector import Selector
@@ -21,7 +27,8 @@ def path(tmp_path):
     for step in range(20):
         x = step / 19
         lines += [
-            f"{100 * step},t{j},{0.4 + 0.02 * j + 0.2 * x * (1.4 - x) + 0.01 * rng.normal():.5f}," for j in range(6)
+            f"{100 * step},t{j},{0.4 + 0.02 * j + 0.2 * x * (1.4 - x) + 0.01 * rng.normal():.5f},"
+            for j in range(6)
         ]
     path = tmp_path / "run.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -55,9 +62,19 @@ def test_regrets_of_the_last_checkpoint_by_hand(path):
 
 def test_runs_know_their_shares_and_tables(path):
     cells = checkpoint_cells([path], ["random", "last"], (0.2, 0.1), seeds=2)
-    assert [(cell.method, cell.seed) for cell in cells] == [("random", 0), ("last", 0), ("random", 1), ("last", 1)]
+    assert [(cell.method, cell.seed) for cell in cells] == [
+        ("random", 0),
+        ("last", 0),
+        ("random", 1),
+        ("last", 1),
+    ]
     record = run_checkpoints(cells[0])
-    assert (record["suite"], record["table"], record["task"], record["size"]) == ("checkpoints", "run", "0.1,0.2", 24)
+    assert (record["suite"], record["table"], record["task"], record["size"]) == (
+        "checkpoints",
+        "run",
+        "0.1,0.2",
+        24,
+    )
     assert {"method", "seed", "decision_seconds", "decisions"} <= set(record)
     assert cell_of(json.loads(json.dumps(record))) == replace(cells[0], source="")
 
@@ -69,7 +86,10 @@ def test_a_run_is_reproduced(path):
 
 
 def test_the_summary_has_a_row_per_method(path):
-    records = [run_checkpoints(cell) for cell in checkpoint_cells([path], ["random", "last"], (0.1, 0.2), seeds=2)]
+    records = [
+        run_checkpoints(cell)
+        for cell in checkpoint_cells([path], ["random", "last"], (0.1, 0.2), seeds=2)
+    ]
     header, rows = checkpoint_summary(records)
     assert header == ["regret x 1000 / smoothed", "0.1", "0.2", "ms per decision"]
     assert [row[0] for row in rows] == ["random", "last"]
@@ -134,7 +154,12 @@ def test_means_of_incomplete_tables_are_filled_in_additively(path):
 
 def test_rows_and_tasks_without_any_score_do_not_count(tmp_path):
     path = tmp_path / "holes.csv"
-    lines = [f"{step},{task},{0.1 * step}" for step in (1, 2, 3) for task in "ab" if (step, task) != (2, "b")]
+    lines = [
+        f"{step},{task},{0.1 * step}"
+        for step in (1, 2, 3)
+        for task in "ab"
+        if (step, task) != (2, "b")
+    ]
     path.write_text("\n".join(["checkpoint,task,score", *lines, "4,a,", "1,c,"]), encoding="utf-8")
     (cell,) = checkpoint_cells([path], ["kg"], (1.0,), 1)
     record = run_checkpoints(cell)
@@ -156,5 +181,7 @@ def test_both_answers_are_judged_on_both_curves(path):
 
 def test_settings_of_methods_reach_the_replay(path):
     full = read_scores(path)
-    plain, settled = (replay(full, method, 0, (0.3,)) for method in ("ei-icm", "ei-icm:rank=full,diagonal=true"))
+    plain, settled = (
+        replay(full, method, 0, (0.3,)) for method in ("ei-icm", "ei-icm:rank=full,diagonal=true")
+    )
     assert plain["probability_best"] != settled["probability_best"]

@@ -18,7 +18,11 @@ def test_lcbench(tmp_path):
     data = {
         task: {
             str(k): {
-                "config": {"learning_rate": 10.0 ** -(k + 1), "batch_size": 16 * (k + 1), "imputation": "mean"},
+                "config": {
+                    "learning_rate": 10.0 ** -(k + 1),
+                    "batch_size": 16 * (k + 1),
+                    "imputation": "mean",
+                },
                 "log": {
                     "Train/val_cross_entropy": losses[t, k].tolist(),
                     "time": list(range(7)),
@@ -86,7 +90,11 @@ def test_nasbench201(tmp_path):
             "arch": first.replace("none", ["none", "nor_conv_1x1"][k]),
             "dataset": "cifar10",
             "seed": seed,
-            "eval_acc1es": {"x-valid@0": level + k, "x-valid@1": level + k + 10.0, "ori-test@1": 1.0},
+            "eval_acc1es": {
+                "x-valid@0": level + k,
+                "x-valid@1": level + k + 10.0,
+                "ori-test@1": 1.0,
+            },
         }
         for k in (0, 1)
         for seed, level in ((777, 20.0), (888, 30.0))
@@ -106,7 +114,10 @@ def test_fcnet(tmp_path):
     with h5py.File(tmp_path / "fcnet_protein_structure_data.hdf5", "w") as file:
         for k in range(4):
             group = file.create_group(
-                json.dumps({"init_lr": 10.0**-k, "activation_fn_1": ["relu", "tanh"][k % 2]}, sort_keys=True)
+                json.dumps(
+                    {"init_lr": 10.0**-k, "activation_fn_1": ["relu", "tanh"][k % 2]},
+                    sort_keys=True,
+                )
             )
             group["valid_mse"], group["runtime"] = mse[k], [10.0, 20.0, 30.0, 40.0]
     convert("fcnet", tmp_path, tmp_path / "fcnet.npz")
@@ -133,9 +144,14 @@ def test_harness_results_become_scores(tmp_path):
     for step, score in ((100, 0.4), (200, 0.5)):
         folder = tmp_path / "evals" / f"step{step}"
         folder.mkdir(parents=True)
-        results = {"arc": {"acc,none": score, "acc_stderr,none": 0.01}, "boolq": {"acc,none": score + 0.1}}
+        results = {
+            "arc": {"acc,none": score, "acc_stderr,none": 0.01},
+            "boolq": {"acc,none": score + 0.1},
+        }
         (folder / "results_1.json").write_text(json.dumps({"results": results}))
-    assert convert("lm-eval", tmp_path / "evals", tmp_path / "scores.csv") == "2 checkpoints x 2 tasks"
+    assert (
+        convert("lm-eval", tmp_path / "evals", tmp_path / "scores.csv") == "2 checkpoints x 2 tasks"
+    )
     assert "step200,boolq,0.6," in (tmp_path / "scores.csv").read_text()
     with pytest.raises(TableError, match=r"must end in \.csv"):
         convert("lm-eval", tmp_path / "evals", tmp_path / "scores.npz")

@@ -32,7 +32,11 @@ def test_a_surrogate_is_one_continuous_task_with_noise(data, tmp_path):
     plain = task.source.curve(config)
     one, same, other = (noisy(task, runs.noise, seed).source.curve(config) for seed in (3, 3, 4))
     assert one == same != other and one.costs == plain.costs == (1.0,) * 27
-    off = np.array([noisy(task, runs.noise, seed).source.curve(config).values for seed in range(40)]) / plain.values - 1
+    off = (
+        np.array([noisy(task, runs.noise, seed).source.curve(config).values for seed in range(40)])
+        / plain.values
+        - 1
+    )
     assert abs(off.std() / 0.005 - 1) < 0.1 and abs(off.mean()) < 5 * 0.005 / np.sqrt(off.size)
 
 
@@ -43,5 +47,7 @@ def test_a_study_on_a_surrogate(data, tmp_path):
     assert record["table"] == record["task"] == "gpt_python_surrogate"
     assert record["regret"] == sorted(record["regret"], reverse=True)
     scale = open_curves(path, folder=tmp_path).task(record["task"]).scale
-    assert record["value"][-1] == pytest.approx(scale.best + record["regret"][-1] * (scale.median - scale.best))
+    assert record["value"][-1] == pytest.approx(
+        scale.best + record["regret"][-1] * (scale.median - scale.best)
+    )
     assert run_curves(cells[0])["trace"] == record["trace"]

@@ -16,7 +16,9 @@ CONFIGS = [{"lr": 0.002, "depth": 3}, {"lr": 0.05, "depth": 1}, {"lr": 0.0005, "
 def test_a_process_foretells_new_runs_and_their_cost(known_runs):
     model, quality = fit_curve_model(known_runs(), "t", "gp")
     runs = model.runs(CONFIGS)
-    expected = known_runs.truth(np.array([c["lr"] for c in CONFIGS]), np.array([c["depth"] for c in CONFIGS]))
+    expected = known_runs.truth(
+        np.array([c["lr"] for c in CONFIGS]), np.array([c["depth"] for c in CONFIGS])
+    )
     np.testing.assert_allclose(runs.value, expected, rtol=0.02)
     np.testing.assert_allclose(runs.cost, [6.0, 2.0, 8.0], rtol=0.02)
     assert runs.end.tolist() == [LEVELS] * 3
@@ -44,7 +46,9 @@ def test_the_length_of_a_run_is_learned(known_runs):
     runs = model.runs([{"lr": 0.01, "depth": 1}, {"lr": 0.01, "depth": 4}])
     assert runs.end.tolist() == [4, 10]
     assert np.isfinite(runs.value).sum(axis=1).tolist() == [4, 10]
-    np.testing.assert_allclose(runs.value[1, 9], known_runs.truth(np.array([0.01]), np.array([4.0]))[0, 9], rtol=0.1)
+    np.testing.assert_allclose(
+        runs.value[1, 9], known_runs.truth(np.array([0.01]), np.array([4.0]))[0, 9], rtol=0.1
+    )
 
 
 def test_values_below_zero_are_learned_as_they_are(known_runs):
@@ -67,7 +71,9 @@ def test_the_mean_of_a_process_against_its_posterior():
     order = again.permutation(30)
     scaled = (y - y.mean()) / y.std()
     fitted = ExactGP.over([Column()] * 2).fit(Data(x[order], scaled[order]), again)
-    np.testing.assert_allclose(found, y.mean() + y.std() * fitted.posterior(new).mean[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(
+        found, y.mean() + y.std() * fitted.posterior(new).mean[:, 0], rtol=1e-8
+    )
 
 
 def test_what_cannot_be_fitted_is_refused(known_runs, tmp_path, write_table, data):

@@ -1,4 +1,5 @@
-"""Surrogates of training runs: the formula by hand, the places of values, and what a file must hold."""
+"""Surrogates of training runs: the formula by hand, the places of values, and what a file must
+hold."""
 
 import json
 import math
@@ -42,7 +43,11 @@ def surrogate(tmp_path):
             **changes,
         }
         path = tmp_path / "toy.npz"
-        np.savez(path, meta=json.dumps({**META, **(meta or {})}), **{k: a for k, a in arrays.items() if a is not None})
+        np.savez(
+            path,
+            meta=json.dumps({**META, **(meta or {})}),
+            **{k: a for k, a in arrays.items() if a is not None},
+        )
         return path
 
     return write
@@ -96,7 +101,9 @@ def test_surrogates_are_told_from_tables(surrogate, write_table, tmp_path):
 def test_what_is_wrong_is_named(surrogate):
     with pytest.raises(TableError, match="no array 'offset'"):
         read_curve_model(surrogate(offset=None))
-    with pytest.raises(TableError, match=r"components has shape \(2, 2\); it must be \(k, L\), where .*L = 3"):
+    with pytest.raises(
+        TableError, match=r"components has shape \(2, 2\); it must be \(k, L\), where .*L = 3"
+    ):
         read_curve_model(surrogate(components=np.ones((2, 2))))
     with pytest.raises(TableError, match="goal is 'max'"):
         read_curve_model(surrogate({"goal": "max"}))

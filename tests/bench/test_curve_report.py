@@ -30,7 +30,9 @@ FAST = [record("fast", "a", 0, [(0.1, 0.3)]), record("fast", "b", 0, [(0.3, 0.2)
 
 def test_the_mean_of_step_functions():
     mean = mean_trace(ASHA)
-    assert mean[[98, 198, 300, 398, 500, 799, 999]] == pytest.approx([1, 1, 0.8, 0.8, 0.5, 0.3, 0.3])
+    assert mean[[98, 198, 300, 398, 500, 799, 999]] == pytest.approx(
+        [1, 1, 0.8, 0.8, 0.5, 0.3, 0.3]
+    )
     assert mean[199] == pytest.approx(0.8)  # at 0.2 itself
     assert len(mean) == 1000 and (np.diff(mean) <= 0).all()
 
@@ -44,8 +46,31 @@ def test_the_share_at_which_a_goal_is_reached():
 def test_one_row_per_method():
     header, rows = curve_summary([*ASHA, *FAST])
     assert header[:6] == ["method", "at 0.1", "at 0.25", "at 0.5", "at 0.75", "at 1"]
-    assert rows[0] == ["asha", "1.0000", "0.8000", "0.5000", "0.5000", "0.3000", "1.50", "0.800", "1.25x", "0.500", "-"]
-    assert rows[1][:10] == ["fast", "0.6500", "0.6500", "0.2500", "0.2500", "0.2500", "1.50", "0.300", "3.33x", "1.000"]
+    assert rows[0] == [
+        "asha",
+        "1.0000",
+        "0.8000",
+        "0.5000",
+        "0.5000",
+        "0.3000",
+        "1.50",
+        "0.800",
+        "1.25x",
+        "0.500",
+        "-",
+    ]
+    assert rows[1][:10] == [
+        "fast",
+        "0.6500",
+        "0.6500",
+        "0.2500",
+        "0.2500",
+        "0.2500",
+        "1.50",
+        "0.300",
+        "3.33x",
+        "1.000",
+    ]
     assert rows[1][10].startswith("-0.050 [")
 
 

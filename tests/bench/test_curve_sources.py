@@ -35,7 +35,14 @@ def table(tmp_path):
             extra["end"] = np.asarray(end)[None]
         configs = np.linspace(0, 1, value.shape[1])[:, None]
         path = tmp_path / "toy.npz"
-        np.savez(path, meta=json.dumps(meta), tasks=np.array(["t"]), configs=configs, value=value, **extra)
+        np.savez(
+            path,
+            meta=json.dumps(meta),
+            tasks=np.array(["t"]),
+            configs=configs,
+            value=value,
+            **extra,
+        )
         return read_table(path)
 
     return make
@@ -91,10 +98,14 @@ def test_a_surrogate_as_runs(data, tmp_path, monkeypatch):
     run = task.source.curve(config)
     raw = network.outputs(network.tasks[0], [config], range(2, 52))
     np.testing.assert_allclose(run.values, 100 - raw["val_accuracy"][0], rtol=1e-6)
-    np.testing.assert_allclose(np.cumsum(run.costs), np.maximum.accumulate(raw["time"][0]), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.cumsum(run.costs), np.maximum.accumulate(raw["time"][0]), rtol=1e-5
+    )
     assert len(run.values) == 50 and min(run.costs) >= 0
     assert 0 <= task.scale.best < task.scale.median < 100 and task.scale.full > 0
-    monkeypatch.setattr(NetworkCurves, "measured", lambda self, space, count: pytest.fail("it was kept"))
+    monkeypatch.setattr(
+        NetworkCurves, "measured", lambda self, space, count: pytest.fail("it was kept")
+    )
     assert network_curves(network, network.tasks[0], folder=tmp_path).scale == task.scale
 
 

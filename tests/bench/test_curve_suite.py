@@ -27,10 +27,18 @@ from scrimp.suggesters.suggester import Suggester, Suggestion
 
 
 def test_cells_of_a_table(write_table):
-    cells = curve_cells(write_table(), ["asha", "random"], ["all"], 2, CurveSettings(fulls=4, workers=2))
+    cells = curve_cells(
+        write_table(), ["asha", "random"], ["all"], 2, CurveSettings(fulls=4, workers=2)
+    )
     assert len(cells) == 8
     first = cells[0]
-    assert (first.suite, first.table, first.task, first.size, first.workers) == ("curves", "small", "one", 4, 2)
+    assert (first.suite, first.table, first.task, first.size, first.workers) == (
+        "curves",
+        "small",
+        "one",
+        4,
+        2,
+    )
     with pytest.raises(TableError, match="no task 'three'"):
         curve_cells(write_table(), ["asha"], ["three"], 1)
     with pytest.raises(TableError, match="leave out --unit-cost"):
@@ -54,14 +62,20 @@ def test_regret_is_read_off_at_shares():
     assert [regret_at(trace, share) for share in (0.05, *SHARES)] == [1.0, 0.5, 0.5, 0.2, 0.2, 0.1]
 
 
-@pytest.mark.parametrize("method", ["asha", "asha-stopping", "hyperband", "sync-hyperband", "dehb", "median", "random"])
+@pytest.mark.parametrize(
+    "method", ["asha", "asha-stopping", "hyperband", "sync-hyperband", "dehb", "median", "random"]
+)
 def test_every_scheduler_plays_a_whole_study(data: Path, method: str):
-    (cell,) = curve_cells(data / "curves" / "alexnet_imagenet.npz", [method], ["all"], 1, CurveSettings(6, 3))
+    (cell,) = curve_cells(
+        data / "curves" / "alexnet_imagenet.npz", [method], ["all"], 1, CurveSettings(6, 3)
+    )
     record = run_curves(cell)
     assert record["spent"] == [0.1, 0.25, 0.5, 0.75, 1.0]
     assert record["regret"] == sorted(record["regret"], reverse=True)
     assert all(0 <= spent <= 1 + 1e-9 for spent, _ in record["trace"])
-    assert [regret for _, regret in record["trace"]] == sorted((regret for _, regret in record["trace"]), reverse=True)
+    assert [regret for _, regret in record["trace"]] == sorted(
+        (regret for _, regret in record["trace"]), reverse=True
+    )
     assert record["decisions"] >= record["trials"] > 0 and record["decision_seconds"] > 0
     again = run_curves(cell)
     assert again["trace"] == record["trace"]
@@ -88,8 +102,11 @@ class Rows(Suggester):
         (15, 2, [0.160673, 0.160673, 0.160673, 0.160673, 0.10176]),
     ],
 )
-def test_asha_plays_as_the_reference_system_does(data: Path, task: int, seed: int, expected: list[float]):
-    """The regret that the ASHA of Syne Tune 0.13.0 (type promotion) reaches when it is given the same rows in the same order."""
+def test_asha_plays_as_the_reference_system_does(
+    data: Path, task: int, seed: int, expected: list[float]
+):
+    """The regret that the ASHA of Syne Tune 0.13.0 (type promotion) reaches when it is given the
+    same rows in the same order."""
     path = data / "curves" / "lcbench.npz"
     cell = curve_cells(path, ["asha"], [read_table(path).tasks[task]], 1)[0]
     runs = table_curves(read_table(path), cell.task)
@@ -101,7 +118,8 @@ def test_asha_plays_as_the_reference_system_does(data: Path, task: int, seed: in
 
 
 def test_a_run_of_a_thousand_epochs_is_cheap(data: Path):
-    """20 full trainings of 50 epochs by 4 workers: about 0.1 s of CPU; a hundred times that means that something went wrong."""
+    """20 full trainings of 50 epochs by 4 workers: about 0.1 s of CPU; a hundred times that means
+    that something went wrong."""
     (cell,) = curve_cells(data / "curves" / "lcbench.npz", ["asha"], ["adult"], 1)
     seconds = []
     for _ in range(3):

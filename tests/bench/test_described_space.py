@@ -19,13 +19,22 @@ def test_each_type_and_a_condition() -> None:
             {"name": "layers", "type": "int", "low": 1, "high": 5, "log": False},
             {"name": "kernel", "type": "choice", "choices": ["linear", "rbf"]},
             {"name": "width", "type": "ordinal", "choices": [16, 32]},
-            {"name": "gamma", "type": "float", "low": -4.0, "high": 3.0, "log": False, "when": {"kernel": "rbf"}},
+            {
+                "name": "gamma",
+                "type": "float",
+                "low": -4.0,
+                "high": 3.0,
+                "log": False,
+                "when": {"kernel": "rbf"},
+            },
         ]
     )
     kinds = [type(parameter) for parameter in space.values()]
     assert kinds == [Float, Int, Categorical, Ordinal, Float]
     assert space["lr"] == Float(1e-4, 0.1, log=True)
-    space.validate({"lr": 0.01, "layers": 2, "kernel": "linear", "width": 32})  # gamma does not exist here
+    space.validate(
+        {"lr": 0.01, "layers": 2, "kernel": "linear", "width": 32}
+    )  # gamma does not exist here
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -48,7 +57,10 @@ def test_every_test_function_has_a_space_that_fits_it(name: str) -> None:
         (["lr"], "entry 0 of the space is 'lr'"),
         ([{"type": "float"}], "an object with a name and a type"),
         ([LR, LR], "lists parameter 'lr' twice"),
-        ([{"name": "lr", "type": "real"}], "'lr' has type 'real'; it must be one of float, int, choice, ordinal"),
+        (
+            [{"name": "lr", "type": "real"}],
+            "'lr' has type 'real'; it must be one of float, int, choice, ordinal",
+        ),
         ([{"name": "lr"}], "'lr' has type None"),
         ([{"name": "lr", "type": "float", "low": 0.0}], "'lr' has no 'high'"),
         ([{**LR, "low": 1.0}], "parameter 'lr' cannot be"),

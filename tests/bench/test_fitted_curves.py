@@ -17,7 +17,9 @@ def test_a_surrogate_is_kept_and_read_back(known_runs, tmp_path, monkeypatch, ki
     monkeypatch.setattr(forest, "TREES", 5)
     known = known_runs(fails=True)
     kept = kept_surrogate(known, "t", kind, tmp_path)
-    monkeypatch.setattr("scrimp.bench.fitted_curves.fit_curve_model", lambda *_: pytest.fail("it was kept"))
+    monkeypatch.setattr(
+        "scrimp.bench.fitted_curves.fit_curve_model", lambda *_: pytest.fail("it was kept")
+    )
     again = kept_surrogate(known, "t", kind, tmp_path)
     np.testing.assert_array_equal(kept.model.runs(CONFIGS).value, again.model.runs(CONFIGS).value)
     np.testing.assert_array_equal(kept.model.runs(CONFIGS).cost, again.model.runs(CONFIGS).cost)
@@ -28,7 +30,10 @@ def test_a_surrogate_is_kept_and_read_back(known_runs, tmp_path, monkeypatch, ki
 def test_another_table_of_the_same_name_is_fitted_anew(known_runs, tmp_path, monkeypatch):
     kept_surrogate(known_runs(), "t", "gp", tmp_path)
     other, fits = known_runs(sign=2.0), []
-    monkeypatch.setattr("scrimp.bench.fitted_curves.fit_curve_model", lambda *a: fits.append(a) or fit_curve_model(*a))
+    monkeypatch.setattr(
+        "scrimp.bench.fitted_curves.fit_curve_model",
+        lambda *a: fits.append(a) or fit_curve_model(*a),
+    )
     assert kept_surrogate(other, "t", "gp", tmp_path).scale.best > 0.35
     assert len(fits) == 1
 

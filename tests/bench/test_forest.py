@@ -8,10 +8,13 @@ from scrimp.bench.forest import Forest, grow_forest
 
 
 def test_one_tree_by_hand() -> None:
-    # the root splits column 1 at 0.5; its left child is a leaf, its right one splits column 0 at 0.2
+    # the root splits column 1 at 0.5; its left child is a leaf, its right one splits column 0 at
+    # 0.2
     places = np.array([0])
     columns, thresholds = np.array([1, 0, 0, 0, 0]), np.array([0.5, np.inf, 0.2, np.inf, np.inf])
-    tree = Forest(places, columns, thresholds, np.array([1, 1, 3, 3, 4]), np.array([9.0, 1.0, 9.0, 2.0, 3.0]))
+    tree = Forest(
+        places, columns, thresholds, np.array([1, 1, 3, 3, 4]), np.array([9.0, 1.0, 9.0, 2.0, 3.0])
+    )
     assert tree(np.array([[0.9, 0.5], [0.2, 0.6], [0.3, 0.6]])).tolist() == [1.0, 2.0, 3.0]
 
 
@@ -22,7 +25,9 @@ def test_a_step_is_found_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     forest = grow_forest(x, y, np.random.default_rng(0))
     assert forest(np.array([[0.1], [0.9]])).tolist() == [-1.0, 2.0]
     inner = forest.threshold[np.isfinite(forest.threshold)]
-    assert len(inner) == 5 and ((inner > 0.3) & (inner < 0.55)).all()  # one split per tree, equal targets are leaves
+    assert (
+        len(inner) == 5 and ((inner > 0.3) & (inner < 0.55)).all()
+    )  # one split per tree, equal targets are leaves
 
 
 def test_learns_a_smooth_function_as_well_as_forests_do() -> None:

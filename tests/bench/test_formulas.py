@@ -37,20 +37,37 @@ def test_optimum_is_what_a_local_optimiser_finds_from_many_starts(name: str) -> 
 
 
 def test_known_values() -> None:
-    assert FORMULAS["branin"].evaluate({"x1": 0.0, "x2": 0.0}) == pytest.approx(55.602112642270264, abs=1e-12)
+    assert FORMULAS["branin"].evaluate({"x1": 0.0, "x2": 0.0}) == pytest.approx(
+        55.602112642270264, abs=1e-12
+    )
     point = np.array([1.2, -0.7, 2.0, 0.3])
-    assert FORMULAS["rosenbrock4"].evaluate(config(FORMULAS["rosenbrock4"], point)) == pytest.approx(rosen(point))
-    assert FORMULAS["ackley5"].evaluate(config(FORMULAS["ackley5"], np.zeros(5))) == pytest.approx(0.0, abs=1e-12)
+    assert FORMULAS["rosenbrock4"].evaluate(
+        config(FORMULAS["rosenbrock4"], point)
+    ) == pytest.approx(rosen(point))
+    assert FORMULAS["ackley5"].evaluate(config(FORMULAS["ackley5"], np.zeros(5))) == pytest.approx(
+        0.0, abs=1e-12
+    )
     # One coordinate at 1: -20 exp(-0.2 sqrt(1/5)) - e + 20 + e, since every cosine is 1.
     one = config(FORMULAS["ackley5"], np.array([1.0, 0, 0, 0, 0]))
-    assert FORMULAS["ackley5"].evaluate(one) == pytest.approx(20 - 20 * math.exp(-0.2 * math.sqrt(0.2)))
+    assert FORMULAS["ackley5"].evaluate(one) == pytest.approx(
+        20 - 20 * math.exp(-0.2 * math.sqrt(0.2))
+    )
     best = np.array([0.20168952, 0.15001069, 0.47687398, 0.27533243, 0.31165162, 0.65730054])
-    assert FORMULAS["hartmann6"].evaluate(config(FORMULAS["hartmann6"], best)) == pytest.approx(-3.32236801, abs=1e-8)
+    assert FORMULAS["hartmann6"].evaluate(config(FORMULAS["hartmann6"], best)) == pytest.approx(
+        -3.32236801, abs=1e-8
+    )
 
 
 def test_mixed_is_zero_at_its_optimum_and_positive_on_a_grid() -> None:
     formula = FORMULAS["mixed"]
-    best = {"lr": 10**-2.5, "layers": 5, "width": 128, "dropout": 0.25, "optimizer": "adamw", "activation": "gelu"}
+    best = {
+        "lr": 10**-2.5,
+        "layers": 5,
+        "width": 128,
+        "dropout": 0.25,
+        "optimizer": "adamw",
+        "activation": "gelu",
+    }
     assert formula.evaluate(best) == pytest.approx(0.0, abs=1e-12)
     grid = itertools.product(
         10.0 ** np.arange(-5, 0.5, 0.5),

@@ -8,7 +8,9 @@ from scrimp.bench.results import Cell
 from scrimp.errors import TableError
 
 
-def run(task: str, method: str, seed: int = 0, size: int = 12, workers: int = 1) -> dict[str, object]:
+def run(
+    task: str, method: str, seed: int = 0, size: int = 12, workers: int = 1
+) -> dict[str, object]:
     return run_function(Cell("functions", "functions", task, method, seed, size, workers))
 
 
@@ -28,7 +30,11 @@ def test_the_shape_of_a_result(name: str) -> None:
     found = [value for value in regret if value is not None]
     assert found == sorted(found, reverse=True) and found[-1] >= 0
     assert regret == [None] * (12 - len(found)) + found
-    assert record["decisions"] == 12 and record["method"] == "random" and record["suite"] == "functions"
+    assert (
+        record["decisions"] == 12
+        and record["method"] == "random"
+        and record["suite"] == "functions"
+    )
     assert record == {**run(name, "random"), "decision_seconds": record["decision_seconds"]}
 
 
@@ -38,7 +44,8 @@ def test_several_workers_measure_as_many_trials() -> None:
 
 
 def test_the_model_beats_random_search_on_branin() -> None:
-    # Measured at 25 trials, seeds 0 to 9: gp 0.001 to 0.036, random 0.011 to 7.1 (0.42 and more on the two seeds used here).
+    # Measured at 25 trials, seeds 0 to 9: gp 0.001 to 0.036, random 0.011 to 7.1 (0.42 and more on
+    # the two seeds used here).
     for seed in (0, 1):
         gp, chance = (run("branin", method, seed, size=25)["regret"] for method in ("gp", "random"))
         assert gp[-1] < 0.25 * chance[-1]  # type: ignore[index]

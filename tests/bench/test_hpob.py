@@ -32,11 +32,15 @@ def file(tmp_path: Path) -> Path:
 def test_spaces_and_data_sets(file: Path) -> None:
     spaces = read_hpob(file)
     assert list(spaces) == ["4796", "5527"] and spaces["4796"].tasks == ("31", "32", "33")
-    assert spaces["4796"].space == scrimp.Space(x0=scrimp.Float(0.0, 1.0), x1=scrimp.Float(0.0, 1.0), x2=0.5)
+    assert spaces["4796"].space == scrimp.Space(
+        x0=scrimp.Float(0.0, 1.0), x1=scrimp.Float(0.0, 1.0), x2=0.5
+    )
     pool, losses = spaces["4796"].task("32")
     assert len(pool.configs) == len(losses) == 11  # one configuration stood there twice
     assert losses == pytest.approx([(config["x0"] - 0.1) ** 2 for config in pool.configs])
-    assert losses.min() > 0.0  # values are not normalised by the best there is: that would tell when to stop
+    assert (
+        losses.min() > 0.0
+    )  # values are not normalised by the best there is: that would tell when to stop
 
 
 def test_as_tasks_of_a_comparison(file: Path) -> None:
@@ -45,7 +49,9 @@ def test_as_tasks_of_a_comparison(file: Path) -> None:
     task = tasks.task("31")
     assert task.measure(task.configs[3]) == pytest.approx(task.values[3])
     assert task.regret(task.finite[0]) == 0.0 and task.regret(task.finite[-1]) == 1.0
-    with pytest.raises(TableError, match=r"has search spaces 4796, 5527; name one, as in meta-test.json#4796"):
+    with pytest.raises(
+        TableError, match=r"has search spaces 4796, 5527; name one, as in meta-test.json#4796"
+    ):
         read_tasks(file)
     with pytest.raises(TableError, match="has no search space '9'; it has 4796, 5527"):
         read_tasks(f"{file}#9")

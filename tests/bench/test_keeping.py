@@ -1,4 +1,5 @@
-"""Runs of a comparison as studies: named by what they are, made anew by the same run, never in the place of another study."""
+"""Runs of a comparison as studies: named by what they are, made anew by the same run, never in the
+place of another study."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,9 @@ from scrimp.bench.table_suite import table_cells
 from scrimp.errors import StudyError
 
 
-def test_runs_of_a_comparison_are_kept_as_studies(write_table: Callable[..., Path], tmp_path: Path) -> None:
+def test_runs_of_a_comparison_are_kept_as_studies(
+    write_table: Callable[..., Path], tmp_path: Path
+) -> None:
     path, url = write_table(), f"sqlite:///{tmp_path}/kept.db"
     cells = curve_cells(path, ["asha"], ["one"], 1, CurveSettings(fulls=2, workers=2))
     cells += table_cells(path, ["random"], ["two"], 1, trials=4)
@@ -30,7 +33,9 @@ def test_runs_of_a_comparison_are_kept_as_studies(write_table: Callable[..., Pat
     assert len(kept_name(replace(kept[0], method="gp:" + "x" * 300))) == 200
 
 
-def test_a_study_of_somebody_elses_is_not_replaced(write_table: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_study_of_somebody_elses_is_not_replaced(
+    write_table: Callable[..., Path], tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path}/kept.db"
     cell = replace(table_cells(write_table(), ["random"], ["two"], 1, trials=4)[0], keep=url)
     scrimp.create_study(kept_name(cell), scrimp.Space(x=scrimp.Float(0, 1)), storage=url)

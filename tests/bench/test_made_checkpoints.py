@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from scrimp.bench.made_checkpoints import RUNS, _tasks, checkpoint_work, run_checkpoint_work, write_checkpoints
+from scrimp.bench.made_checkpoints import (
+    RUNS,
+    _tasks,
+    checkpoint_work,
+    run_checkpoint_work,
+    write_checkpoints,
+)
 from scrimp.bench.making import MakingSettings
 from scrimp.checkpoints.score_files import read_scores
 

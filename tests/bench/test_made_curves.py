@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from scrimp.bench.curve_files import open_curves
-from scrimp.bench.made_curves import _epoch, _tasks, _trained, curve_work, run_curve_work, write_curves
+from scrimp.bench.made_curves import (
+    _epoch,
+    _tasks,
+    _trained,
+    curve_work,
+    run_curve_work,
+    write_curves,
+)
 from scrimp.bench.making import MakingSettings
 from scrimp.bench.tables import read_table
 
@@ -26,7 +33,14 @@ def test_a_small_table(tmp_path):
     np.testing.assert_array_equal(elapsed[1, 3], records[3]["elapsed"][1])
 
 
-CONFIG = {"solver": "sgd", "alpha": 1e-4, "batch_size": 16, "width": 16, "depth": 1, "activation": "relu"}
+CONFIG = {
+    "solver": "sgd",
+    "alpha": 1e-4,
+    "batch_size": 16,
+    "width": 16,
+    "depth": 1,
+    "activation": "relu",
+}
 
 
 def test_training_goes_on_from_epoch_to_epoch_and_divergence_ends_it():

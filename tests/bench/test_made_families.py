@@ -25,7 +25,11 @@ def test_what_is_built_learns(name, task):
             except ValueError as error:  # some configurations fail, as they may
                 assert not isinstance(error, TypeError)  # but no parameter is unknown
                 continue
-        errors.append((found != data.y_valid).mean() if data.classification else np.abs(found - data.y_valid).mean())
+        errors.append(
+            (found != data.y_valid).mean()
+            if data.classification
+            else np.abs(found - data.y_valid).mean()
+        )
     chance = 0.6 if data.classification else np.abs(data.y_valid).mean()
     assert min(errors) < 0.5 * chance
 
@@ -33,5 +37,7 @@ def test_what_is_built_learns(name, task):
 def test_there_are_six_of_two_to_ten_parameters():
     sizes = {name: len(family.space) for name, family in FAMILIES.items()}
     assert len(sizes) == 6 and min(sizes.values()) >= 2 and max(sizes.values()) == 10
-    conditional = [name for name, family in FAMILIES.items() if any("when" in item for item in family.space)]
+    conditional = [
+        name for name, family in FAMILIES.items() if any("when" in item for item in family.space)
+    ]
     assert len(conditional) >= 4

@@ -32,7 +32,9 @@ def test_work_that_is_done_is_not_done_again(here, tmp_path):
         first = file["value"]
     lines = (tmp_path / "work.jsonl").read_text().splitlines(keepends=True)
     assert len(here) == len(lines) == 4
-    (tmp_path / "work.jsonl").write_text("".join(lines[:2]) + lines[2][:30])  # killed while it wrote the third
+    (tmp_path / "work.jsonl").write_text(
+        "".join(lines[:2]) + lines[2][:30]
+    )  # killed while it wrote the third
     path.unlink()
     make_tables("curves", tmp_path, settings)
     assert [cell.method for cell in here[4:]] == ["2", "3"]
@@ -45,7 +47,9 @@ def test_families_and_runs_get_a_file_each(here, tmp_path):
     files = make_tables("transfer", tmp_path, settings, families=["k-nearest", "linear"])
     assert [file.name for file in files] == ["k-nearest.npz", "linear.npz"]
     make_tables("checkpoints", tmp_path, settings)
-    names = {json.loads(line)["table"] for line in (tmp_path / "work.jsonl").read_text().splitlines()}
+    names = {
+        json.loads(line)["table"] for line in (tmp_path / "work.jsonl").read_text().splitlines()
+    }
     assert names == {"k-nearest", "linear", "good-labels", "wrong-labels", "narrowed"}
     with pytest.raises(TableError, match="there are curves, transfer, checkpoints"):
         make_tables("pictures", tmp_path, settings)

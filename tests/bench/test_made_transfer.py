@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from scrimp.bench.made_families import FAMILIES, Family
-from scrimp.bench.made_transfer import chosen_families, run_transfer_work, transfer_work, write_transfer
+from scrimp.bench.made_transfer import (
+    chosen_families,
+    run_transfer_work,
+    transfer_work,
+    write_transfer,
+)
 from scrimp.bench.making import MakingSettings
 from scrimp.bench.transfer_tasks import read_tasks
 from scrimp.errors import TableError
@@ -22,7 +27,9 @@ def test_a_small_table(tmp_path):
     task = tasks.task("wine")
     assert len(task.configs) == 5 and set(task.features) == {f"f{place}" for place in range(5)}
     values = [record["value"][1] for record in records]
-    np.testing.assert_array_equal(task.values, [np.nan if value is None else value for value in values])
+    np.testing.assert_array_equal(
+        task.values, [np.nan if value is None else value for value in values]
+    )
     assert 0.0 <= np.nanmin(task.values) < 0.2
 
 

@@ -2,7 +2,10 @@
 
 from scrimp.bench.making import MakingSettings, drawn
 
-SPACE = ({"name": "x", "type": "float", "low": 0.0, "high": 1.0}, {"name": "k", "type": "int", "low": 1, "high": 9})
+SPACE = (
+    {"name": "x", "type": "float", "low": 0.0, "high": 1.0},
+    {"name": "k", "type": "int", "low": 1, "high": 9},
+)
 
 
 def test_more_configurations_begin_alike():

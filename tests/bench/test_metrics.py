@@ -29,7 +29,13 @@ def test_average_ranks_use_the_cells_that_all_methods_have() -> None:
 
 def test_final_regrets_by_method_and_cell() -> None:
     records = [
-        {"table": "t", "task": "one", "seed": seed, "method": "gp", "regret": [None, 0.5, 0.25 + seed]}
+        {
+            "table": "t",
+            "task": "one",
+            "seed": seed,
+            "method": "gp",
+            "regret": [None, 0.5, 0.25 + seed],
+        }
         for seed in (0, 1)
     ]
     assert final_regrets(records) == {"gp": {("t", "one", 0): 0.25, ("t", "one", 1): 1.25}}

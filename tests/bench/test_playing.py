@@ -27,7 +27,12 @@ def test_same_seed_same_run() -> None:
     runs: list[list[float]] = []
     for seed in (1, 1, 2):
         seen: list[float] = []
-        play(Question(SPACE, lambda config, seen=seen: seen.append(config["x"]) or config["x"]), "random", seed, 5)
+        play(
+            Question(SPACE, lambda config, seen=seen: seen.append(config["x"]) or config["x"]),
+            "random",
+            seed,
+            5,
+        )
         runs.append(seen)
     assert runs[0] == runs[1] != runs[2]
 
@@ -40,7 +45,13 @@ def play_order(workers: int) -> list[int]:
     with pytest.MonkeyPatch.context() as patch:
         asked: list[int] = []
         patch.setattr(Study, "ask", lambda study: asked.append(1) or original(study))
-        play(Question(SPACE, lambda config: opened.append(len(asked) - len(opened)) or 0.0), "random", 0, 9, workers)
+        play(
+            Question(SPACE, lambda config: opened.append(len(asked) - len(opened)) or 0.0),
+            "random",
+            0,
+            9,
+            workers,
+        )
     return opened
 
 
@@ -61,7 +72,11 @@ def test_an_exhausted_pool_ends_the_study() -> None:
     pool = Pool(Space(k=Int(1, 9)), [{"k": 2}, {"k": 5}, {"k": 9}])
     seen: list[int] = []
     _, asks = play(
-        Question(pool, lambda config: seen.append(config["k"]) or 1.0), "random", seed=0, trials=10, workers=2
+        Question(pool, lambda config: seen.append(config["k"]) or 1.0),
+        "random",
+        seed=0,
+        trials=10,
+        workers=2,
     )
     assert asks == 3 and sorted(seen) == [2, 5, 9]
 

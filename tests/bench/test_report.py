@@ -4,7 +4,13 @@ from scrimp.bench.report import regret_summary, speed_summary
 
 
 def run(task: str, method: str, seed: int, regret: float | None) -> dict[str, object]:
-    head = {"suite": "functions", "table": "functions", "task": task, "method": method, "seed": seed}
+    head = {
+        "suite": "functions",
+        "table": "functions",
+        "task": task,
+        "method": method,
+        "seed": seed,
+    }
     return {**head, "regret": [None, regret], "decision_seconds": 0.02, "decisions": 2}
 
 
@@ -26,7 +32,11 @@ def test_regret_summary() -> None:
 
 def test_methods_without_a_common_run_have_no_ranks() -> None:
     _, rows = regret_summary([run("a", "gp", 0, 1.0), run("b", "random", 1, 2.0)])
-    assert rows[:2] == [["a", "1", "-"], ["b", "-", "2"]] and [row[0] for row in rows] == ["a", "b", "ms per decision"]
+    assert rows[:2] == [["a", "1", "-"], ["b", "-", "2"]] and [row[0] for row in rows] == [
+        "a",
+        "b",
+        "ms per decision",
+    ]
 
 
 def test_speed_summary() -> None:

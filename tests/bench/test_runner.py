@@ -12,25 +12,37 @@ from scrimp.errors import MethodError
 from scrimp.registry import plugins
 
 
-def test_results_come_in_order_and_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_come_in_order_and_are_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "results.jsonl"
     cells = function_cells(["random"], ["branin", "levy4"], 2, 3)
     first = runner.run_cells(cells[:3], out)
-    assert [(record["task"], record["seed"]) for record in first] == [("branin", 0), ("levy4", 0), ("branin", 1)]
+    assert [(record["task"], record["seed"]) for record in first] == [
+        ("branin", 0),
+        ("levy4", 0),
+        ("branin", 1),
+    ]
     assert first == [
         runner.run_cell(cell) | {"decision_seconds": old["decision_seconds"]}
         for cell, old in zip(cells, first, strict=False)
     ]
     ran: list[object] = []
     plain = runner._results
-    monkeypatch.setattr(runner, "_results", lambda missing, processes: ran.extend(missing) or plain(missing, processes))
+    monkeypatch.setattr(
+        runner,
+        "_results",
+        lambda missing, processes: ran.extend(missing) or plain(missing, processes),
+    )
     records = runner.run_cells(cells, out)
     assert ran == cells[3:] and records[:3] == first
     assert sorted(read_results(out), key=str) == sorted(records, key=str)
     assert runner.run_cells(cells, out) == records and ran == cells[3:]
 
 
-def test_workers_have_one_thread_and_this_process_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_have_one_thread_and_this_process_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     monkeypatch.delenv("SCRIMP_PLUGINS", raising=False)

@@ -1,4 +1,5 @@
-"""A simulated study: the run of `bench curves`, finished, with virtual times, and every picture and command works on it."""
+"""A simulated study: the run of `bench curves`, finished, with virtual times, and every picture and
+command works on it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,9 @@ def test_it_is_the_run_of_the_comparison_and_finished(write_table: Callable[...,
     cells = curve_cells(path, ["asha"], ["two"], 2, CurveSettings(fulls=3, workers=2))
     record = run_curves(cells[1])
     assert record["trials"] == len(study.trials) and record["decisions"] == study.history.decisions
-    task_best = min(point.loss for trial in study.trials for point in trial.curve if point.loss is not None)
+    task_best = min(
+        point.loss for trial in study.trials for point in trial.curve if point.loss is not None
+    )
     assert record["value"][-1] == pytest.approx(task_best)
     counts = study.history.counts
     assert counts["running"] == counts["stale"] == 0 and len(study.trials) > 3
@@ -38,13 +41,19 @@ def test_it_is_the_run_of_the_comparison_and_finished(write_table: Callable[...,
 def test_cut_trials_are_stopped_at_the_end_of_the_clock(write_table: Callable[..., Path]) -> None:
     study = scrimp.simulate(curves(write_table), "random", task="one", workers=3, fulls=1)
     cut = [trial for trial in study.trials if trial.status == "stopped"]
-    assert cut and all(trial.message == "the virtual clock ended" and trial.ended == 2 / 3 for trial in cut)
+    assert cut and all(
+        trial.message == "the virtual clock ended" and trial.ended == 2 / 3 for trial in cut
+    )
 
 
-def test_it_can_be_kept_and_looked_at_by_name(write_table: Callable[..., Path], tmp_path: Path) -> None:
+def test_it_can_be_kept_and_looked_at_by_name(
+    write_table: Callable[..., Path], tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path}/kept.db"
     path = curves(write_table)
-    made = scrimp.simulate(path, scrimp.Method("asha", type="stopping"), task="one", fulls=2, name="mine", storage=url)
+    made = scrimp.simulate(
+        path, scrimp.Method("asha", type="stopping"), task="one", fulls=2, name="mine", storage=url
+    )
     assert scrimp.studies(url) == ["mine"]
     assert scrimp.load_study("mine", storage=url).history.events == made.history.events
     with pytest.raises(StudyError, match="exists already"):

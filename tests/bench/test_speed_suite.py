@@ -20,7 +20,11 @@ def test_the_model_is_timed_with_and_without_refits() -> None:
 
 def test_methods_without_a_model_have_no_refits() -> None:
     record = run_speed(Cell("speed", "speed", "hartmann6", "random", 0, 20))
-    assert record["between_refits_seconds"] is None and record["acquisition"] is None and record["ask_seconds"] < 0.05
+    assert (
+        record["between_refits_seconds"] is None
+        and record["acquisition"] is None
+        and record["ask_seconds"] < 0.05
+    )
 
 
 def test_cells() -> None:

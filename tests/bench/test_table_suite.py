@@ -17,7 +17,11 @@ Write = Callable[..., Path]
 def test_cells_of_all_or_some_tasks(write_table: Write) -> None:
     path = write_table()
     cells = table_cells(path, ["gp", "random"], ["all"], 3, 8)
-    assert len(cells) == 12 and {cell.task for cell in cells} == {"one", "two"} and cells[0].table == "small"
+    assert (
+        len(cells) == 12
+        and {cell.task for cell in cells} == {"one", "two"}
+        and cells[0].table == "small"
+    )
     assert {cell.task for cell in table_cells(path, ["gp"], ["two"], 3, 8)} == {"two"}
     with pytest.raises(TableError, match="no task 'three'"):
         table_cells(path, ["gp"], ["one", "three"], 1, 8)
@@ -45,5 +49,8 @@ def test_a_failed_run_finds_nothing(write_table: Write) -> None:
 def test_a_real_task(data: Path) -> None:
     path = data / "transfer" / "wistuba_svm.npz"
     name = read_table(path).tasks[0]
-    records = [run_table(Cell("tables", "wistuba_svm", name, "random", 0, 40, source=str(path))) for _ in range(2)]
+    records = [
+        run_table(Cell("tables", "wistuba_svm", name, "random", 0, 40, source=str(path)))
+        for _ in range(2)
+    ]
     assert records[0]["regret"] == records[1]["regret"] and 0 <= records[0]["regret"][-1] < 0.2

@@ -17,16 +17,28 @@ Write = Callable[..., Path]
 def meta(write_table: Write, **changes: Any) -> str:
     with np.load(write_table()) as file:
         record = json.loads(str(file["meta"]))
-    return json.dumps({key: value for key, value in {**record, **changes}.items() if value != "left out"})
+    return json.dumps(
+        {key: value for key, value in {**record, **changes}.items() if value != "left out"}
+    )
 
 
 def test_what_a_file_means(write_table: Write) -> None:
     table = read_table(write_table())
-    assert (table.name, table.metric, table.unit, table.tasks) == ("small", "error", "epoch", ("one", "two"))
+    assert (table.name, table.metric, table.unit, table.tasks) == (
+        "small",
+        "error",
+        "epoch",
+        ("one", "two"),
+    )
     assert table.levels.tolist() == [1.0, 3.0]
     task = table.task("one")
     assert task.pool.configs[0] == {"kernel": "linear", "c": 0.01, "depth": 1}
-    assert task.pool.configs[5] == {"kernel": "rbf", "c": table.configs[5, 1], "depth": 2, "gamma": 2.5}
+    assert task.pool.configs[5] == {
+        "kernel": "rbf",
+        "c": table.configs[5, 1],
+        "depth": 2,
+        "gamma": 2.5,
+    }
     assert task.end.tolist() == [2] * 12 and task.elapsed is None and task.meta_features is None
     np.testing.assert_array_equal(task.final, table.value[0, :, 1])
     assert np.isnan(task.final[0]) and task.best == np.nanmin(table.value[0, :, 1])
@@ -36,7 +48,9 @@ def test_runs_end_where_the_file_says(write_table: Write) -> None:
     end = np.ones((2, 12), dtype=np.int16)
     end[1, 3] = 2
     elapsed = np.cumsum(np.ones((2, 12, 2)), axis=2)
-    table = read_table(write_table(end=end, elapsed=elapsed, meta_features=np.arange(6.0).reshape(2, 3)))
+    table = read_table(
+        write_table(end=end, elapsed=elapsed, meta_features=np.arange(6.0).reshape(2, 3))
+    )
     task = table.task("two")
     expected = table.value[1, :, 0].copy()
     expected[3] = table.value[1, 3, 1]
@@ -81,7 +95,10 @@ def test_unknown_task(write_table: Write) -> None:
         ({"tasks": np.array(["one", "one"])}, "tasks has a name twice"),
         ({"tasks": np.array(["one"])}, r"value has shape \(2, 12, 2\); .* with 1 tasks"),
         ({"value": np.ones((2, 12))}, r"value has shape \(2, 12\)"),
-        ({"configs": np.ones((12, 3))}, r"configs has shape \(12, 3\); it must be \(12, 4\) or \(2, 12, 4\)"),
+        (
+            {"configs": np.ones((12, 3))},
+            r"configs has shape \(12, 3\); it must be \(12, 4\) or \(2, 12, 4\)",
+        ),
         ({"elapsed": np.ones((2, 12))}, "elapsed has shape"),
         ({"elapsed": -np.cumsum(np.ones((2, 12, 2)), axis=2)}, "elapsed falls"),
         ({"end": np.zeros((2, 12), dtype=int)}, "end must be .* whole numbers from 1 to 2"),
@@ -124,7 +141,9 @@ def test_meta_that_is_refused(write_table: Write, changes: dict[str, Any], messa
         (1, 3, np.nan, "'gamma' is missing"),
     ],
 )
-def test_configurations_that_are_refused(write_table: Write, row: int, column: int, value: float, message: str) -> None:
+def test_configurations_that_are_refused(
+    write_table: Write, row: int, column: int, value: float, message: str
+) -> None:
     with np.load(write_table()) as file:
         configs = file["configs"]
     configs[row, column] = value
@@ -180,5 +199,7 @@ def test_a_number_with_a_step_is_a_number_and_no_index(write_table: Write) -> No
     table = read_table(write_table(meta=meta(write_table, space=space), configs=configs))
     assert table.task("one").pool.configs[3] == {"x": 0.3, "n": 32}
     configs[0, 0] = 0.25
-    with pytest.raises(TableError, match=r"'x' is 0\.25; it must be from 0\.0 to 1\.0 in steps of 0\.1"):
+    with pytest.raises(
+        TableError, match=r"'x' is 0\.25; it must be from 0\.0 to 1\.0 in steps of 0\.1"
+    ):
         read_table(write_table(meta=meta(write_table, space=space), configs=configs)).task("one")

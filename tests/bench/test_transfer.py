@@ -37,7 +37,9 @@ META = {
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     configs = rng.random((40, 2))
-    value = np.stack([(configs[:, 0] - 0.3 - 0.03 * k) ** 2 + (configs[:, 1] - 0.7) ** 2 for k in range(6)])[:, :, None]
+    value = np.stack(
+        [(configs[:, 0] - 0.3 - 0.03 * k) ** 2 + (configs[:, 1] - 0.7) ** 2 for k in range(6)]
+    )[:, :, None]
     value[5] = 1.0  # a constant task teaches nothing, and nothing can be found wrong in it
     path = tmp_path_factory.mktemp("tables") / "related.npz"
     names = np.array([f"t{k}" for k in range(6)])
@@ -66,7 +68,9 @@ def test_inverted_and_shuffled_past(table: Path) -> None:
 
 def test_traces_are_earlier_runs_kept_in_a_file(table: Path, tmp_path: Path) -> None:
     cells = trace_cells(table, 1)
-    assert [cell.task for cell in cells] == [f"t{k}" for k in range(6)] and {cell.method for cell in cells} == {"gp"}
+    assert [cell.task for cell in cells] == [f"t{k}" for k in range(6)] and {
+        cell.method for cell in cells
+    } == {"gp"}
     for cell in (replace(cells[0], size=12), replace(cells[2], size=12)):
         record = run_trace(cell)
         assert len(record["tried"]) == 12
@@ -86,13 +90,19 @@ def test_measures_by_hand() -> None:
 def test_unknown_tasks_and_sources_are_refused(table: Path) -> None:
     with pytest.raises(TableError, match="has no task 'none'"):
         transfer_cells(table, ["rgpe"], ["none"], 1, TransferSettings())
-    with pytest.raises(TableError, match="sources is 'some'; choose one of full, traces, shuffled, inverted"):
+    with pytest.raises(
+        TableError, match="sources is 'some'; choose one of full, traces, shuffled, inverted"
+    ):
         transfer_cells(table, ["rgpe"], ["all"], 1, TransferSettings(sources="some"))
 
 
-def test_methods_that_compare_features_need_a_table_that_has_them(table: Path, tmp_path: Path) -> None:
+def test_methods_that_compare_features_need_a_table_that_has_them(
+    table: Path, tmp_path: Path
+) -> None:
     for method in ("tst-m", "taf-m:samples=10", "rgpe:weights=features"):
-        with pytest.raises(TableError, match=r"related.npz has none for 't1'; add 'meta_features'.*tst-r"):
+        with pytest.raises(
+            TableError, match=r"related.npz has none for 't1'; add 'meta_features'.*tst-r"
+        ):
             transfer_cells(table, ["gp", method], ["t1"], 1, TransferSettings(trials=3))
     described = tmp_path / "described.npz"
     np.savez(described, **np.load(table), meta_features=np.arange(12.0).reshape(6, 2))
@@ -107,6 +117,8 @@ def test_every_method_runs_on_the_constant_task_too(table: Path) -> None:
 
 
 def test_forests_stand_for_the_tables(table: Path) -> None:
-    cells = transfer_cells(modelled(table, "forest"), ["tst-r"], ["t1"], 1, TransferSettings(trials=3))
+    cells = transfer_cells(
+        modelled(table, "forest"), ["tst-r"], ["t1"], 1, TransferSettings(trials=3)
+    )
     record = run_transfer(cells[0])
     assert record["table"] == "related-forest" and record["regret"][-1] < 0.2

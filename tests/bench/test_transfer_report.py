@@ -5,7 +5,9 @@ import numpy as np
 from scrimp.bench.transfer_report import average_ranks_at, transfer_summary
 
 
-def record(task: str, method: str, regret: list[float], rank: list[int], solved: list[bool]) -> dict[str, object]:
+def record(
+    task: str, method: str, regret: list[float], rank: list[int], solved: list[bool]
+) -> dict[str, object]:
     return {
         "table": "t",
         "task": task,
@@ -34,7 +36,10 @@ def test_means_ranks_and_unsolved() -> None:
     assert header == ["evaluations", "1", "5"]
     assert found["ADTM auto"] == ["0.3000", "0.0500"] and found["ADTM gp"] == ["0.7000", "0.2500"]
     assert found["grid rank auto"] == ["6.0", "2.0"] and found["unsolved auto"] == ["1.00", "0.50"]
-    assert found["rank auto"] == ["1.25", "1.00"] and found["rank gp"] == ["1.75", "2.00"]  # ties share
+    assert found["rank auto"] == ["1.25", "1.00"] and found["rank gp"] == [
+        "1.75",
+        "2.00",
+    ]  # ties share
     assert found["ms per decision gp"] == ["10.0", ""]
 
 

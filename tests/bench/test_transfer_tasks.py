@@ -21,7 +21,9 @@ def test_tables_give_final_values(write_table: Callable[..., Path]) -> None:
 
 
 def test_regret_and_rank_by_hand() -> None:
-    task = TransferTask("t", None, lambda config: None, (), np.array([3.0, 1.0, np.nan, 5.0, 3.0]), {})  # type: ignore[arg-type]
+    task = TransferTask(
+        "t", None, lambda config: None, (), np.array([3.0, 1.0, np.nan, 5.0, 3.0]), {}
+    )  # type: ignore[arg-type]
     assert [task.regret(value) for value in (1.0, 3.0, 5.0, math.nan)] == [0.0, 0.5, 1.0, 1.0]
     assert [task.rank(value) for value in (1.0, 3.0, 5.0, math.nan)] == [1, 2, 4, 6]
     with pytest.raises(TableError, match="no finite final value"):
@@ -42,7 +44,9 @@ def test_forests_answer_for_any_configuration(write_table: Callable[..., Path]) 
     tasks = read_tasks(modelled(path, "forest"))
     assert tasks.name == "small-forest" and tasks.tasks == ("one", "two")
     one, two = tasks.task("one"), tasks.task("two")
-    assert not isinstance(one.space, Pool) and len(one.values) == 11 and len(two.values) == 12  # one diverged
+    assert (
+        not isinstance(one.space, Pool) and len(one.values) == 11 and len(two.values) == 12
+    )  # one diverged
     assert two.measure(two.configs[3]) == two.values[3]
     value = one.measure({"kernel": "linear", "c": 0.7, "depth": 2})
     assert value is not None and one.values.min() - 1.0 < value < one.values.max() + 1.0

@@ -1,4 +1,5 @@
-"""The surrogate reader: each operation, a small graph worked by hand, and the real network against its own evaluator."""
+"""The surrogate reader: each operation, a small graph worked by hand, and the real network against
+its own evaluator."""
 
 import importlib.util
 import json
@@ -17,7 +18,9 @@ B = np.array([10.0, 20.0], dtype=np.float32)
 
 def one(operation, inputs, attributes=None):
     names = [f"i{k}" for k in range(len(inputs))]
-    return evaluate_graph([(operation, names, ["output"], attributes or {})], dict(zip(names, inputs, strict=True)))
+    return evaluate_graph(
+        [(operation, names, ["output"], attributes or {})], dict(zip(names, inputs, strict=True))
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,12 @@ def one(operation, inputs, attributes=None):
         ("Shape", (X,), {}, [2, 2]),
         ("Slice", (X, np.array([0]), np.array([1]), np.array([1])), {}, X[:, :1]),
         ("Unsqueeze", (B, np.array([1])), {}, B[:, None]),
-        ("BatchNormalization", (X, B, B, W[0], W[0]), {"epsilon": 0.0}, (X - W[0]) / np.sqrt(W[0]) * B + B),
+        (
+            "BatchNormalization",
+            (X, B, B, W[0], W[0]),
+            {"epsilon": 0.0},
+            (X - W[0]) / np.sqrt(W[0]) * B + B,
+        ),
     ],
 )
 def test_operations(operation, inputs, attributes, expected):
@@ -86,7 +94,12 @@ def small(tmp_path):
         "visible_tasks": ["b"],
     }
     path = tmp_path / "small.npz"
-    arrays = {"p:bias": np.array([0.0, 1.0, 2.0]), "p:zero": np.array(0), "p:one": np.array(1), "p:axis": np.array([1])}
+    arrays = {
+        "p:bias": np.array([0.0, 1.0, 2.0]),
+        "p:zero": np.array(0),
+        "p:one": np.array(1),
+        "p:axis": np.array([1]),
+    }
     np.savez(path, meta=json.dumps(meta), **arrays)
     return path
 

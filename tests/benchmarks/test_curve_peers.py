@@ -1,4 +1,5 @@
-"""The workers that peers are put through: a clock, several runs at once, slices that go on where they were."""
+"""The workers that peers are put through: a clock, several runs at once, slices that go on where
+they were."""
 
 import importlib.util
 import sys
@@ -25,7 +26,11 @@ class Halving:
         self.started += 1
         if self.started > 3:
             return None
-        return (self.started, {"x": 1 if self.started == 3 else self.started}, 1 if self.started == 3 else 0)
+        return (
+            self.started,
+            {"x": 1 if self.started == 3 else self.started},
+            1 if self.started == 3 else 0,
+        )
 
     def report(self, handle, level, value):
         self.seen.append((handle, level, value))
@@ -70,7 +75,9 @@ def test_a_live_peer_answers_line_by_line(monkeypatch, capsys):
         {"report": [2, 2, 0.4]},
         {"start": True},
     ]
-    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(line) + "\n" for line in lines)))
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO("".join(json.dumps(line) + "\n" for line in lines))
+    )
     module.serve(Halving())
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert answers == [

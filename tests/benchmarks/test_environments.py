@@ -18,7 +18,9 @@ def environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_a_complete_environment_is_left_alone(environments: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complete_environment_is_left_alone(
+    environments: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(environments.venv, "create", lambda *_, **__: pytest.fail("built again"))
     folder = environments.ROOT / "optuna"
     folder.mkdir()
@@ -29,6 +31,11 @@ def test_a_complete_environment_is_left_alone(environments: ModuleType, monkeypa
     assert not environments.is_complete("optuna")  # other requirements: to be built again
 
 
-def test_unknown_names_are_refused(environments: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_names_are_refused(
+    environments: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert environments.main(["optunna"]) == 2
-    assert "unknown peer 'optunna'; known: optuna, botorch, syne-tune, training, neps" in capsys.readouterr().out
+    assert (
+        "unknown peer 'optunna'; known: optuna, botorch, syne-tune, training, neps"
+        in capsys.readouterr().out
+    )

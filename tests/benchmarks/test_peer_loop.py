@@ -12,13 +12,14 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 def run_random(*options: str) -> None:
-    """Random search as a peer; -S keeps the installed packages of this environment out, so scrimp cannot be imported."""
+    """Random search as a peer; -S keeps the installed packages of this environment out, so scrimp
+    cannot be imported."""
     import numpy
 
     code = (
-        "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]; "
-        "assert not __import__('importlib.util').util.find_spec('scrimp'); "
-        "sys.argv[1:3] = []; import peer_random; peer_random.main(peer_random.RandomSearch, ['random'])"
+        "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]; assert not"
+        " __import__('importlib.util').util.find_spec('scrimp'); sys.argv[1:3] = []; import"
+        " peer_random; peer_random.main(peer_random.RandomSearch, ['random'])"
     )
     packages = str(Path(numpy.__file__).parents[1])
     command = [sys.executable, "-S", "-c", code, str(FOLDER), packages, *options]

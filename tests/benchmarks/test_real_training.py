@@ -16,7 +16,9 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 def module():
     sys.path.insert(0, str(BENCHMARKS))
     try:
-        specification = importlib.util.spec_from_file_location("real_training", BENCHMARKS / "real_training.py")
+        specification = importlib.util.spec_from_file_location(
+            "real_training", BENCHMARKS / "real_training.py"
+        )
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
         yield module
@@ -25,14 +27,19 @@ def module():
 
 
 class Halving:
-    """Pauses every run after its first unit; the third slice goes on with the first run to its end."""
+    """Pauses every run after its first unit; the third slice goes on with the first run to its
+    end."""
 
     def __init__(self):
         self.seen, self.started = [], 0
 
     def start(self):
         self.started += 1
-        return ("a", {"x": 1}, 1) if self.started == 3 else ("ab"[self.started - 1], {"x": self.started}, 0)
+        return (
+            ("a", {"x": 1}, 1)
+            if self.started == 3
+            else ("ab"[self.started - 1], {"x": self.started}, 0)
+        )
 
     def report(self, handle, level, value):
         self.seen.append((handle, level, value))
@@ -49,7 +56,13 @@ def test_the_loop_hands_out_units_until_the_total(module):
         return future
 
     trace = module.live(optimizer, job, total=5, workers=1)
-    assert optimizer.seen == [("a", 1, 10.0), ("b", 1, 20.0), ("a", 2, 9.0), ("a", 3, 8.0), ("a", 4, 7.0)]
+    assert optimizer.seen == [
+        ("a", 1, 10.0),
+        ("b", 1, 20.0),
+        ("a", 2, 9.0),
+        ("a", 3, 8.0),
+        ("a", 4, 7.0),
+    ]
     assert [(units, loss) for units, _, loss in trace] == [(1, 10.0), (3, 9.0), (4, 8.0), (5, 7.0)]
 
 
@@ -71,7 +84,11 @@ def test_the_report_ranks_and_says_how_soon(module, tmp_path, capsys):
     module.report(Namespace(file=path))
     lines = capsys.readouterr().out.splitlines()
     (asha,) = [line for line in lines if line.startswith("  asha") and "median" in line]
-    assert "median 2.0000" in asha and "rank 3.00 3.00" in asha and "auto needs 40% of its time" in asha
+    assert (
+        "median 2.0000" in asha
+        and "rank 3.00 3.00" in asha
+        and "auto needs 40% of its time" in asha
+    )
     assert module.reached(runs[0], 2.0) == 40.0 and module.reached(runs[0], 0.5) == float("inf")
     assert module.best_at(runs[1], 0.5) == 3.0
     assert module.ranks({"a": 1.0, "b": 2.0, "c": 1.0}) == {"a": 1.5, "b": 3.0, "c": 1.5}
@@ -86,7 +103,9 @@ def test_runs_that_are_held_are_not_run_again(module, tmp_path, monkeypatch, cap
         return record(method, seed, [[1, 1.0, 1.0]])
 
     monkeypatch.setattr(module, "run_one", once)
-    given = Namespace(out=path, first_seed=0, seeds=2, problems="mlp", methods="auto,asha", fulls=1, workers=2)
+    given = Namespace(
+        out=path, first_seed=0, seeds=2, problems="mlp", methods="auto,asha", fulls=1, workers=2
+    )
     module.run(given)
     assert len(done) == 4
     module.run(given)

@@ -12,14 +12,20 @@ from scrimp.surrogates.task_grid import FittedTaskGrid
 
 
 def make_full_table(size: int = 12, tasks: int = 6, seed: int = 0, **kwargs) -> ScoreTable:
-    """A complete table: levels, a curve with its peak at two thirds, a little of each task's own, and noise."""
+    """A complete table: levels, a curve with its peak at two thirds, a little of each task's own,
+    and noise."""
     rng = np.random.default_rng(seed)
     x = np.linspace(0.0, 1.0, size)[:, None]
     scores = (
-        0.3 + 0.4 * rng.random(tasks) + 0.2 * x * (4.0 / 3.0 - x) + 0.02 * np.sin(5.0 * x + 6.0 * rng.random(tasks))
+        0.3
+        + 0.4 * rng.random(tasks)
+        + 0.2 * x * (4.0 / 3.0 - x)
+        + 0.02 * np.sin(5.0 * x + 6.0 * rng.random(tasks))
     )
     scores += 0.008 * rng.normal(size=scores.shape)
-    table = ScoreTable.empty([100 * (step + 1) for step in range(size)], [f"task{j}" for j in range(tasks)], **kwargs)
+    table = ScoreTable.empty(
+        [100 * (step + 1) for step in range(size)], [f"task{j}" for j in range(tasks)], **kwargs
+    )
     return replace(table, scores=scores)
 
 
@@ -33,7 +39,9 @@ def make_partial_table(full: ScoreTable, count: int, seed: int = 0) -> ScoreTabl
 
 def without_a_task(table: ScoreTable, *columns: int) -> ScoreTable:
     """The table before anything of these tasks was measured."""
-    return replace(table, scores=np.where(np.isin(np.arange(table.shape[1]), columns), np.nan, table.scores))
+    return replace(
+        table, scores=np.where(np.isin(np.arange(table.shape[1]), columns), np.nan, table.scores)
+    )
 
 
 def make_row_means(table: ScoreTable) -> RowMeans:
@@ -43,7 +51,8 @@ def make_row_means(table: ScoreTable) -> RowMeans:
 
 
 class DenseRows:
-    """Mean and covariance of all scores y (noise included), cell (i, j) at place j * K + i, given those that are known."""
+    """Mean and covariance of all scores y (noise included), cell (i, j) at place j * K + i, given
+    those that are known."""
 
     def __init__(self, table: ScoreTable, fitted: FittedTaskGrid):
         size, tasks = table.shape
@@ -59,7 +68,9 @@ class DenseRows:
         self.covariance = noisy - gain @ noisy[known]
         self.covariance[known] = 0.0
         self.covariance[:, known] = 0.0
-        self.rows = np.concatenate([np.eye(size) * weight for weight in table.weights], axis=1)  # (K, JK)
+        self.rows = np.concatenate(
+            [np.eye(size) * weight for weight in table.weights], axis=1
+        )  # (K, JK)
 
     def slopes(self, row: int, column: int, size: int):
         """Cov(T, y_c) / sd(y_c)."""
@@ -70,7 +81,12 @@ class DenseRows:
         """Cov(T, y_aj - y_bj) / sd(y_aj - y_bj)."""
         difference = np.zeros(len(self.covariance))
         difference[column * size + first], difference[column * size + second] = 1.0, -1.0
-        return self.rows @ self.covariance @ difference / np.sqrt(difference @ self.covariance @ difference)
+        return (
+            self.rows
+            @ self.covariance
+            @ difference
+            / np.sqrt(difference @ self.covariance @ difference)
+        )
 
 
 @pytest.fixture(name="full_table")

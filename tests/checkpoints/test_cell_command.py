@@ -16,7 +16,11 @@ def python(code: str) -> list[str]:
 
 
 def reports(output: str) -> list[dict[str, float | None]]:
-    return [json.loads(line.removeprefix("scrimp: ")) for line in output.splitlines() if line.startswith("scrimp: ")]
+    return [
+        json.loads(line.removeprefix("scrimp: "))
+        for line in output.splitlines()
+        if line.startswith("scrimp: ")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,9 @@ def reports(output: str) -> list[dict[str, float | None]]:
         ("print('scrimp: {\"score\": 0.25}'); print('bye')", {"score": 0.25}),
     ],
 )
-def test_the_last_line_is_the_score(capsys: pytest.CaptureFixture[str], code: str, report: dict[str, float]) -> None:
+def test_the_last_line_is_the_score(
+    capsys: pytest.CaptureFixture[str], code: str, report: dict[str, float]
+) -> None:
     assert main([*CELL, *python(code)]) == 0
     assert reports(capsys.readouterr().out) == [report]
 
@@ -41,17 +47,22 @@ def test_the_last_line_is_the_score(capsys: pytest.CaptureFixture[str], code: st
         ("import sys; sys.exit(3)", "code 3"),
     ],
 )
-def test_without_a_score_it_fails(capsys: pytest.CaptureFixture[str], code: str, words: str) -> None:
+def test_without_a_score_it_fails(
+    capsys: pytest.CaptureFixture[str], code: str, words: str
+) -> None:
     assert main([*CELL, "--retries=1", *python(code)]) == 1
     captured = capsys.readouterr()
-    assert reports(captured.out) == [] and "attempt 2 of 2" in captured.err and words in captured.err
+    assert (
+        reports(captured.out) == [] and "attempt 2 of 2" in captured.err and words in captured.err
+    )
 
 
 def test_it_is_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     count, result = tmp_path / "count", tmp_path / "out.json"
     code = (
-        f"from pathlib import Path; c = Path({str(count)!r}); c.write_text(c.read_text() + 'x' if c.exists() else 'x')\n"
-        f"if len(c.read_text()) < 3: raise SystemExit(1)\nPath({str(result)!r}).write_text('{{\"mmlu\": 0.75}}')"
+        f"from pathlib import Path; c = Path({str(count)!r}); c.write_text(c.read_text() + 'x' if"
+        " c.exists() else 'x')\nif len(c.read_text()) < 3: raise"
+        f" SystemExit(1)\nPath({str(result)!r}).write_text('{{\"mmlu\": 0.75}}')"
     )
     assert main([*CELL, f"--results={result}", "--retries=5", *python(code)]) == 0
     captured = capsys.readouterr()

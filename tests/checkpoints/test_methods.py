@@ -57,25 +57,43 @@ def test_positions_are_warped_steps_or_places():
 
 
 def test_settings_choose_the_coordinate_and_the_task_matrix():
-    assert find_method("kg", {"coordinate": "log"}).coordinate == "log" and find_method("kg").coordinate == "sqrt"
+    assert (
+        find_method("kg", {"coordinate": "log"}).coordinate == "log"
+        and find_method("kg").coordinate == "sqrt"
+    )
     assert find_method("EI-ICM") == find_method("ei-icm")
     assert find_method("ei-icm").model == find_method("ei-icm", {"rank": 2}).model == Coregional(2)
-    assert find_method("ei-icm", {"rank": "full"}).model == CoregionalDiagonal("full", diagonal=False)
-    assert find_method("ei-icm", {"diagonal": True, "rank": 1}).model == CoregionalDiagonal(1, diagonal=True)
+    assert find_method("ei-icm", {"rank": "full"}).model == CoregionalDiagonal(
+        "full", diagonal=False
+    )
+    assert find_method("ei-icm", {"diagonal": True, "rank": 1}).model == CoregionalDiagonal(
+        1, diagonal=True
+    )
     for name, settings, words in (
-        ("kg", {"rank": 2}, "method 'kg' has no setting 'rank' for checkpoints; its settings: coordinate"),
+        (
+            "kg",
+            {"rank": 2},
+            "method 'kg' has no setting 'rank' for checkpoints; its settings: coordinate",
+        ),
         ("stride", {"coordinate": "step"}, "its settings: none"),
         ("ei-icm", {"rank": 0}, "rank is 0; it must be a whole number"),
         ("ei-icm", {"rank": True}, "rank is True"),
         ("ei-icm", {"diagonal": "yes"}, "diagonal is 'yes'; it must be true or false"),
-        ("kg", {"coordinate": "epoch"}, "coordinate is 'epoch'; a checkpoint may lie at its step, sqrt, log, rank"),
+        (
+            "kg",
+            {"coordinate": "epoch"},
+            "coordinate is 'epoch'; a checkpoint may lie at its step, sqrt, log, rank",
+        ),
     ):
         with pytest.raises(MethodError, match=words):
             find_method(name, settings)
 
 
 def test_rows_without_an_order_have_independent_effects():
-    ordered, loose = ScoreTable.empty([1, 2], ["a"]), ScoreTable.empty(["x", "y"], ["a"], ordered=False)
+    ordered, loose = (
+        ScoreTable.empty([1, 2], ["a"]),
+        ScoreTable.empty(["x", "y"], ["a"], ordered=False),
+    )
     assert isinstance(METHODS["kg"].grid_model(ordered), SharedCurve)
     assert isinstance(METHODS["kg"].grid_model(loose), RowEffects)
     assert METHODS["stride"].grid_model(loose) is None

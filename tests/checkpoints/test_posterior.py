@@ -15,7 +15,9 @@ def test_equals_a_dense_gaussian(full_table, partial_table, row_means, dense_row
     np.testing.assert_allclose(belief.mean, dense.mean.reshape(4, 9).T, atol=1e-9)
     np.testing.assert_allclose(belief.std**2, np.diag(dense.covariance).reshape(4, 9).T, atol=1e-9)
     np.testing.assert_allclose(belief.average_mean, dense.rows @ dense.mean, atol=1e-9)
-    np.testing.assert_allclose(belief.average_std**2, np.diag(dense.rows @ dense.covariance @ dense.rows.T), atol=1e-9)
+    np.testing.assert_allclose(
+        belief.average_std**2, np.diag(dense.rows @ dense.covariance @ dense.rows.T), atol=1e-9
+    )
     assert (belief.std[table.seen] == 0.0).all() and (belief.std[~table.seen] > 0.0).all()
 
 
@@ -36,10 +38,16 @@ def test_the_answer_is_the_arg_max_of_the_average(method, full_table, partial_ta
 def test_frames_and_words(full_table, partial_table, row_means):
     belief = posterior_of(row_means(partial_table(full_table(size=6, tasks=3), 9)))
     frame, averages = belief.dataframe(), belief.dataframe(averages=True)
-    assert list(frame.columns) == ["checkpoint", "task", "mean", "std", "measured"] and len(frame) == 18
+    assert (
+        list(frame.columns) == ["checkpoint", "task", "mean", "std", "measured"]
+        and len(frame) == 18
+    )
     grid = frame.pivot(index="checkpoint", columns="task", values="mean")
     np.testing.assert_array_equal(grid.to_numpy(), belief.mean)
-    assert isinstance(averages, pandas.DataFrame) and averages["measured"].sum() == 9 == frame["measured"].sum()
+    assert (
+        isinstance(averages, pandas.DataFrame)
+        and averages["measured"].sum() == 9 == frame["measured"].sum()
+    )
     assert "6 checkpoints x 3 tasks" in repr(belief) and "best average" in repr(belief)
 
 
@@ -55,7 +63,10 @@ def test_lower_is_better_is_the_same_as_telling_the_negative(full_table, partial
         np.testing.assert_allclose(other.average_std, one.average_std, atol=1e-8)
         np.testing.assert_allclose(other.mean, one.mean * signs, atol=1e-8)
         assert (other.std >= 0.0).all()
-        ways = [selector.decide(table, [], np.random.default_rng(0), 3).cells for table in (plain, flipped)]
+        ways = [
+            selector.decide(table, [], np.random.default_rng(0), 3).cells
+            for table in (plain, flipped)
+        ]
         assert ways[0] == ways[1]
         fits = [selector.believe(table).fitted for table in (plain, flipped)]
         matrix = fits[0].task_correlations() * np.outer(signs, signs)

@@ -40,9 +40,17 @@ def test_without_a_model_the_best_complete_row_is_taken():
 def test_it_says_in_words_which_to_take_and_why():
     answer = Recommendation(30, 20, 0.61, 0.004, 0.001, 0.7, 10, 12.0, 0.002, ("61 is large",))
     first, why, sure, second, warning = answer.words
-    assert first == "take checkpoint 30: mean score 0.61 ± 0.004" and "highest expected mean over all tasks" in why
-    assert sure == "within 0.002 of the best with probability 0.70; expected loss 0.001; runner-up 10"
-    assert second.startswith("second opinion: the smooth curve") and "best at 20; prefer it only if" in second
+    assert (
+        first == "take checkpoint 30: mean score 0.61 ± 0.004"
+        and "highest expected mean over all tasks" in why
+    )
+    assert (
+        sure == "within 0.002 of the best with probability 0.70; expected loss 0.001; runner-up 10"
+    )
+    assert (
+        second.startswith("second opinion: the smooth curve")
+        and "best at 20; prefer it only if" in second
+    )
     assert warning == "warning: 61 is large" and str(answer).splitlines()[1].startswith("  why:")
     assert repr(answer).startswith("Recommendation(take checkpoint=30, expected_score=0.61")
     assert "second opinion underlying=20" in repr(answer)
@@ -74,25 +82,38 @@ def test_doubt_shrinks_with_cells(full_table, partial_table):
 def test_of_ei_icm_the_model_of_kg_says_how_sure_the_answer_is(full_table, partial_table):
     table = partial_table(full_table(size=20, tasks=10), 40)
     selector = Selector(SelectorSettings(method="ei-icm"))
-    answer, own, judge = selector.recommend(table), selector.believe(table), Selector().believe(table)
+    answer, own, judge = (
+        selector.recommend(table),
+        selector.believe(table),
+        Selector().believe(table),
+    )
     best, everything = table.checkpoints.index(answer.checkpoint), np.arange(20)
     sure, own_word = (
-        losses(means.measured, means.covariance_of(everything), best, np.random.default_rng(3), 20_000)
+        losses(
+            means.measured, means.covariance_of(everything), best, np.random.default_rng(3), 20_000
+        )
         for means in (judge, own)
     )
     assert answer.probability_best == pytest.approx((sure <= 0.002).mean(), abs=0.03)
     assert answer.expected_loss == pytest.approx(sure.mean(), rel=0.1)
     assert own_word.mean() < 0.7 * sure.mean()  # it would claim more than it knows
     assert answer.expected_score == own.measured[best]
-    assert answer.standard_error == pytest.approx(np.sqrt(own.covariance_of(everything)[best, best]))
+    assert answer.standard_error == pytest.approx(
+        np.sqrt(own.covariance_of(everything)[best, best])
+    )
 
 
 def test_an_answer_was_looked_at():
-    """A curve that rises to a gap and falls after it: the model promises most within, where nobody looked."""
+    """A curve that rises to a gap and falls after it: the model promises most within, where nobody
+    looked."""
     steps, rows = list(range(100, 1300, 100)), [0, 1, 2, 3, 8, 9, 10, 11]
     table = ScoreTable.empty(steps, ["a", "b"])
     table = table.with_scores(
-        [(steps[row], task, 0.9 - 0.02 * (row - 5.5) ** 2, None) for row in rows for task in ("a", "b")]
+        [
+            (steps[row], task, 0.9 - 0.02 * (row - 5.5) ** 2, None)
+            for row in rows
+            for task in ("a", "b")
+        ]
     )
     selector = Selector()
     means = RowMeans.of(table, TaskGrid(SharedCurve()).fit(selector._data(table)))

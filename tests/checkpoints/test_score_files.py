@@ -18,7 +18,9 @@ def write(tmp_path, text: str):
 
 
 def test_numbers_are_steps_and_sorted(tmp_path):
-    path = write(tmp_path, "task,checkpoint,score,stderr\nb,200,0.5,0.01\na,50,0.4,\nb,50,,\na,200,nan,\n")
+    path = write(
+        tmp_path, "task,checkpoint,score,stderr\nb,200,0.5,0.01\na,50,0.4,\nb,50,,\na,200,nan,\n"
+    )
     table = read_scores(path)
     assert table.checkpoints == (50, 200)
     assert table.tasks == ("b", "a")
@@ -43,7 +45,10 @@ def test_names_keep_their_order(tmp_path):
         ("checkpoint,task,score\n", "has no rows"),
         ("checkpoint,task,score\n1,a,good\n", "line 2: the score 'good' is no number"),
         ("checkpoint,task,score\n1,,0.5\n", "line 2: a row must name its checkpoint and its task"),
-        ("checkpoint,task,score\n1,a,0.5\n1.0,a,0.6\n", "has the score 0.5 already and is now given as 0.6"),
+        (
+            "checkpoint,task,score\n1,a,0.5\n1.0,a,0.6\n",
+            "has the score 0.5 already and is now given as 0.6",
+        ),
         ("checkpoint,task,score\n1,a,inf\n", "beyond"),
         ("checkpoint,task,score\n-1,a,0.5\n", "not negative"),
     ],
@@ -70,16 +75,30 @@ def test_json_in_both_forms(tmp_path):
     path = tmp_path / "s.json"
     path.write_text(json.dumps(rows))
     table = read_scores(path)
-    assert table.checkpoints == (100, 200) and table.tasks == ("a", "b") and table.scores[1, 0] == 0.5
+    assert (
+        table.checkpoints == (100, 200) and table.tasks == ("a", "b") and table.scores[1, 0] == 0.5
+    )
     assert table.errors[1, 0] == 0.1 and table.seen.sum() == 1
-    path.write_text(json.dumps({"200": {"a": 0.5}, "100": {"a": {"score": 0.4, "stderr": 0.2}, "b": float("nan")}}))
+    path.write_text(
+        json.dumps(
+            {"200": {"a": 0.5}, "100": {"a": {"score": 0.4, "stderr": 0.2}, "b": float("nan")}}
+        )
+    )
     table = read_scores(path)
-    assert table.scores[:, 0].tolist() == [0.4, 0.5] and table.errors[0, 0] == 0.2 and table.failed[0, 1]
+    assert (
+        table.scores[:, 0].tolist() == [0.4, 0.5]
+        and table.errors[0, 0] == 0.2
+        and table.failed[0, 1]
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "cannot be read"), ("[1, 2]", "no table of scores"), ('[{"task": "a"}]', "entry 1: a row must name")],
+    [
+        ("{", "cannot be read"),
+        ("[1, 2]", "no table of scores"),
+        ('[{"task": "a"}]', "entry 1: a row must name"),
+    ],
 )
 def test_json_that_is_no_table(tmp_path, text, words):
     path = tmp_path / "s.json"
@@ -92,7 +111,12 @@ def test_a_folder_of_harness_results(tmp_path):
     for name, value in (("step1000", 0.6), ("step200", 0.4), ("step1000/again", 0.7)):
         folder = tmp_path / name
         folder.mkdir(parents=True)
-        record = {"results": {"arc": {"acc,none": value, "acc_stderr,none": 0.01}, "piqa": {"acc,none": 0.5}}}
+        record = {
+            "results": {
+                "arc": {"acc,none": value, "acc_stderr,none": 0.01},
+                "piqa": {"acc,none": 0.5},
+            }
+        }
         file = folder / "results_2024.json"
         file.write_text(json.dumps(record))
         os.utime(file, (1000 * value, 1000 * value))
@@ -108,7 +132,9 @@ def test_a_folder_of_harness_results(tmp_path):
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    table = ScoreTable.empty([100, 200], ["a", "b"]).with_scores([(100, "a", 0.1 + 0.2, 0.01), (200, "b", -3.0, None)])
+    table = ScoreTable.empty([100, 200], ["a", "b"]).with_scores(
+        [(100, "a", 0.1 + 0.2, 0.01), (200, "b", -3.0, None)]
+    )
     write_scores(table.with_failure(200, "a"), tmp_path / "s.csv")
     again = read_scores(tmp_path / "s.csv")
     assert again.checkpoints == (100, 200) and again.tasks == ("a", "b")

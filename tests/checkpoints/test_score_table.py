@@ -81,7 +81,9 @@ def test_impossible_scores(table, score, stderr, message):
 def test_unknown_names_list_the_known_ones(table):
     with pytest.raises(TableError, match="task 'c' is not in the table; known are a, b"):
         table.with_score(100, "c", 0.5)
-    with pytest.raises(TableError, match="checkpoint 300 is not in the table; known are 100, 200, 400"):
+    with pytest.raises(
+        TableError, match="checkpoint 300 is not in the table; known are 100, 200, 400"
+    ):
         table.with_score(300, "a", 0.5)
     with pytest.raises(TableError, match="cost of task 'c'"):
         ScoreTable.empty([1], ["a"], costs={"c": 1.0})

@@ -1,4 +1,5 @@
-"""Decisions as pure functions: start, opening, batches, memory, bad tables, and better answers than chance."""
+"""Decisions as pure functions: start, opening, batches, memory, bad tables, and better answers than
+chance."""
 
 import json
 import time
@@ -12,15 +13,25 @@ from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.checkpoints.selector import Selector, SelectorSettings
 
 
-def play(full: ScoreTable, count: int, method: str = "kg", seed: int = 0, batch: int = 1) -> ScoreTable:
+def play(
+    full: ScoreTable, count: int, method: str = "kg", seed: int = 0, batch: int = 1
+) -> ScoreTable:
     """Let a method measure ``count`` cells of a complete table."""
     table = replace(full, scores=np.full(full.shape, np.nan))
-    selector, rng, memory = Selector(SelectorSettings(method, seed, planned=count)), np.random.default_rng(seed), None
+    selector, rng, memory = (
+        Selector(SelectorSettings(method, seed, planned=count)),
+        np.random.default_rng(seed),
+        None,
+    )
     while int(table.seen.sum()) < count:
-        decision = selector.decide(table, [], rng, min(batch, count - int(table.seen.sum())), memory)
+        decision = selector.decide(
+            table, [], rng, min(batch, count - int(table.seen.sum())), memory
+        )
         assert decision.cells
         memory = json.loads(json.dumps(decision.notes))
-        table = table.with_scores([(*table.label(cell), float(full.scores[cell]), None) for cell in decision.cells])
+        table = table.with_scores(
+            [(*table.label(cell), float(full.scores[cell]), None) for cell in decision.cells]
+        )
     return table
 
 
@@ -45,7 +56,9 @@ def test_no_task_is_left_with_one_cell(full_table):
     table = play(full, 3 * 2 * 9)
     assert table.seen.sum(axis=0).min() >= 2
     failed = table
-    for checkpoint in full.checkpoints:  # nothing can be measured of the first task, so others come next
+    for (
+        checkpoint
+    ) in full.checkpoints:  # nothing can be measured of the first task, so others come next
         failed = (
             failed.with_failure(checkpoint, "task0")
             if np.isnan(failed.scores[failed.cell(checkpoint, "task0")])
@@ -76,26 +89,38 @@ def test_a_refit_waits_for_a_quarter_more_cells(full_table, partial_table, metho
     full, selector = full_table(), Selector(SelectorSettings(method))
     memory = selector.decide(partial_table(full, 20), [], np.random.default_rng(0)).notes
     for count, refitted in ((24, False), (25, True)):
-        notes = selector.decide(partial_table(full, count), [], np.random.default_rng(0), memory=memory).notes
+        notes = selector.decide(
+            partial_table(full, count), [], np.random.default_rng(0), memory=memory
+        ).notes
         assert (notes["fit"]["cells"] == count) is refitted
 
 
 def test_a_fit_recorded_without_the_present_parameters_is_made_again(full_table, partial_table):
-    """As logs of earlier versions hold them: their values are no fit of the present model, nor is its prior."""
+    """As logs of earlier versions hold them: their values are no fit of the present model, nor is
+    its prior."""
     table, selector = partial_table(full_table(), 30), Selector()
     recorded = selector.decide(table, [], np.random.default_rng(0)).notes["fit"]
-    parameters = {name: values for name, values in recorded["parameters"].items() if "start" not in name}
+    parameters = {
+        name: values for name, values in recorded["parameters"].items() if "start" not in name
+    }
     earlier = {"fit": {**recorded, "parameters": parameters}}
     assert len(parameters) < len(recorded["parameters"])
     assert selector.recommend(table, earlier) == selector.recommend(table)
-    assert selector.decide(table, [], np.random.default_rng(0), memory=earlier).notes["fit"] == recorded
+    assert (
+        selector.decide(table, [], np.random.default_rng(0), memory=earlier).notes["fit"]
+        == recorded
+    )
 
 
-@pytest.mark.parametrize("method", ["kg", "ei", "top-two", "independent", "ei-icm", "random", "stride"])
+@pytest.mark.parametrize(
+    "method", ["kg", "ei", "top-two", "independent", "ei-icm", "random", "stride"]
+)
 def test_batches_are_distinct_open_cells(full_table, partial_table, method):
     table = partial_table(full_table(), 30).with_failure(100, "task0")
     pending = [tuple(cell) for cell in np.argwhere(~table.seen & ~table.failed)[:5].tolist()]
-    decision = Selector(SelectorSettings(method)).decide(table, pending, np.random.default_rng(0), count=8)
+    decision = Selector(SelectorSettings(method)).decide(
+        table, pending, np.random.default_rng(0), count=8
+    )
     assert len(set(decision.cells)) == 8
     for cell in decision.cells:
         assert not table.seen[cell]
@@ -118,7 +143,10 @@ def test_cells_run_out_and_single_checkpoints_need_none(full_table):
     scores[1, 1] = np.nan
     table = replace(full, scores=scores)
     assert Selector().decide(table, [], np.random.default_rng(0), count=9).cells == ((1, 1),)
-    assert Selector().decide(table.with_failure(200, "task1"), [], np.random.default_rng(0)).cells == ()
+    assert (
+        Selector().decide(table.with_failure(200, "task1"), [], np.random.default_rng(0)).cells
+        == ()
+    )
     assert Selector().decide(full, [], np.random.default_rng(0)).cells == ()
     one = ScoreTable.empty([7], ["a", "b"])
     assert Selector().decide(one, [], np.random.default_rng(0)).cells == ()
@@ -157,7 +185,9 @@ def test_all_scores_equal():
     assert Selector().decide(table, [], np.random.default_rng(0)).cells
 
 
-@pytest.mark.parametrize("scores", [[(3, "a", 0.6)], [(3, "a", 0.6), (5, "a", 0.6)], [(3, "a", 0.0)]])
+@pytest.mark.parametrize(
+    "scores", [[(3, "a", 0.6)], [(3, "a", 0.6), (5, "a", 0.6)], [(3, "a", 0.0)]]
+)
 def test_scores_that_do_not_vary_make_nobody_sure(scores):
     table = ScoreTable.empty(list(range(20)), ["a", "b", "c"])
     answer = Selector().recommend(table.with_scores([(*score, None) for score in scores]))
@@ -190,7 +220,8 @@ def test_new_checkpoints_may_arrive(full_table):
 
 
 def test_scores_without_any_noise(full_table):
-    """Curves that the model explains to the last digit: variances must not fall below zero by rounding."""
+    """Curves that the model explains to the last digit: variances must not fall below zero by
+    rounding."""
     steps = np.arange(1.0, 41.0) ** 2
     scores = np.sin(np.sqrt(steps) / 8.0)[:, None] + np.linspace(0.0, 1.0, 6)
     scores[np.random.default_rng(0).random(scores.shape) < 0.5] = np.nan
@@ -229,27 +260,40 @@ def test_stride_measures_whole_checkpoints_evenly(full_table):
     rows = np.flatnonzero(table.seen.all(axis=1))
     assert len(rows) == 4
     assert set(np.diff(rows)) == {5}
-    assert not Selector(SelectorSettings("stride", 4, planned=20)).decide(table, [], np.random.default_rng(0)).cells
+    assert (
+        not Selector(SelectorSettings("stride", 4, planned=20))
+        .decide(table, [], np.random.default_rng(0))
+        .cells
+    )
     assert not Selector(SelectorSettings("last")).decide(table, [], np.random.default_rng(0)).cells
 
 
 def test_kg_finds_better_checkpoints_than_random_cells(full_table):
-    """Eight grids with fixed seeds, 15 % of the cells: mean regret at most two thirds of that with random cells."""
+    """Eight grids with fixed seeds, 15 % of the cells: mean regret at most two thirds of that with
+    random cells."""
     losses = {"kg": [], "random": []}
     for seed in range(8):
         full = full_table(size=30, tasks=10, seed=seed)
         means = full.scores @ full.weights
         for method, collected in losses.items():
-            answer = Selector(SelectorSettings(method)).recommend(play(full, 45, method, seed, batch=3))
+            answer = Selector(SelectorSettings(method)).recommend(
+                play(full, 45, method, seed, batch=3)
+            )
             collected.append(means.max() - means[full.checkpoints.index(answer.checkpoint)])
     assert np.mean(losses["kg"]) < 0.67 * np.mean(losses["random"])
 
 
 def test_a_large_grid_is_decided_in_time_and_memory():
-    """200 x 100 with 2,000 cells: half a second with a refit and 50 ms without (here twice that, machines being busy)."""
+    """200 x 100 with 2,000 cells: half a second with a refit and 50 ms without (here twice that,
+    machines being busy)."""
     rng = np.random.default_rng(0)
     x = np.linspace(0.0, 1.0, 200)[:, None]
-    scores = 0.3 + 0.3 * rng.random(100) + 0.3 * x * (1.4 - x) + 0.03 * np.sin(4.0 * x + 6.0 * rng.random(100))
+    scores = (
+        0.3
+        + 0.3 * rng.random(100)
+        + 0.3 * x * (1.4 - x)
+        + 0.03 * np.sin(4.0 * x + 6.0 * rng.random(100))
+    )
     scores = scores + 0.01 * rng.normal(size=scores.shape)
     scores.flat[rng.permutation(20_000)[2_000:]] = np.nan
     table = ScoreTable.empty([100 * step for step in range(200)], [f"task{j}" for j in range(100)])

@@ -24,7 +24,9 @@ def test_a_small_loss_must_be_seen_twice(table):
     rule = StopRule(loss=0.001)
     assert stop_reason(rule, table, Check(20, 0.0004)) is None
     assert stop_reason(rule, table, Check(20, 0.0004), [Check(19, 0.0004)]) is None
-    assert "expected loss 0.0004" in stop_reason(rule, table, Check(20, 0.0004), [Check(18, 0.0004), Check(19, 0.01)])
+    assert "expected loss 0.0004" in stop_reason(
+        rule, table, Check(20, 0.0004), [Check(18, 0.0004), Check(19, 0.01)]
+    )
     assert stop_reason(rule, table, Check(20, 0.0006), [Check(18, 0.0004)]) is None
     assert stop_reason(rule, table, Check(20, 0.0004), [Check(18, 0.0006)]) is None
 
@@ -46,7 +48,8 @@ def test_a_full_table_ends(table):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"share": 0.0}, {"share": 1.5}, {"budget": -1.0}, {"loss": 0.0}, {"loss": float("nan")}]
+    "settings",
+    [{"share": 0.0}, {"share": 1.5}, {"budget": -1.0}, {"loss": 0.0}, {"loss": float("nan")}],
 )
 def test_senseless_rules(settings):
     with pytest.raises(MethodError):

@@ -21,7 +21,16 @@ def test_settings_belong_to_the_method_before_them() -> None:
 
 def test_functions_prints_a_summary_and_appends_results(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
-    options = ["--methods", "random,sobol", "--functions", "branin,failing", "--trials", "4", "--seeds", "2"]
+    options = [
+        "--methods",
+        "random,sobol",
+        "--functions",
+        "branin,failing",
+        "--trials",
+        "4",
+        "--seeds",
+        "2",
+    ]
     done = RUNNER.invoke(bench_app, ["functions", *options, "--out", str(out)])
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
@@ -50,7 +59,8 @@ def test_tables(tmp_path: Path) -> None:
     arrays = {"configs": np.arange(6.0)[:, None], "value": np.arange(6.0)[None, :, None]}
     np.savez(path, meta=json.dumps({**meta, "space": space}), tasks=np.array(["t"]), **arrays)
     done = RUNNER.invoke(
-        bench_app, ["tables", str(path), "--methods", "random", "--trials", "6", "--seeds", "1", "--json"]
+        bench_app,
+        ["tables", str(path), "--methods", "random", "--trials", "6", "--seeds", "1", "--json"],
     )
     assert done.exit_code == 0, done.output
     record = json.loads(done.output)
@@ -62,7 +72,10 @@ def test_tables(tmp_path: Path) -> None:
 def test_speed() -> None:
     done = RUNNER.invoke(bench_app, ["speed", "--sizes", "10,20", "--methods", "random"])
     assert done.exit_code == 0, done.output
-    assert [line.split()[:2] for line in done.output.splitlines()[1:]] == [["random", "10"], ["random", "20"]]
+    assert [line.split()[:2] for line in done.output.splitlines()[1:]] == [
+        ["random", "10"],
+        ["random", "20"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +96,18 @@ def test_checkpoints(tmp_path: Path) -> None:
     lines = [f"{step},{task},{0.5 + 0.01 * step}" for step in range(1, 9) for task in "abc"]
     path, out = tmp_path / "scores.csv", tmp_path / "results.jsonl"
     path.write_text("\n".join(["checkpoint,task,score", *lines]))
-    options = ["--methods", "kg,last", "--shares", "0.3,0.6", "--seeds", "2", "--processes", "1", "--out", str(out)]
+    options = [
+        "--methods",
+        "kg,last",
+        "--shares",
+        "0.3,0.6",
+        "--seeds",
+        "2",
+        "--processes",
+        "1",
+        "--out",
+        str(out),
+    ]
     done = RUNNER.invoke(bench_app, ["checkpoints", str(path), *options])
     assert done.exit_code == 0, done.output
     assert [line.split()[0] for line in done.output.splitlines()[1:]] == ["kg", "last"]
@@ -112,8 +136,21 @@ def test_curves_on_surrogates_of_a_table(tmp_path: Path) -> None:
     path, out = tmp_path / "bowl.npz", tmp_path / "results.jsonl"
     arrays = {"configs": x[:, None], "value": value[None]}
     np.savez(path, meta=json.dumps({**meta, "space": space}), tasks=np.array(["t"]), **arrays)
-    options = ["--methods", "random", "--seeds", "1", "--fulls", "3", "--workers", "1", "--processes", "1"]
-    done = RUNNER.invoke(bench_app, ["curves", str(path), "--surrogate", "gp", *options, "--out", str(out)])
+    options = [
+        "--methods",
+        "random",
+        "--seeds",
+        "1",
+        "--fulls",
+        "3",
+        "--workers",
+        "1",
+        "--processes",
+        "1",
+    ]
+    done = RUNNER.invoke(
+        bench_app, ["curves", str(path), "--surrogate", "gp", *options, "--out", str(out)]
+    )
     assert done.exit_code == 0, done.output
     assert "t: held-out final values R2 " in done.stderr
     record = json.loads(out.read_text())

@@ -16,14 +16,24 @@ def test_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "scrimp.bench.runner._results", lambda cells, _: ((cell, run_cell(cell)) for cell in cells)
     )  # in this process
-    options = ["--small", "--configs", "3", "--families", "k-nearest,linear", "--out", str(tmp_path / "tables")]
+    options = [
+        "--small",
+        "--configs",
+        "3",
+        "--families",
+        "k-nearest,linear",
+        "--out",
+        str(tmp_path / "tables"),
+    ]
     done = RUNNER.invoke(bench_app, ["make", "transfer", *options])
     assert done.exit_code == 0, done.output
     first, second, following = done.output.splitlines()
     assert first == f"wrote {tmp_path}/tables/k-nearest.npz" and second.endswith("linear.npz")
     assert following.startswith(f"next: scrimp bench transfer {tmp_path}/tables/k-nearest.npz ")
     unknown = RUNNER.invoke(bench_app, ["make", "pictures", "--out", str(tmp_path)])
-    assert isinstance(unknown.exception, TableError) and "there are curves" in str(unknown.exception)
+    assert isinstance(unknown.exception, TableError) and "there are curves" in str(
+        unknown.exception
+    )
     assert RUNNER.invoke(bench_app, ["make", "curves"]).exit_code == 2  # where to?
 
 

@@ -54,7 +54,9 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
             text=True,
             timeout=60,
         )
-    assert result.returncode == 2 and f"port {port}" in result.stderr and "--port 0" in result.stderr
+    assert (
+        result.returncode == 2 and f"port {port}" in result.stderr and "--port 0" in result.stderr
+    )
     assert "Traceback" not in result.stderr
 
 
@@ -68,8 +70,12 @@ def status(address: str, bearer: str = "") -> int:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(host: str, tmp_path: Path) -> None:
-    process, line = started("--host", host, "--port", "0", "--storage", f"sqlite:///{tmp_path}/s.db")
+def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(
+    host: str, tmp_path: Path
+) -> None:
+    process, line = started(
+        "--host", host, "--port", "0", "--storage", f"sqlite:///{tmp_path}/s.db"
+    )
     try:
         assert process.stdout is not None
         change, look = line.split(" at ")[1].split()[0], process.stdout.readline().split()[-1]
@@ -91,17 +97,27 @@ def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(host: str, 
         ([], {"SCRIMP_TOKEN": "x" * 20}, "SCRIMP_DASHBOARD_TOKEN"),
         ([], {"SCRIMP_DASHBOARD_TOKEN": ""}, "empty"),
         ([], {"SCRIMP_DASHBOARD_READ_TOKEN": "short"}, "5 characters"),
-        ([], {"SCRIMP_DASHBOARD_TOKEN": "y" * 20, "SCRIMP_DASHBOARD_READ_TOKEN": "y" * 20}, "are the same"),
+        (
+            [],
+            {"SCRIMP_DASHBOARD_TOKEN": "y" * 20, "SCRIMP_DASHBOARD_READ_TOKEN": "y" * 20},
+            "are the same",
+        ),
         (["--no-token", "--host", "0.0.0.0"], {}, "would let everybody in"),
     ],
 )
 def test_what_would_leave_it_open_is_refused(
-    options: list[str], variables: dict[str, str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: list[str],
+    variables: dict[str, str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StudyError, match=words) as refused:
         CliRunner().invoke(
-            app, ["dashboard", *options, "--storage", f"sqlite:///{tmp_path}/s.db"], catch_exceptions=False
+            app,
+            ["dashboard", *options, "--storage", f"sqlite:///{tmp_path}/s.db"],
+            catch_exceptions=False,
         )
     assert "xxxx" not in str(refused.value) and "yyyy" not in str(refused.value)

@@ -11,24 +11,39 @@ import pytest
 def test_versions_and_storage(small: str, run: Callable[..., Any]) -> None:
     result = run("doctor", "--storage", small, "--json")
     found = {item["name"]: item for item in json.loads(result.stdout)}
-    assert result.exit_code == 0 and found["numpy"] == {"name": "numpy", "state": "ok", "detail": version("numpy")}
-    assert found["storage"]["detail"].endswith("with 1 studies") and "blas" in found and "threads" in found
+    assert result.exit_code == 0 and found["numpy"] == {
+        "name": "numpy",
+        "state": "ok",
+        "detail": version("numpy"),
+    }
+    assert (
+        found["storage"]["detail"].endswith("with 1 studies")
+        and "blas" in found
+        and "threads" in found
+    )
     assert "ok      numpy" in run("doctor", "--storage", small).stdout
 
 
 def test_a_storage_out_of_reach_is_wrong_and_secrets_stay_secret(run: Callable[..., Any]) -> None:
     result = run("doctor", "--storage", "mysql://ann:secret@host/db", "--json")
     found = {item["name"]: item for item in json.loads(result.stdout)}
-    assert result.exit_code == 1 and found["storage"]["state"] == "wrong" and "secret" not in result.stdout
+    assert (
+        result.exit_code == 1
+        and found["storage"]["state"] == "wrong"
+        and "secret" not in result.stdout
+    )
 
 
-def test_plugins_are_tried(run: Callable[..., Any], small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_are_tried(
+    run: Callable[..., Any], small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SCRIMP_PLUGINS", "no_such_plugin,json")
     result = run("doctor", "--storage", small, "--json")
     found = {item["name"]: item for item in json.loads(result.stdout)}
     assert result.exit_code == 1 and found["plugin json"]["state"] == "ok"
     assert (
-        found["plugin no_such_plugin"]["state"] == "wrong" and "install it" in found["plugin no_such_plugin"]["detail"]
+        found["plugin no_such_plugin"]["state"] == "wrong"
+        and "install it" in found["plugin no_such_plugin"]["detail"]
     )
 
 

@@ -7,6 +7,13 @@ from typing import Any
 
 def test_words_and_json(small: str, run: Callable[..., Any]) -> None:
     text = run("explain", "small", "1", "--storage", small).stdout
-    assert text.startswith("Trial 1: completed, error 0.2\n") and "It rested on 1 report of 1 trial;" in text
+    assert (
+        text.startswith("Trial 1: completed, error 0.2\n")
+        and "It rested on 1 report of 1 trial;" in text
+    )
     record = json.loads(run("explain", "small", "1", "--storage", small, "--json").stdout)
-    assert record["trial"] == 1 and record["decisions"][0]["reports_seen"] == 1 and record["method"] == "random"
+    assert (
+        record["trial"] == 1
+        and record["decisions"][0]["reports_seen"] == 1
+        and record["method"] == "random"
+    )

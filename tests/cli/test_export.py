@@ -15,7 +15,9 @@ from scrimp.errors import StudyError
 from scrimp.tuning.imports import ImportSettings, read_results
 
 
-def test_csv_survives_commas_quotes_and_line_ends(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+def test_csv_survives_commas_quotes_and_line_ends(
+    small: str, run: Callable[..., Any], tmp_path: Path
+) -> None:
     study = scrimp.load_study("small", storage=small)
     out = tmp_path / "trials.csv"
     assert "wrote 5 trials" in run("export", "small", "--out", str(out), "--storage", small).stdout
@@ -24,13 +26,18 @@ def test_csv_survives_commas_quotes_and_line_ends(small: str, run: Callable[...,
     assert [row["value"] for row in table] == ["0.5", "0.2", "0.9", "", ""]
     assert [row["metrics_memory"] for row in table[:3]] == ["5.0", "2.0", "9.0"]
     for row, trial in zip(table, study.trials, strict=True):
-        assert float(row["params_x"]) == trial.params["x"] and row["params_kind"] == trial.params["kind"]
+        assert (
+            float(row["params_x"]) == trial.params["x"]
+            and row["params_kind"] == trial.params["kind"]
+        )
         assert row["message"] == trial.message and row["status"] == trial.status
     shown = run("export", "small", "--storage", small).stdout
     assert next(csv.reader(io.StringIO(shown))) == list(table[0])
 
 
-def test_json_holds_the_question_and_the_curves(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+def test_json_holds_the_question_and_the_curves(
+    small: str, run: Callable[..., Any], tmp_path: Path
+) -> None:
     run("export", "small", "--out", str(tmp_path / "s.json"), "--storage", small)
     record = json.loads((tmp_path / "s.json").read_text())
     assert record["trials"][1]["reports"] == [[1.0, {"error": 0.2, "memory": 2.0}]]
@@ -62,8 +69,12 @@ def test_columns_of_several_types_become_texts(run: Callable[..., Any], tmp_path
     assert sorted(texts) == ['"a"', "1", "true"]
 
 
-@pytest.mark.parametrize("arguments", [["--out", "x.xlsx"], ["--format", "xml"], ["--format", "parquet"]])
-def test_what_cannot_be_written_is_said(small: str, run: Callable[..., Any], arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["--out", "x.xlsx"], ["--format", "xml"], ["--format", "parquet"]]
+)
+def test_what_cannot_be_written_is_said(
+    small: str, run: Callable[..., Any], arguments: list[str]
+) -> None:
     with pytest.raises(StudyError, match=r"csv, json, parquet|name a file"):
         run("export", "small", "--storage", small, *arguments)
 
@@ -71,14 +82,20 @@ def test_what_cannot_be_written_is_said(small: str, run: Callable[..., Any], arg
 def test_an_empty_study(run: Callable[..., Any], tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/e.db"
     scrimp.create_study("e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url)
-    assert run("export", "e", "--storage", url).stdout.splitlines() == ["id,status,value,best,last,budget"]
+    assert run("export", "e", "--storage", url).stdout.splitlines() == [
+        "id,status,value,best,last,budget"
+    ]
 
 
 def test_formulas_are_defused_unless_told_otherwise_and_come_back(run: Any, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     choices = ["=HYPERLINK(0)", "+1+1", "-2+3", "@SUM(1)", "plain"]
     study = scrimp.create_study(
-        "s", scrimp.Space(kind=scrimp.Categorical(choices)), method="grid", storage=url, metric="value"
+        "s",
+        scrimp.Space(kind=scrimp.Categorical(choices)),
+        method="grid",
+        storage=url,
+        metric="value",
     )
     for value in range(5):
         study.tell(study.ask(), float(-value))
@@ -86,13 +103,17 @@ def test_formulas_are_defused_unless_told_otherwise_and_come_back(run: Any, tmp_
         run("export", "s", "--out", str(tmp_path / "s.csv"), "--storage", url, *more)
         rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
         kinds = sorted(row["params_kind"] for row in rows)
-        assert kinds == sorted("plain" if choice == "plain" else first + choice for choice in choices)
+        assert kinds == sorted(
+            "plain" if choice == "plain" else first + choice for choice in choices
+        )
         assert [row["value"] for row in rows][-1] == "-4.0", "numbers are numbers"
         (found,) = read_results(tmp_path / "s.csv", ImportSettings())
         assert sorted(trial.config["kind"] for trial in found.trials) == sorted(choices)
 
 
-def test_a_terminal_gets_no_control_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_no_control_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

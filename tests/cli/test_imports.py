@@ -13,7 +13,9 @@ from scrimp.errors import StudyError
 def test_results_become_a_study(run: Callable[..., Any], tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 's.db'}"
     (tmp_path / "old.csv").write_text("lr,val_error\n0.1,0.5\n0.2,0.25\n")
-    said = run("import", str(tmp_path / "old.csv"), "--metric", "val_error", "--storage", url).stdout
+    said = run(
+        "import", str(tmp_path / "old.csv"), "--metric", "val_error", "--storage", url
+    ).stdout
     assert said == "imported 2 trials as study 'old'\n"
     assert scrimp.load_study("old", storage=url).best_params == {"lr": 0.2}
     run(

@@ -13,7 +13,9 @@ from scrimp.cli.main import COMMANDS
 
 
 def test_a_listing_imports_nothing() -> None:
-    app = typer.Typer(cls=lazy_group({"ghost": ("no.such.module:command", "Haunt."), "one": ("x:y", "Be first.")}))
+    app = typer.Typer(
+        cls=lazy_group({"ghost": ("no.such.module:command", "Haunt."), "one": ("x:y", "Be first.")})
+    )
 
     @app.callback()
     def options() -> None:
@@ -30,17 +32,18 @@ def test_every_command_is_where_the_list_says_and_has_an_example(name: str) -> N
     module, _, attribute = COMMANDS[name][0].partition(":")
     target = getattr(importlib.import_module(module), attribute)
     if isinstance(target, typer.Typer):
-        assert all("Example: scrimp" in (item.callback.__doc__ or "") for item in target.registered_commands)  # type: ignore[union-attr]
+        assert all(
+            "Example: scrimp" in (item.callback.__doc__ or "")
+            for item in target.registered_commands
+        )  # type: ignore[union-attr]
     else:
         assert f"Example: scrimp {name}" in target.__doc__
 
 
 def test_help_loads_neither_numpy_nor_the_library() -> None:
     script = (
-        "import sys; sys.argv = ['scrimp', '--help']\n"
-        "from scrimp.cli.main import app\n"
-        "try: app()\n"
-        "except SystemExit: pass\n"
-        "assert not {'numpy', 'scipy', 'plotly', 'scrimp.tuning.study'} & set(sys.modules), 'too much was loaded'"
+        "import sys; sys.argv = ['scrimp', '--help']\nfrom scrimp.cli.main import app\ntry:"
+        " app()\nexcept SystemExit: pass\nassert not {'numpy', 'scipy', 'plotly',"
+        " 'scrimp.tuning.study'} & set(sys.modules), 'too much was loaded'"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

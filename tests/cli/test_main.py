@@ -26,11 +26,19 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["studies", "--storage", "sqlite:///{tmp}/text.db"], 1, "database"),
         (["show"], 2, "STUDY"),
         (["shw"], 2, "Did you mean 'show'?"),
-        (["export", "s", "--storage", "sqlite:///{tmp}/made.db", "--out", "{tmp}/none/x.csv"], 2, "No such file"),
+        (
+            ["export", "s", "--storage", "sqlite:///{tmp}/made.db", "--out", "{tmp}/none/x.csv"],
+            2,
+            "No such file",
+        ),
     ],
 )
-def test_errors_are_short_and_coded(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
-    scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage=f"sqlite:///{tmp_path}/made.db")
+def test_errors_are_short_and_coded(
+    tmp_path: Path, arguments: list[str], code: int, words: str
+) -> None:
+    scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), storage=f"sqlite:///{tmp_path}/made.db"
+    )
     (tmp_path / "text.db").write_text("this is no database, but long enough to be read as one" * 20)
     result = run(*(argument.replace("{tmp}", str(tmp_path)) for argument in arguments))
     assert result.returncode == code
@@ -39,7 +47,9 @@ def test_errors_are_short_and_coded(tmp_path: Path, arguments: list[str], code: 
 
 def test_debug_shows_the_traceback() -> None:
     result = run("--debug", "studies", "--storage", "nonsense")
-    assert result.returncode == 1 and "AddressError" in result.stderr and "Traceback" in result.stderr
+    assert (
+        result.returncode == 1 and "AddressError" in result.stderr and "Traceback" in result.stderr
+    )
 
 
 def test_the_version_is_said() -> None:
@@ -60,24 +70,41 @@ def cpu_seconds(*arguments: str) -> float:
         before = os.times()
         assert run(*arguments).returncode == 0
         after = os.times()
-        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        times.append(
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
     return min(times)
 
 
 def test_help_loads_nothing_heavy() -> None:
     """0.2 s of CPU when nothing but the commands' names is read; SciPy alone would take more."""
     program = (
-        "import sys; sys.argv = ['scrimp', '--help']; from scrimp.cli.main import app; app(standalone_mode=False); "
+        "import sys; sys.argv = ['scrimp', '--help']; from scrimp.cli.main import app;"
+        " app(standalone_mode=False); "
     )
     program += "print('LOADED', *sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     loaded = set(done.stdout.partition("LOADED")[2].split())
-    assert "scrimp.cli.main" in loaded and not loaded & {"scipy", "plotly", "fastapi", "psycopg", "sklearn", "numpy"}
+    assert "scrimp.cli.main" in loaded and not loaded & {
+        "scipy",
+        "plotly",
+        "fastapi",
+        "psycopg",
+        "sklearn",
+        "numpy",
+    }
 
 
 def test_showing_ten_thousand_trials_is_cheap(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0)
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0
+    )
     log: list[Event] = []
     for trial in range(10_000):
         log.append(Noted(decision=trial, seen=1 + 4 * trial))

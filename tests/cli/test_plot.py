@@ -29,28 +29,39 @@ DRAWN = [
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_every_figure_is_written(small: str, run: Callable[..., Any], tmp_path: Path, name: str) -> None:
+def test_every_figure_is_written(
+    small: str, run: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
     out = tmp_path / f"{name}.json"
     assert "wrote" in run("plot", "small", name, "--out", str(out), "--storage", small).stdout
     assert json.loads(out.read_text())["data"]
 
 
-def test_a_page_needs_no_network_and_has_words(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_page_needs_no_network_and_has_words(
+    small: str, run: Callable[..., Any], tmp_path: Path
+) -> None:
     out = tmp_path / "h.html"
     run("plot", "small", "history", "--over", "time", "--out", str(out), "--storage", small)
     text = out.read_text()
     assert "<script src=" not in text and 'content="light dark"' in text and len(text) > 1_000_000
-    assert 'aria-label="Best error of small over time: 3 trials with a value, the best is 0.2."' in text
+    assert (
+        'aria-label="Best error of small over time: 3 trials with a value, the best is 0.2."'
+        in text
+    )
 
 
-def test_parameters_and_axes_are_options(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+def test_parameters_and_axes_are_options(
+    small: str, run: Callable[..., Any], tmp_path: Path
+) -> None:
     def drawn(*arguments: str) -> Any:
         run("plot", "small", *arguments, "--out", str(tmp_path / "f.json"), "--storage", small)
         return json.loads((tmp_path / "f.json").read_text())["layout"]
 
     assert drawn("slice", "--parameter", "kind")["xaxis"]["title"]["text"] == "kind"
     assert drawn("surrogate", "--parameter", "kind")["xaxis2"]["title"]["text"] == "kind"
-    assert drawn("contour", "--parameter", "kind", "--parameter", "x")["yaxis"]["title"]["text"] == "x"
+    assert (
+        drawn("contour", "--parameter", "kind", "--parameter", "x")["yaxis"]["title"]["text"] == "x"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +75,9 @@ def test_parameters_and_axes_are_options(small: str, run: Callable[..., Any], tm
         (["source_weights"], "learn_from"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(small: str, run: Callable[..., Any], arguments: list[str], words: str) -> None:
+def test_what_cannot_be_drawn_is_said(
+    small: str, run: Callable[..., Any], arguments: list[str], words: str
+) -> None:
     with pytest.raises(StudyError, match=words):
         run("plot", "small", *arguments, "--storage", small)
 
@@ -84,9 +97,13 @@ def test_pictures_through_kaleido(
 @pytest.mark.parametrize(
     "name", ["selection_grid", "selection_curve", "selection_confidence", "selection_correlations"]
 )
-def test_figures_of_selections(small: str, run: Callable[..., Any], tmp_path: Path, name: str) -> None:
+def test_figures_of_selections(
+    small: str, run: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    selection = scrimp.create_selection("s", checkpoints=range(6), tasks=["a", "b"], storage=url, seed=0)
+    selection = scrimp.create_selection(
+        "s", checkpoints=range(6), tasks=["a", "b"], storage=url, seed=0
+    )
     selection.run(lambda checkpoint, task: checkpoint / 10)
     out = tmp_path / "f.json"
     assert "wrote" in run("plot", "s", name, "--out", str(out), "--storage", url).stdout
@@ -100,17 +117,32 @@ def test_figures_of_selections(small: str, run: Callable[..., Any], tmp_path: Pa
 def test_several_studies_in_one_figure(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
     scrimp.create_study("other", scrimp.Space(x=scrimp.Float(0, 1)), metric="error", storage=small)
     out = tmp_path / "both.json"
-    told = run("plot", "small", "compare", "--with", "other", "--over", "time", "--storage", small, "--out", str(out))
+    told = run(
+        "plot",
+        "small",
+        "compare",
+        "--with",
+        "other",
+        "--over",
+        "time",
+        "--storage",
+        small,
+        "--out",
+        str(out),
+    )
     assert "2 studies over time: small 0.2; other nothing" in told.stdout
     with pytest.raises(StudyError, match="shows one study"):
         run("plot", "small", "history", "--with", "other", "--storage", small)
 
 
-def test_without_kaleido_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_kaleido_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     import plotly.graph_objects
 
     monkeypatch.setattr("scrimp.cli.plot.find_spec", lambda name: None)
     with pytest.raises(
-        StudyError, match=r"png needs kaleido, which is not installed: pip install kaleido, or write \.html"
+        StudyError,
+        match=r"png needs kaleido, which is not installed: pip install kaleido, or write \.html",
     ):
         write_figure(plotly.graph_objects.Figure(), tmp_path / "a.png")

@@ -1,4 +1,5 @@
-"""What a person registered reaches every command that builds models, by name, and no command that only reads needs it."""
+"""What a person registered reaches every command that builds models, by name, and no command that
+only reads needs it."""
 
 import json
 import os
@@ -40,7 +41,9 @@ def place(tmp_path: Path) -> tuple[Path, str]:
     (tmp_path / "code").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "code" / "toy_kernels.py").write_text(PLUGIN)
-    (tmp_path / "code" / "train.py").write_text("def objective(trial):\n    return (trial.params['x'] - 0.3) ** 2\n")
+    (tmp_path / "code" / "train.py").write_text(
+        "def objective(trial):\n    return (trial.params['x'] - 0.3) ** 2\n"
+    )
     url = f"sqlite:///{tmp_path}/s.db"
     (tmp_path / "code" / "study.toml").write_text(STUDY.format(url=url))
     return tmp_path, url
@@ -48,11 +51,17 @@ def place(tmp_path: Path) -> tuple[Path, str]:
 
 def command(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, "-c", "from scrimp.cli.main import main; main()", *words]
-    environment = {name: value for name, value in os.environ.items() if name != "SCRIMP_PLUGINS"} | variables
-    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    environment = {
+        name: value for name, value in os.environ.items() if name != "SCRIMP_PLUGINS"
+    } | variables
+    return subprocess.run(
+        program, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
 
 
-def test_a_plugin_of_a_study_file_reaches_every_command(place: tuple[Path, str], run: Callable[..., Any]) -> None:
+def test_a_plugin_of_a_study_file_reaches_every_command(
+    place: tuple[Path, str], run: Callable[..., Any]
+) -> None:
     folder, url = place
     ran = command(folder / "elsewhere", "run", str(folder / "code" / "study.toml"))
     assert ran.returncode == 0, ran.stderr
@@ -69,17 +78,31 @@ def test_a_plugin_of_a_study_file_reaches_every_command(place: tuple[Path, str],
         assert run(*words, "--storage", url).exit_code == 0
     refused = command(folder / "code", "replay", "s", "--storage", url)
     assert refused.returncode == 2
-    assert "study 's' needs the plugin 'toy_kernels'" in refused.stderr and "--plugin toy_kernels" in refused.stderr
+    assert (
+        "study 's' needs the plugin 'toy_kernels'" in refused.stderr
+        and "--plugin toy_kernels" in refused.stderr
+    )
 
-    told = command(folder / "code", "replay", "s", "--storage", url, "--json", "--plugin", "toy_kernels")
+    told = command(
+        folder / "code", "replay", "s", "--storage", url, "--json", "--plugin", "toy_kernels"
+    )
     assert told.returncode == 0 and json.loads(told.stdout)["same"] == 4
-    by_variable = command(folder / "code", "replay", "s", "--storage", url, SCRIMP_PLUGINS="toy_kernels")
+    by_variable = command(
+        folder / "code", "replay", "s", "--storage", url, SCRIMP_PLUGINS="toy_kernels"
+    )
     assert by_variable.returncode == 0, by_variable.stderr
 
 
 def test_bench_workers_know_the_plugins_of_their_parent(place: tuple[Path, str]) -> None:
     folder, _ = place
-    words = ["bench", "functions", "--methods", "gp:kernel=toy-kernel,initial=2", "--functions", "branin"]
+    words = [
+        "bench",
+        "functions",
+        "--methods",
+        "gp:kernel=toy-kernel,initial=2",
+        "--functions",
+        "branin",
+    ]
     short = ["--trials", "3", "--seeds", "1", "--json"]
     unknown = command(folder / "code", *words, *short)
     assert unknown.returncode != 0 and "toy-kernel" in unknown.stderr
@@ -92,7 +115,9 @@ def test_a_worker_imports_no_module_that_only_the_storage_names(place: tuple[Pat
     """Whoever can write to the storage cannot choose what is imported."""
     folder, url = place
     (folder / "code" / "evil.py").write_text("open('was_run', 'w').close()\n")
-    study = scrimp.create_study("t", scrimp.Space(x=scrimp.Float(0, 1)), storage=url, method="random")
+    study = scrimp.create_study(
+        "t", scrimp.Space(x=scrimp.Float(0, 1)), storage=url, method="random"
+    )
     study._ledger.append([StudyChanged(plugins=("evil",), totals={"n_trials": 1})])
     words = ["worker", "t", "--storage", url, "--objective", "train:objective"]
     done = command(folder / "code", *words)

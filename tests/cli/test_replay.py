@@ -17,7 +17,9 @@ def run(*arguments: str) -> Any:
 
 def test_a_faithful_study_and_a_forged_one(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0)
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0
+    )
     study.optimize(lambda trial: trial.params["x"], n_trials=4)
     result = run("replay", "s", "--storage", url)
     assert result.exit_code == 0 and "4 of 4 decisions are the same" in result.stdout
@@ -34,5 +36,8 @@ def test_a_faithful_study_and_a_forged_one(tmp_path: Path) -> None:
     forged = run("replay", "s", "--storage", url, "--json")
     record = json.loads(forged.stdout)
     assert forged.exit_code == 1 and (record["decisions"], record["same"]) == (5, 4)
-    assert record["differences"][0]["decision"] == 4 and "x was 0.123" in record["differences"][0]["difference"]
+    assert (
+        record["differences"][0]["decision"] == 4
+        and "x was 0.123" in record["differences"][0]["difference"]
+    )
     assert "decision 4 differs" in run("replay", "s", "--storage", url).stdout

@@ -17,7 +17,10 @@ run.n_trials = 6
 
 
 def test_failed_trials_are_tried_again(run: Callable[..., Any], small: str) -> None:
-    assert "1 failed trial of 'small' will be tried again" in run("retry", "small", "--storage", small).stdout
+    assert (
+        "1 failed trial of 'small' will be tried again"
+        in run("retry", "small", "--storage", small).stdout
+    )
     assert scrimp.load_study("small", storage=small).history.counts["stale"] == 1
     assert "no failed trials" in run("retry", "small", "--storage", small).stdout
 

@@ -1,4 +1,5 @@
-"""``scrimp run`` as a process: finished, interrupted, asked to end, killed outright; and what is left in each case."""
+"""``scrimp run`` as a process: finished, interrupted, asked to end, killed outright; and what is
+left in each case."""
 
 import json
 import os
@@ -121,15 +122,20 @@ def eventually(condition: object, seconds: float = 120.0) -> None:
 def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A run in the middle: epochs were finished, and a paused trial went on."""
     write(folder, pause=0.1, trials=12)
-    process = subprocess.Popen(command(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    eventually(lambda: len(book(folder, "kept")) >= 8 and any(step > 1 for _, step in book(folder, "kept")))
+    process = subprocess.Popen(
+        command(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    eventually(
+        lambda: len(book(folder, "kept")) >= 8 and any(step > 1 for _, step in book(folder, "kept"))
+    )
     yield process
     process.kill()
     process.communicate()
 
 
 def finish_and_check(folder: Path) -> None:
-    """Run to the end: nothing failed, no epoch that was kept was trained again, each trial went on from its own state."""
+    """Run to the end: nothing failed, no epoch that was kept was trained again, each trial went on
+    from its own state."""
     interrupted_at = len(book(folder, "begun"))
     kept = {(trial.id, int(point.step)) for trial in study(folder).trials for point in trial.curve}
     done = run(folder)
@@ -151,19 +157,33 @@ def test_a_study_is_run_to_its_end_and_again_without_running_anything(folder: Pa
     assert first.returncode == 0, first.stderr
     best = json.loads(first.stdout)
     done = study(folder)
-    assert best == {"trial": done.best_trial.id, "params": done.best_params, "value": done.best_value, "budget": 9.0}
+    assert best == {
+        "trial": done.best_trial.id,
+        "params": done.best_params,
+        "value": done.best_value,
+        "budget": 9.0,
+    }
     assert "is new; method asha" in first.stderr and "finished" in first.stderr
     assert len(done.trials) == 9 and max(Counter(book(folder, "begun")).values()) == 1
-    assert done.history.objective == {"command": ["{python}", "train.py", "{trial}", "{params}"], "folder": str(folder)}
+    assert done.history.objective == {
+        "command": ["{python}", "train.py", "{trial}", "{params}"],
+        "folder": str(folder),
+    }
     second = run(folder)
-    assert second.returncode == 0 and "goes on with 9 trials" in second.stderr and "best: loss" in second.stdout
+    assert (
+        second.returncode == 0
+        and "goes on with 9 trials" in second.stderr
+        and "best: loss" in second.stdout
+    )
     assert study(folder).history.length == done.history.length
 
 
 def test_check_runs_nothing(folder: Path) -> None:
     right = run(folder, "--check")
     assert right.returncode == 0 and "is right: study 's' with 2 parameters" in right.stdout
-    (folder / "study.toml").write_text(STUDY.format(folder=folder, pause=0, trials=0).replace("asha", "ahsa"))
+    (folder / "study.toml").write_text(
+        STUDY.format(folder=folder, pause=0, trials=0).replace("asha", "ahsa")
+    )
     for more in ([], ["--check"]):
         wrong = run(folder, *more)
         assert wrong.returncode == 2 and "Traceback" not in wrong.stderr
@@ -173,42 +193,91 @@ def test_check_runs_nothing(folder: Path) -> None:
 
 def test_another_storage_may_be_named(folder: Path) -> None:
     assert run(folder, "--storage", f"sqlite:///{folder}/other.db").returncode == 0
-    assert scrimp.studies(f"sqlite:///{folder}/other.db") == ["s"] and not (folder / "s.db").exists()
+    assert (
+        scrimp.studies(f"sqlite:///{folder}/other.db") == ["s"] and not (folder / "s.db").exists()
+    )
     missing = run(folder, "--storage", "nonsense")
     assert missing.returncode == 2 and "no URL" in missing.stderr
 
 
 def test_options_replace_the_file(folder: Path) -> None:
-    done = run(folder, "--method", "random", "--seed", "7", "--n-trials", "2", "--workers", "1", "--name", "other")
+    done = run(
+        folder,
+        "--method",
+        "random",
+        "--seed",
+        "7",
+        "--n-trials",
+        "2",
+        "--workers",
+        "1",
+        "--name",
+        "other",
+    )
     assert done.returncode == 0, done.stderr
     other = scrimp.load_study("other", storage=f"sqlite:///{folder}/s.db")
     assert (other.method, other.history.problem.seed, len(other.trials)) == ("random", 7, 2)
     wrong = run(folder, "--method", "tpe", "--name", "other", "--seed", "7")
     assert wrong.returncode == 2 and "'other' began with method 'random'" in wrong.stderr
     wrong = run(folder, "--n-trials", "0", "--method", "ahsa")
-    assert wrong.returncode == 2 and "--n-trials: is 0" in wrong.stderr and "--method: there is no" in wrong.stderr
+    assert (
+        wrong.returncode == 2
+        and "--n-trials: is 0" in wrong.stderr
+        and "--method: there is no" in wrong.stderr
+    )
 
 
 def test_a_command_runs_without_a_file(folder: Path) -> None:
     (folder / "fit.py").write_text("import sys\nprint('scrimp: {\"loss\": ' + sys.argv[2] + '}')\n")
-    line = [SCRIMP, "run", "--space", "x=float(0,1)", "--metric", "loss", "--n-trials", "3", "--method", "random"]
-    line += ["--seed", "0", "--storage", f"sqlite:///{folder}/s.db", "--", sys.executable, "fit.py", "--lr", "{x}"]
+    line = [
+        SCRIMP,
+        "run",
+        "--space",
+        "x=float(0,1)",
+        "--metric",
+        "loss",
+        "--n-trials",
+        "3",
+        "--method",
+        "random",
+    ]
+    line += [
+        "--seed",
+        "0",
+        "--storage",
+        f"sqlite:///{folder}/s.db",
+        "--",
+        sys.executable,
+        "fit.py",
+        "--lr",
+        "{x}",
+    ]
     for note in ("is new; method random", "goes on with 3 trials"):
         done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0 and note in done.stderr, done.stderr
     study = scrimp.load_study("fit", storage=f"sqlite:///{folder}/s.db")
-    assert len(study.trials) == 3 and study.best_value == min(trial.params["x"] for trial in study.trials)
-    without = subprocess.run([SCRIMP, "run", "--", "python", "fit.py"], cwd=folder, capture_output=True, text=True)
+    assert len(study.trials) == 3 and study.best_value == min(
+        trial.params["x"] for trial in study.trials
+    )
+    without = subprocess.run(
+        [SCRIMP, "run", "--", "python", "fit.py"], cwd=folder, capture_output=True, text=True
+    )
     assert without.returncode == 2 and "say what may be tried" in without.stderr
-    unread = subprocess.run([*line[:3], "x=flot(0,1)", *line[4:]], cwd=folder, capture_output=True, text=True)
+    unread = subprocess.run(
+        [*line[:3], "x=flot(0,1)", *line[4:]], cwd=folder, capture_output=True, text=True
+    )
     assert unread.returncode == 2 and "'flot'; it must be one of" in unread.stderr
 
 
 def test_functions_run_too(folder: Path) -> None:
-    (folder / "objective_of_run_test.py").write_text("def objective(trial):\n    return trial.params['x']\n")
+    (folder / "objective_of_run_test.py").write_text(
+        "def objective(trial):\n    return trial.params['x']\n"
+    )
     text = (folder / "study.toml").read_text()
     line = 'command = "{python} train.py {trial} {params}"'
-    (folder / "study.toml").write_text(text.replace(line, 'objective = "objective_of_run_test:objective"'))
+    (folder / "study.toml").write_text(
+        text.replace(line, 'objective = "objective_of_run_test:objective"')
+    )
     done = run(folder)
     assert done.returncode == 0, done.stderr
     assert study(folder).history.objective == {"function": "objective_of_run_test:objective"}
@@ -245,12 +314,19 @@ def test_a_study_in_which_everything_fails_says_why(folder: Path) -> None:
     write(folder, trials=2)
     done = run(folder)
     assert done.returncode == 1 and done.stdout == ""
-    assert "the script exited with code 1: ModuleNotFoundError: No module named 'no_such_package'" in done.stderr
+    assert (
+        "the script exited with code 1: ModuleNotFoundError: No module named 'no_such_package'"
+        in done.stderr
+    )
     assert done.stderr.count("failed: trial ") == 2  # plain lines as it happens
     assert (
         "the first 2 trials of this run all failed" in done.stderr
         and "scrimp retry s --storage sqlite:///" in done.stderr
     )
     again = run(folder)  # all trials are used up
-    assert again.returncode == 1 and again.stdout == "best: none yet\n" and "2 failed; the last, trial" in again.stderr
+    assert (
+        again.returncode == 1
+        and again.stdout == "best: none yet\n"
+        and "2 failed; the last, trial" in again.stderr
+    )
     assert "scrimp delete s --storage sqlite:///" in again.stderr

@@ -24,8 +24,17 @@ def test_the_command_speaks_through_it_alone() -> None:
     """Every text of a command passes `echo`, or is a table of cells made printable."""
     found = []
     for path in sorted((PACKAGE / "cli").glob("*.py")):
-        calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-        spoken = {ast.unparse(function) for function in calls} & {"typer.echo", "print", "click.echo", "typer.secho"}
+        calls = (
+            node.func
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call)
+        )
+        spoken = {ast.unparse(function) for function in calls} & {
+            "typer.echo",
+            "print",
+            "click.echo",
+            "typer.secho",
+        }
         found += [f"{path.name}: {name}" for name in spoken]
     assert found == ["say.py: typer.echo"]
 
@@ -34,7 +43,9 @@ def test_escapes_in_names_and_messages_reach_no_terminal(run: Any, tmp_path: Pat
     url = f"sqlite:///{tmp_path}/s.db"
     name, text = "evil", ESCAPES.strip("\x00")
     space = scrimp.Space({f"p{text}": scrimp.Float(0, 1), "c": scrimp.Categorical([text, "b"])})
-    study = scrimp.create_study(name, space, metric=f"m{text}", method="random", storage=url, seed=0)
+    study = scrimp.create_study(
+        name, space, metric=f"m{text}", method="random", storage=url, seed=0
+    )
     study.tell(study.ask(), 0.5)
     study.tell(study.ask(), state="failed", message=text)
     for words in (
@@ -67,7 +78,9 @@ def test_escapes_in_names_and_messages_reach_no_terminal(run: Any, tmp_path: Pat
 )
 def test_passwords_are_left_out_of_commands_to_copy(word: str) -> None:
     shown = command_to_copy(["scrimp", "run", "s.toml", word])
-    assert "hunter2" not in shown and "PGPASSWORD" in shown and shown.startswith("scrimp run s.toml ")
+    assert (
+        "hunter2" not in shown and "PGPASSWORD" in shown and shown.startswith("scrimp run s.toml ")
+    )
 
 
 def test_other_options_of_a_url_stay() -> None:
@@ -76,7 +89,13 @@ def test_other_options_of_a_url_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["sqlite:///a b.db"], ["postgresql://ann@db/hpo?host=/run"], ["--lr={lr}"], ["--space", "x=float(0,1)"]]
+    "words",
+    [
+        ["sqlite:///a b.db"],
+        ["postgresql://ann@db/hpo?host=/run"],
+        ["--lr={lr}"],
+        ["--space", "x=float(0,1)"],
+    ],
 )
 def test_other_words_stay_as_they_are(words: list[str]) -> None:
     import shlex

@@ -47,7 +47,9 @@ def test_empty_short_and_odd_secrets_are_refused(
     for file in (None, tmp_path / "token"):
         with pytest.raises(StudyError, match=why) as refused:
             given_secret(WRITE, file)
-        assert "openssl rand" in str(refused.value) and (not secret or secret not in str(refused.value))
+        assert "openssl rand" in str(refused.value) and (
+            not secret or secret not in str(refused.value)
+        )
 
 
 def test_what_is_made_up_passes_and_differs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,9 @@ def test_next_prints_json_in_the_promised_form(scores: Path) -> None:
     record = json.loads(run("select", "next", str(scores), "--count", "3", "--json").stdout)
     assert list(record) == ["recommendation", "next"] and list(record["recommendation"]) == FIELDS
     cells = [(cell["checkpoint"], cell["task"]) for cell in record["next"]]
-    assert len(set(cells)) == 3 and all(list(cell) == ["checkpoint", "task"] for cell in record["next"])
+    assert len(set(cells)) == 3 and all(
+        list(cell) == ["checkpoint", "task"] for cell in record["next"]
+    )
     known = [line.split(",") for line in scores.read_text().splitlines()[1:]]
     assert not {(int(step), task) for step, task, score, _ in known if score} & set(cells)
     assert record["recommendation"]["checkpoint"] >= 8
@@ -74,13 +76,19 @@ def test_next_fits_its_model_once(scores: Path, monkeypatch: pytest.MonkeyPatch)
         assert fits == ["SharedCurve"], options
     fits.clear()
     run("select", "next", str(scores), "--method", "ei-icm")
-    assert fits == ["Coregional", "SharedCurve"]  # the one decides, the other says how sure the answer is
+    assert fits == [
+        "Coregional",
+        "SharedCurve",
+    ]  # the one decides, the other says how sure the answer is
 
 
 def test_next_takes_settings_and_directions(scores: Path) -> None:
     plain, flipped = (
         json.loads(run("select", "next", str(scores), "--json", *options).stdout)["recommendation"]
-        for options in ([], ["--direction", "a=minimize", "--direction", "b=minimize", "--direction", "c=minimize"])
+        for options in (
+            [],
+            ["--direction", "a=minimize", "--direction", "b=minimize", "--direction", "c=minimize"],
+        )
     )
     assert plain["checkpoint"] >= 8 and flipped["checkpoint"] <= 3 and flipped["expected_score"] < 0
     text = run("select", "next", str(scores), "--method", "ei-icm:rank=1,coordinate=step").stdout
@@ -100,14 +108,22 @@ def test_next_on_rows_without_an_order_and_with_standard_errors(scores: Path) ->
 def test_next_for_people_with_costs_weights_and_a_share(scores: Path) -> None:
     text = run("select", "next", str(scores), "--cost", "a=9", "--weight", "c=2").stdout
     assert "measured 8 of 30 cells" in text and "take checkpoint" in text and "next: " in text
-    spent = json.loads(run("select", "next", str(scores), "--cost", "a=9", "--json").stdout)["recommendation"]["spent"]
+    spent = json.loads(run("select", "next", str(scores), "--cost", "a=9", "--json").stdout)[
+        "recommendation"
+    ]["spent"]
     assert spent > 8
     done = json.loads(run("select", "next", str(scores), "--share", "0.2", "--json").stdout)
     assert done["next"] == [] and done["recommendation"]["checkpoint"]
     text = run("select", "next", str(scores), "--share", "0.2").stdout
     assert "next: nothing; 8 of 30 cells have been measured, the share 0.2" in text
     assert (
-        len(json.loads(run("select", "next", str(scores), "--share", "0.3", "--count", "9", "--json").stdout)["next"])
+        len(
+            json.loads(
+                run(
+                    "select", "next", str(scores), "--share", "0.3", "--count", "9", "--json"
+                ).stdout
+            )["next"]
+        )
         == 1
     )
 
@@ -124,7 +140,9 @@ def test_next_for_people_with_costs_weights_and_a_share(scores: Path) -> None:
         ("checkpoint,task,score\n1,a,0.5\n", ["--share", "2"], "share"),
     ],
 )
-def test_next_names_what_is_wrong(tmp_path: Path, text: str, options: list[str], words: str) -> None:
+def test_next_names_what_is_wrong(
+    tmp_path: Path, text: str, options: list[str], words: str
+) -> None:
     path = tmp_path / "s.csv"
     path.write_text(text)
     with pytest.raises(ScrimpError, match=words):
@@ -196,26 +214,44 @@ def test_run_evaluates_retries_keeps_failures_and_goes_on(tmp_path: Path) -> Non
     assert sum(record["cells"].values()) == 8
     selection = scrimp.load_selection("demo", storage=f"sqlite:///{tmp_path}/s.db")
     table = selection.scores
-    assert (table.errors[table.seen] == 0.01).all() and table.failed.sum() == record["cells"].get("failed", 0)
+    assert (table.errors[table.seen] == 0.01).all() and table.failed.sum() == record["cells"].get(
+        "failed", 0
+    )
     assert set(table.failed.nonzero()[1].tolist()) <= {2}
     failures = selection.history.with_status("failed")
     assert failures and all("no such dataset" in trial.message for trial in failures)
     again = run("select", "run", str(described(tmp_path, share=0.7)))
-    assert again.exit_code == 0 and "failed: broken of checkpoint" in again.output and "no such dataset" in again.output
+    assert (
+        again.exit_code == 0
+        and "failed: broken of checkpoint" in again.output
+        and "no such dataset" in again.output
+    )
     assert len(selection.history.trials) == 11
     url = f"sqlite:///{tmp_path}/s.db"
     replayed = run("replay", "demo", "--storage", url)
     assert replayed.exit_code == 0 and "are the same" in replayed.stdout
     shown = json.loads(run("show", "demo", "--storage", url, "--json").stdout)
-    assert shown["kind"] == "selection" and list(shown["recommendation"]) == FIELDS and len(shown["trials"]) == 11
+    assert (
+        shown["kind"] == "selection"
+        and list(shown["recommendation"]) == FIELDS
+        and len(shown["trials"]) == 11
+    )
     assert "take checkpoint" in run("best", "demo", "--storage", url).stdout
     (row,) = json.loads(run("studies", "--storage", url, "--json").stdout)
-    assert row == {"name": "demo", "method": "kg", "trials": 11, "best": None, "metric": "select checkpoint"}
+    assert row == {
+        "name": "demo",
+        "method": "kg",
+        "trials": 11,
+        "best": None,
+        "metric": "select checkpoint",
+    }
 
 
 def test_known_scores_are_told_first(tmp_path: Path) -> None:
     path = described(tmp_path, share=0.3)
-    (tmp_path / "known.csv").write_text("checkpoint,task,score\n1,arc,0.4\n2,arc,0.5\n9,arc,0.9\n3,other,0.1\n4,arc,\n")
+    (tmp_path / "known.csv").write_text(
+        "checkpoint,task,score\n1,arc,0.4\n2,arc,0.5\n9,arc,0.9\n3,other,0.1\n4,arc,\n"
+    )
     path.write_text('scores = "known.csv"\n' + path.read_text())
     assert run("select", "run", str(path)).exit_code == 0
     table = scrimp.load_selection("demo", storage=f"sqlite:///{tmp_path}/s.db").scores
@@ -241,10 +277,16 @@ def test_a_bad_file_is_refused(tmp_path: Path, line: str, words: str) -> None:
     key = line.split(" = ")[0]
     kept = [old for old in path.read_text().splitlines() if not old.startswith(key)]
     text = "\n".join(kept).replace("[run]", "") if line.startswith("[run]") else "\n".join(kept)
-    path.write_text(f"{line}\n{text}" if not line.startswith("[run]") else f"{text.partition('share')[0]}\n{line}")
+    path.write_text(
+        f"{line}\n{text}"
+        if not line.startswith("[run]")
+        else f"{text.partition('share')[0]}\n{line}"
+    )
     with pytest.raises(ScrimpError, match=words):
         run("select", "run", str(path))
-    assert run("select", "run", str(described(tmp_path)), "--check").stdout.startswith(f"{path} is right")
+    assert run("select", "run", str(described(tmp_path)), "--check").stdout.startswith(
+        f"{path} is right"
+    )
 
 
 def test_interrupted_it_ends_its_commands_and_goes_on(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""``scrimp select posterior`` and ``scrimp select correlations``, of files and of stored selections."""
+"""``scrimp select posterior`` and ``scrimp select correlations``, of files and of stored
+selections."""
 
 import json
 from pathlib import Path
@@ -33,15 +34,23 @@ def test_posterior_and_correlations_of_a_file(scores: Path, tmp_path: Path) -> N
     out = tmp_path / "cells.csv"
     text = run("select", "posterior", str(scores), "--out", str(out)).stdout
     assert len(text.splitlines()) == 12 and "average" in text and "wrote" in text
-    assert len(out.read_text().splitlines()) == 31 and out.read_text().startswith("checkpoint,task,mean,std,measured")
+    assert len(out.read_text().splitlines()) == 31 and out.read_text().startswith(
+        "checkpoint,task,mean,std,measured"
+    )
     record = json.loads(run("select", "posterior", str(scores), "--json").stdout)
     answer = json.loads(run("select", "next", str(scores), "--json").stdout)["recommendation"]
     best = record["checkpoints"].index(answer["checkpoint"])
     assert record["average_mean"][best] == pytest.approx(answer["expected_score"])
     assert record["average_std"][best] == pytest.approx(answer["standard_error"])
     text = run("select", "correlations", str(scores)).stdout
-    assert [line.split()[0] for line in text.splitlines()[1:]] == ["a", "b", "c"] and " 1.00" in text
-    matrix = json.loads(run("select", "correlations", str(scores), "--json", "--kernel").stdout)["correlations"]
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [
+        "a",
+        "b",
+        "c",
+    ] and " 1.00" in text
+    matrix = json.loads(run("select", "correlations", str(scores), "--json", "--kernel").stdout)[
+        "correlations"
+    ]
     assert matrix[0][1] == pytest.approx(matrix[0][2])
     with pytest.raises(ScrimpError, match="'stride' has no model"):
         run("select", "posterior", str(scores), "--method", "stride")

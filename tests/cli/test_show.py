@@ -1,4 +1,5 @@
-"""Reading commands: the JSON that programs rely on, tables for people, and nothing that a hostile name could do."""
+"""Reading commands: the JSON that programs rely on, tables for people, and nothing that a hostile
+name could do."""
 
 import json
 from collections.abc import Callable
@@ -56,8 +57,20 @@ def test_show_json_has_the_promised_form(storage: str) -> None:
         "value": 0.2,
         "budget": 1.0,
     }
-    assert record["counts"] == {"running": 1, "completed": 3, "failed": 1} and record["spent"] == 3.0
-    assert list(record["trials"][0]) == ["id", "status", "params", "value", "best", "last", "budget", "curve", "error"]
+    assert (
+        record["counts"] == {"running": 1, "completed": 3, "failed": 1} and record["spent"] == 3.0
+    )
+    assert list(record["trials"][0]) == [
+        "id",
+        "status",
+        "params",
+        "value",
+        "best",
+        "last",
+        "budget",
+        "curve",
+        "error",
+    ]
     assert record["trials"][0]["curve"] == [[1.0, 0.5]]
     assert record["trials"][3]["error"].startswith("CUDA out of memory")
 
@@ -70,11 +83,16 @@ def test_show_for_people(storage: str) -> None:
 
 def test_a_best_configuration_at_an_end_of_the_space_is_told(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ends.db"
-    study = scrimp.create_study("ends", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url)
+    study = scrimp.create_study(
+        "ends", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url
+    )
     study.enqueue({"x": 1.0})
     study.tell(study.ask(), 0.1)
     for command in ("show", "best"):
-        assert "x is at its upper end: the optimum may lie beyond" in run(command, "ends", "--storage", url).stdout
+        assert (
+            "x is at its upper end: the optimum may lie beyond"
+            in run(command, "ends", "--storage", url).stdout
+        )
 
 
 def test_constraints_are_told_with_how_often_they_held(tmp_path: Path) -> None:
@@ -85,15 +103,27 @@ def test_constraints_are_told_with_how_often_they_held(tmp_path: Path) -> None:
     for memory, heads in ((10.0, 8.0), (20.0, 8.0), (10.0, 4.0)):
         study.tell(study.ask(), {"value": 1.0, "memory_gb": memory, "heads": heads})
     text = run("show", "tight", "--storage", url).stdout
-    assert "must hold: memory_gb at most 16, heads equals 8 ± 0.5  ·  so it was in 1 of 3 trials" in text
+    assert (
+        "must hold: memory_gb at most 16, heads equals 8 ± 0.5  ·  so it was in 1 of 3 trials"
+        in text
+    )
     record = json.loads(run("show", "tight", "--storage", url, "--json").stdout)
-    assert record["constraints"] == {"memory_gb": {"at_most": 16}, "heads": {"equals": 8, "tolerance": 0.5}}
+    assert record["constraints"] == {
+        "memory_gb": {"at_most": 16},
+        "heads": {"equals": 8, "tolerance": 0.5},
+    }
 
 
 def test_best_and_studies(storage: str) -> None:
     assert json.loads(run("best", "one", "--storage", storage, "--json").stdout)["value"] == 0.2
     (row,) = json.loads(run("studies", "--storage", storage, "--json").stdout)
-    assert row == {"name": "one", "method": "random", "trials": 5, "best": 0.2, "metric": "minimize error"}
+    assert row == {
+        "name": "one",
+        "method": "random",
+        "trials": 5,
+        "best": 0.2,
+        "metric": "minimize error",
+    }
     assert "one\trandom\t5\t0.2" in run("studies", "--storage", storage).stdout
 
 
@@ -117,7 +147,8 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(999, "999 B"), (1234, "1.2 kB"), (1_234_567, "1.2 MB"), (5 * 10**13, "50.0 TB")]
+    ("size", "text"),
+    [(999, "999 B"), (1234, "1.2 kB"), (1_234_567, "1.2 MB"), (5 * 10**13, "50.0 TB")],
 )
 def test_freed_bytes_are_told(storage: str, size: int, text: str) -> None:
     study = scrimp.load_study("one", storage=storage)
@@ -127,7 +158,9 @@ def test_freed_bytes_are_told(storage: str, size: int, text: str) -> None:
     assert json.loads(run("show", "one", "--storage", storage, "--json").stdout)["freed"] == size
 
 
-def test_where_no_file_is(run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_file_is(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StudyError, match=r"no study 'x': there is no file .*scrimp\.db.*--storage"):
         run("show", "x")

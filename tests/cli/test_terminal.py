@@ -1,4 +1,5 @@
-"""The live display in a real terminal, 80 and 200 columns wide, and Ctrl-C: a clean stop with the command to go on."""
+"""The live display in a real terminal, 80 and 200 columns wide, and Ctrl-C: a clean stop with the
+command to go on."""
 
 import os
 import shlex
@@ -59,7 +60,9 @@ class Terminal:
         self._call("new-session", "-d", *size, "-c", str(folder), "sh")
 
     def _call(self, *arguments: str) -> str:
-        done = subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(
+            [*self._tmux, *arguments], capture_output=True, text=True, timeout=30, check=True
+        )
         return done.stdout
 
     def type(self, *keys: str) -> None:
@@ -94,14 +97,20 @@ def test_the_display_and_ctrl_c(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type(f"clear; {shlex.quote(SCRIMP)} run study.toml", "Enter")
     screen = terminal.wait(lambda text: "paused   " in text and " s left" in text)
     lines = [line for line in screen.splitlines() if line.startswith("best val_error")]
-    assert len(lines) == 1 and " left" in lines[0]  # drawn in place, not line after line; nothing is cut off
+    assert (
+        len(lines) == 1 and " left" in lines[0]
+    )  # drawn in place, not line after line; nothing is cut off
     assert "epochs spent" in screen
     terminal.type("C-c")
     screen = terminal.wait(lambda text: "Go on with" in text)
     assert "Traceback" not in screen
     assert "run study.toml" in screen.replace("\n", "")
     history = scrimp.load_study("live", storage=f"sqlite:///{tmp_path}/live.db").history
-    assert history.counts["running"] == 0 and history.counts["failed"] == 0 and history.best is not None
+    assert (
+        history.counts["running"] == 0
+        and history.counts["failed"] == 0
+        and history.best is not None
+    )
     told = history.length
     terminal.type("clear", "Enter")
     terminal.wait(lambda text: "Go on with" not in text)

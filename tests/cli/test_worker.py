@@ -1,4 +1,5 @@
-"""Workers as processes: named objectives, commands, SIGTERM, kills, pauses, and a cluster's array with requeue."""
+"""Workers as processes: named objectives, commands, SIGTERM, kills, pauses, and a cluster's array
+with requeue."""
 
 import os
 import signal
@@ -45,10 +46,17 @@ def without_checkpoints(trial):
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
-def make_study(folder: Path, trials: int, epochs: int, objective: Any = "train:objective") -> scrimp.Study:
+def make_study(
+    folder: Path, trials: int, epochs: int, objective: Any = "train:objective"
+) -> scrimp.Study:
     (folder / "train.py").write_text(TRAIN)
     study = scrimp.create_study(
-        "s", SPACE, budget=scrimp.Budget("epoch", epochs, epochs), method="random", storage=url(folder), seed=0
+        "s",
+        SPACE,
+        budget=scrimp.Budget("epoch", epochs, epochs),
+        method="random",
+        storage=url(folder),
+        seed=0,
     )
     record = None if objective is None else described(objective)
     study._ledger.append([StudyChanged(totals={"n_trials": trials}, objective=record)])
@@ -95,9 +103,14 @@ def until(condition: Callable[[], Any]) -> None:
 
 
 def steps(folder: Path) -> list[list[int]]:
-    """Trial, step, and how many steps the checkpoint held, in the order in which they were begun."""
+    """Trial, step, and how many steps the checkpoint held, in the order in which they were
+    begun."""
     path = folder / "steps"
-    return [[int(word) for word in line.split()] for line in path.read_text().splitlines()] if path.exists() else []
+    return (
+        [[int(word) for word in line.split()] for line in path.read_text().splitlines()]
+        if path.exists()
+        else []
+    )
 
 
 def test_two_workers_finish_the_study_together(tmp_path: Path, start: Start) -> None:
@@ -121,7 +134,12 @@ def test_an_objective_given_by_name(tmp_path: Path, start: Start) -> None:
 
 
 def test_a_recorded_command(tmp_path: Path, start: Start) -> None:
-    words = ["{python}", "-c", "import sys; print('scrimp: {{\"value\": ' + sys.argv[1] + '}}')", "{x}"]
+    words = [
+        "{python}",
+        "-c",
+        "import sys; print('scrimp: {{\"value\": ' + sys.argv[1] + '}}')",
+        "{x}",
+    ]
     study = make_study(tmp_path, trials=2, epochs=1, objective=Command(words))
     assert ended(start())[0] == 0
     assert [trial.value for trial in study.trials] == [trial.params["x"] for trial in study.trials]
@@ -155,11 +173,14 @@ def test_a_killed_workers_trial_goes_on_from_its_checkpoint(tmp_path: Path, star
     done = steps(tmp_path)
     assert all(held == step - 1 for _, step, held in done)
     assert len(done) <= 21 and done[reached:][-1][1] == 20
-    assert [trial.attempt for trial in study.trials] == [2] and study.history.counts["completed"] == 1
+    assert [trial.attempt for trial in study.trials] == [2] and study.history.counts[
+        "completed"
+    ] == 1
 
 
 def test_a_worker_that_was_stopped_for_a_while_is_told(tmp_path: Path, start: Start) -> None:
-    """Its trial is taken over when its lease has run out; its late report is in the log and does not count."""
+    """Its trial is taken over when its lease has run out; its late report is in the log and does
+    not count."""
     study = make_study(tmp_path, trials=1, epochs=20, objective="train:without_checkpoints")
     slow = start("--lease=1")
     until(lambda: study.history.spent >= 2)
@@ -178,7 +199,8 @@ def test_a_worker_that_was_stopped_for_a_while_is_told(tmp_path: Path, start: St
 
 
 def test_an_array_of_tasks_that_are_preempted_and_requeued(tmp_path: Path, start: Start) -> None:
-    """What a cluster does with ``sbatch --array=0-2 --requeue``: SIGTERM, SIGKILL after the grace time, start again."""
+    """What a cluster does with ``sbatch --array=0-2 --requeue``: SIGTERM, SIGKILL after the grace
+    time, start again."""
     study = make_study(tmp_path, trials=24, epochs=4)
     tasks = [start(step=0.05) for _ in range(3)]
     requeued = 0

@@ -18,7 +18,9 @@ CLUSTER = Secrets(WRITE, READ, here=False)
 @pytest.fixture
 def guarded(own: Any) -> Any:
     """A client of a server that others can reach, over a storage with the study ``mine``."""
-    return TestClient(create_app(open_storage(own.url), CLUSTER), base_url="http://cluster.example:8080")
+    return TestClient(
+        create_app(open_storage(own.url), CLUSTER), base_url="http://cluster.example:8080"
+    )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "127.8.8.8", "[::1]:80"])
@@ -28,7 +30,16 @@ def test_names_of_this_machine_are_let_in(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "127.0.0.1.evil.example", "192.168.0.9", "", "localhost.evil", "[::2]", "[::1", "127.0.0.1:x y"],
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "192.168.0.9",
+        "",
+        "localhost.evil",
+        "[::2]",
+        "[::1",
+        "127.0.0.1:x y",
+    ],
 )
 def test_other_names_for_this_machine_are_refused(host: str, url: str) -> None:
     assert not is_here(host) or host == "127.0.0.1:x y"
@@ -64,13 +75,19 @@ def test_changes_from_own_pages_pass() -> None:
 
 def test_a_token_is_needed_once_and_kept_in_a_cookie(guarded: Any) -> None:
     assert guarded.get("/").status_code == 401 and "mine" not in guarded.get("/").text
-    assert guarded.get("/?token=wrong").status_code == guarded.get(f"/figure?token={WRITE[1:]}").status_code == 401
+    assert (
+        guarded.get("/?token=wrong").status_code
+        == guarded.get(f"/figure?token={WRITE[1:]}").status_code
+        == 401
+    )
     for bearer in (f"Bearer {WRITE}", f"bearer {WRITE}", f"BEARER  {READ}"):
         assert guarded.get("/", headers={"authorization": bearer}).status_code == 200
     answer = guarded.get(f"/study?name=mine&token={WRITE}", follow_redirects=False)
     assert answer.status_code == 303 and answer.headers["location"] == "/study?name=mine"
     cookie = answer.headers["set-cookie"]
-    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and cookie.startswith("scrimp_8080=")
+    assert (
+        "HttpOnly" in cookie and "SameSite=strict" in cookie and cookie.startswith("scrimp_8080=")
+    )
     assert WRITE not in cookie, "the cookie is no secret that opens anything else"
     assert guarded.get("/").status_code == 200
 
@@ -92,17 +109,27 @@ def test_who_may_look_may_not_change_anything(guarded: Any, own: Any) -> None:
     assert refused.status_code == 403 and "lets you look" in refused.text
     assert "Put into the queue" not in guarded.get("/study?name=mine", headers=looking).text
     assert guarded.get(f"/?token={READ}").status_code == 200
-    assert guarded.post("/halt", data=form).status_code == 403, "the cookie of who may look lets look"
+    assert guarded.post("/halt", data=form).status_code == 403, (
+        "the cookie of who may look lets look"
+    )
     changing = {"authorization": f"Bearer {WRITE}"}
     assert "Put into the queue" in guarded.get("/study?name=mine", headers=changing).text
-    assert guarded.post("/halt", data=form, headers=changing, follow_redirects=False).status_code == 303
+    assert (
+        guarded.post("/halt", data=form, headers=changing, follow_redirects=False).status_code
+        == 303
+    )
 
 
 def test_a_form_with_the_token_in_its_address_is_refused(guarded: Any) -> None:
-    assert guarded.post(f"/halt?token={WRITE}", data={"study": "mine", "action": "pause"}).status_code == 401
+    assert (
+        guarded.post(f"/halt?token={WRITE}", data={"study": "mine", "action": "pause"}).status_code
+        == 401
+    )
 
 
-@pytest.mark.parametrize("path", ["//evil.example/", "///evil.example", "/\\evil.example", "//evil.example/%2f.."])
+@pytest.mark.parametrize(
+    "path", ["//evil.example/", "///evil.example", "/\\evil.example", "//evil.example/%2f.."]
+)
 def test_the_way_back_leads_to_this_server(path: str, guarded: Any) -> None:
     sent: list[Any] = []
 
@@ -124,7 +151,12 @@ def test_the_way_back_leads_to_this_server(path: str, guarded: Any) -> None:
 
 @pytest.mark.parametrize(
     "headers",
-    [{"cookie": "scrimp_8080=é; =;"}, {"authorization": "Bearer \xff"}, {"cookie": "a b"}, {"authorization": "Bearer"}],
+    [
+        {"cookie": "scrimp_8080=é; =;"},
+        {"authorization": "Bearer \xff"},
+        {"cookie": "a b"},
+        {"authorization": "Bearer"},
+    ],
 )
 def test_nonsense_is_no_token(headers: dict[str, str], guarded: Any) -> None:
     raw = {name: value.encode("latin-1") for name, value in headers.items()}
@@ -145,21 +177,37 @@ def test_the_size_of_a_body_is_judged_before_it_is_read(guarded: Any, own: Any) 
         async def send(message: Any) -> None:
             sent.append(message)
 
-        pairs = [(name.encode(), value.encode()) for name, value in {"host": "c.example", **headers}.items()]
-        scope = {"type": "http", "method": method, "path": "/halt", "headers": pairs, "query_string": b""}
+        pairs = [
+            (name.encode(), value.encode())
+            for name, value in {"host": "c.example", **headers}.items()
+        ]
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": "/halt",
+            "headers": pairs,
+            "query_string": b"",
+        }
         await guarded.app(scope, receive, send)
         return sent[0]["status"], dict(sent[0]["headers"]).get(b"connection", b"")
 
     known = {"authorization": f"Bearer {WRITE}"}
     assert asyncio.run(status({"content-length": "1500000000"})) == (401, b"close") and not asked
     for length in (str(LONGEST + 1), "1" * 30, "-1", "x", "²"):
-        assert asyncio.run(status({**known, "content-length": length.encode().decode("latin-1")})) == (413, b"close")
+        assert asyncio.run(
+            status({**known, "content-length": length.encode().decode("latin-1")})
+        ) == (413, b"close")
     assert asyncio.run(status({**known, "content-length": "5"}, "GET")) == (413, b"close")
     assert asyncio.run(status(known, "PUT")) == (405, b"close") and not asked
-    assert asyncio.run(status({**known, "transfer-encoding": "chunked"})) == (413, b"close") and len(asked) == 2
+    assert (
+        asyncio.run(status({**known, "transfer-encoding": "chunked"})) == (413, b"close")
+        and len(asked) == 2
+    )
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(guarded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_come_is_not_waited_for(
+    guarded: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(access, "PATIENCE", 0.01)
 
     async def never() -> Any:
@@ -177,5 +225,8 @@ def test_a_body_that_does_not_come_is_not_waited_for(guarded: Any, monkeypatch: 
 def test_every_answer_keeps_the_browser_at_home(client: Any) -> None:
     for path in ("/", "/study?name=staged", "/static/style.css", "/nowhere"):
         headers = client.get(path).headers
-        assert headers["content-security-policy"] == POLICY and headers["x-content-type-options"] == "nosniff"
+        assert (
+            headers["content-security-policy"] == POLICY
+            and headers["x-content-type-options"] == "nosniff"
+        )
     assert "default-src 'none'" in POLICY and "script-src 'self' 'unsafe-eval'" in POLICY

@@ -17,7 +17,10 @@ def study_of(client: Any) -> scrimp.Study:
 def test_pause_stop_and_resume(own: Any) -> None:
     for action, halt in (("pause", "paused"), ("stop", "stopped"), ("resume", None)):
         answer = own.post("/halt", data={"study": "mine", "action": action}, follow_redirects=False)
-        assert answer.status_code == 303 and answer.headers["location"] == f"/study?name=mine&done={action}"
+        assert (
+            answer.status_code == 303
+            and answer.headers["location"] == f"/study?name=mine&done={action}"
+        )
         assert study_of(own).history.totals["halt"] == halt
         page = own.get(answer.headers["location"]).text
         assert 'role="status"' in page and ("Let it go on" in page) == (halt is not None)
@@ -73,7 +76,9 @@ def test_tell_a_failure(own: Any) -> None:
     assert (study_of(own).trials[0].status, study_of(own).trials[0].message) == ("failed", "melted")
 
 
-@pytest.mark.parametrize("form", [{"number": "x"}, {"number": "7", "value": "1"}, {"number": "0", "value": ""}])
+@pytest.mark.parametrize(
+    "form", [{"number": "x"}, {"number": "7", "value": "1"}, {"number": "0", "value": ""}]
+)
 def test_tell_nonsense(own: Any, form: dict[str, str]) -> None:
     before = study_of(own).history.length
     assert own.post("/tell", data={"study": "mine", **form}).status_code == 400
@@ -84,7 +89,9 @@ def test_studies_that_are_not_there_and_forms_that_are_too_long(own: Any) -> Non
     assert own.post("/halt", data={"study": "none", "action": "stop"}).status_code == 400
     assert own.post("/enqueue", content=b"x" * (LONGEST + 1)).status_code == 413
     assert own.get("/halt").status_code == 405
-    refused = own.post("/halt", data={"study": "mine", "action": "stop"}, headers={"origin": "http://evil.example"})
+    refused = own.post(
+        "/halt", data={"study": "mine", "action": "stop"}, headers={"origin": "http://evil.example"}
+    )
     assert refused.status_code == 403 and "halt" not in study_of(own).history.totals
 
 

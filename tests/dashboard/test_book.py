@@ -109,7 +109,10 @@ def test_who_appends_is_alone(tmp_path: Path) -> None:
 
 
 def test_a_storage_that_comes_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers: list[Any] = [StorageError("away"), scrimp.create_study("s", SPACE, method="random", storage="memory://")]
+    answers: list[Any] = [
+        StorageError("away"),
+        scrimp.create_study("s", SPACE, method="random", storage="memory://"),
+    ]
 
     def loading(name: str, *, storage: Any) -> Any:
         answer = answers.pop(0)

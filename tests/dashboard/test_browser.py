@@ -1,4 +1,5 @@
-"""Real Chromium on a study that is running: pictures, numbers, table, buttons, and no request that leaves the machine.
+"""Real Chromium on a study that is running: pictures, numbers, table, buttons, and no request that
+leaves the machine.
 
 Screenshots in light, dark and narrow go to the folder SCRIMP_SCREENSHOTS, or to a temporary one.
 """
@@ -22,7 +23,9 @@ import scrimp
 from scrimp.cli.main import app
 from tests.dashboard.conftest import HOSTILE, objective
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium is installed: the pages are not tried in a browser"
@@ -70,16 +73,25 @@ def browser() -> Iterator[Any]:
 class Tab:
     """A page that remembers what went wrong in it and where it sent requests."""
 
-    def __init__(self, browser: Any, address: str, scheme: str = "light", width: int = 1280) -> None:
+    def __init__(
+        self, browser: Any, address: str, scheme: str = "light", width: int = 1280
+    ) -> None:
         self.address = address
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
         self.page = self.context.new_page()
         self.page.set_default_timeout(30_000)
         self.errors: list[str] = []
         self.hosts: set[str] = set()
-        self.page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        self.page.on(
+            "console",
+            lambda message: self.errors.append(message.text) if message.type == "error" else None,
+        )
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.errors.append(f"a script spoke: {dialog.message}"))
+        self.page.on(
+            "dialog", lambda dialog: self.errors.append(f"a script spoke: {dialog.message}")
+        )
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
 
     def open(self, path: str) -> Any:
@@ -113,17 +125,34 @@ def test_every_page_of_a_finished_study(address: str, url: str, browser: Any) ->
     assert float(page.locator("#best-value").get_attribute("data-value")) == record["best"]["value"]
     assert float(page.locator("#spent").get_attribute("data-value")) == record["spent"]
     assert int(page.locator("#trial-count").inner_text()) == len(record["trials"])
-    for name in ("history", "curves", "rungs", "parallel", "slice", "importance", "contour", "timeline", "edf"):
+    for name in (
+        "history",
+        "curves",
+        "rungs",
+        "parallel",
+        "slice",
+        "importance",
+        "contour",
+        "timeline",
+        "edf",
+    ):
         figure = tab.drawn(name)
-        assert figure.locator(".plot svg").count() > 0 and figure.locator("[role=img]").get_attribute("aria-label")
+        assert figure.locator(".plot svg").count() > 0 and figure.locator(
+            "[role=img]"
+        ).get_attribute("aria-label")
     page.get_by_role("button", name="budget", exact=True).click()
     page.get_by_text("budget spent (epochs)").wait_for()
     page.locator("#next").click()
-    assert page.locator("#page").inner_text() == "2" and page.locator("#trial-table tbody tr").count() == 10
+    assert (
+        page.locator("#page").inner_text() == "2"
+        and page.locator("#trial-table tbody tr").count() == 10
+    )
     page.locator("#trial-table th a", has_text="val_error").click()
     values = [cell.get_attribute("data-value") for cell in page.locator("td[data-value]").all()]
     expected = sorted(trial["best"] for trial in record["trials"] if trial["best"] is not None)
-    assert [float(value) for value in values if value] == expected[: len([value for value in values if value])]
+    assert [float(value) for value in values if value] == expected[
+        : len([value for value in values if value])
+    ]
     page.locator("select[name=status]").select_option("failed")
     page.get_by_role("button", name="Show").click()
     assert page.locator("#trial-table tbody tr").count() == record["counts"]["failed"]
@@ -150,7 +179,9 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
     space = scrimp.load_study("staged", storage=url).history.problem.space
     budget = scrimp.Budget("epoch", 1, 9)
     name = f"running {os.getpid()}"
-    study = scrimp.create_study(name, space, metric="val_error", budget=budget, method="asha", storage=url, seed=1)
+    study = scrimp.create_study(
+        name, space, metric="val_error", budget=budget, method="asha", storage=url, seed=1
+    )
     slow = threading.Event()
 
     def slowly(trial: Any) -> None:
@@ -164,12 +195,19 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
     tab.drawn("history")
     page.wait_for_function("Number(document.getElementById('trial-count').innerText) > 3")
     before = int(page.locator("#trial-count").inner_text())
-    page.wait_for_function(f"Number(document.getElementById('trial-count').innerText) > {before}")  # by itself
-    page.wait_for_function("/promoted to|paused after/.test(document.getElementById('lately').innerText)")
+    page.wait_for_function(
+        f"Number(document.getElementById('trial-count').innerText) > {before}"
+    )  # by itself
+    page.wait_for_function(
+        "/promoted to|paused after/.test(document.getElementById('lately').innerText)"
+    )
     page.get_by_role("button", name="Pause").click()
     page.wait_for_selector("#state.state-paused")
     deadline = time.monotonic() + 20
-    while scrimp.load_study(name, storage=url).history.counts["running"] and time.monotonic() < deadline:
+    while (
+        scrimp.load_study(name, storage=url).history.counts["running"]
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.1)
     standing = len(scrimp.load_study(name, storage=url).trials)
     page.locator("#enqueue summary").click()
@@ -179,7 +217,9 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
     assert len(scrimp.load_study(name, storage=url).trials) == standing and run.is_alive()
     page.get_by_role("button", name="Let it go on").click()
     page.wait_for_function(f"Number(document.getElementById('trial-count').innerText) > {standing}")
-    assert any(trial.params["lr"] == 0.00123 for trial in scrimp.load_study(name, storage=url).trials)
+    assert any(
+        trial.params["lr"] == 0.00123 for trial in scrimp.load_study(name, storage=url).trials
+    )
     page.get_by_role("button", name="Stop").click()
     page.wait_for_selector("#state.state-stopped")
     run.join(30)
@@ -189,7 +229,9 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
 
 def test_a_result_is_told_by_hand(address: str, url: str, browser: Any) -> None:
     name = f"hand {os.getpid()}"
-    study = scrimp.create_study(name, scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0)
+    study = scrimp.create_study(
+        name, scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0
+    )
     trial = study.ask()
     tab = Tab(browser, address)
     page = tab.open(f"/trial?study={quote(name)}&number={trial.id}")
@@ -200,14 +242,20 @@ def test_a_result_is_told_by_hand(address: str, url: str, browser: Any) -> None:
     tab.close()
 
 
-def test_a_selection_shows_its_answer_and_past_studies_their_weights(address: str, url: str, browser: Any) -> None:
+def test_a_selection_shows_its_answer_and_past_studies_their_weights(
+    address: str, url: str, browser: Any
+) -> None:
     name = f"selection {os.getpid()}"
-    selection = scrimp.create_selection(name, checkpoints=[1, 2, 3, 4, 5, 6], tasks=["<a>", "b"], storage=url, seed=0)
+    selection = scrimp.create_selection(
+        name, checkpoints=[1, 2, 3, 4, 5, 6], tasks=["<a>", "b"], storage=url, seed=0
+    )
     for number in range(7):
         selection.tell(*selection.ask(), 0.1 * number, stderr=0.05)
     tab = Tab(browser, address)
     page = tab.open(f"/study?name={quote(name)}")
-    assert page.locator("#answer").inner_text() == str(show(url, name)["recommendation"]["checkpoint"])
+    assert page.locator("#answer").inner_text() == str(
+        show(url, name)["recommendation"]["checkpoint"]
+    )
     for figure in ("selection_grid", "selection_curve", "selection_confidence"):
         tab.drawn(figure)
     tab.open(f"/trial?study={quote(name)}&number=6")
@@ -215,7 +263,9 @@ def test_a_selection_shows_its_answer_and_past_studies_their_weights(address: st
     tab.open("/study?name=fallen")
     tab.drawn("source_weights")
     page.get_by_text("degraded", exact=True).first.wait_for()
-    page.get_by_text("nothing was observed").first.scroll_into_view_if_needed()  # said, and no error in the console
+    page.get_by_text(
+        "nothing was observed"
+    ).first.scroll_into_view_if_needed()  # said, and no error in the console
     tab.close()
 
 

@@ -1,4 +1,5 @@
-"""Half requests end, and keep nobody else out. Real sockets; nothing here waits for a clock of seconds."""
+"""Half requests end, and keep nobody else out. Real sockets; nothing here waits for a clock of
+seconds."""
 
 import socket
 import threading
@@ -59,7 +60,9 @@ def test_half_requests_end(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert page(port) == 200
 
 
-def test_a_request_that_comes_slowly_but_whole_is_answered_and_its_connection_waits_anew(port: int) -> None:
+def test_a_request_that_comes_slowly_but_whole_is_answered_and_its_connection_waits_anew(
+    port: int,
+) -> None:
     opened = half_request(port)
     opened.sendall(b"1\r\n\r\n")
     assert opened.recv(12) == b"HTTP/1.1 200"
@@ -77,4 +80,8 @@ def test_too_many_half_requests_keep_nobody_out(port: int, monkeypatch: pytest.M
 
 
 def test_files_set_the_limit() -> None:
-    assert most_connections(256) == 128 and most_connections(10**6) == connections.MOST and most_connections(4) == 8
+    assert (
+        most_connections(256) == 128
+        and most_connections(10**6) == connections.MOST
+        and most_connections(4) == 8
+    )

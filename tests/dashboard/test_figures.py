@@ -40,11 +40,15 @@ def test_options(client: Any) -> None:
 )
 def test_what_cannot_be_drawn_is_said(client: Any, path: str, words: str) -> None:
     answer = client.get(path)
-    assert answer.status_code == 200 and words in answer.json()["message"]  # else a browser would complain
+    assert (
+        answer.status_code == 200 and words in answer.json()["message"]
+    )  # else a browser would complain
 
 
 def test_figures_of_several_studies(client: Any) -> None:
-    lines = client.get("/compared?name=compare&study=staged&study=fallen&over=budget").json()["data"]
+    lines = client.get("/compared?name=compare&study=staged&study=fallen&over=budget").json()[
+        "data"
+    ]
     assert [line["name"] for line in lines] == ["fallen", "staged"]
     assert len(client.get("/compared?name=edf&study=staged").json()["data"]) == 1
     assert client.get("/compared?name=history&study=staged").status_code == 404

@@ -37,20 +37,26 @@ def test_numbers_of_a_study_are_those_of_the_command_line(client: Any, url: str)
 
 def test_the_table_pages_and_sorts(client: Any) -> None:
     study = scrimp.load_study("staged", storage=client.app.state.book.storage)
-    best = min((trial for trial in study.trials if trial.value is not None), key=lambda trial: trial.value or 0.0)
+    best = min(
+        (trial for trial in study.trials if trial.value is not None),
+        key=lambda trial: trial.value or 0.0,
+    )
     text = client.get("/study?name=staged&sort=value&order=up").text
     assert re.search(r'<tr data-trial="(\d+)">', text).group(1) == str(best.id)  # type: ignore[union-attr]
     second = client.get("/table?name=staged&page=2").text
     assert second.count("<tr data-trial=") == 10 and "<html" not in second
     assert (
-        client.get("/table?name=staged&status=failed").text.count("<tr data-trial=") == study.history.counts["failed"]
+        client.get("/table?name=staged&status=failed").text.count("<tr data-trial=")
+        == study.history.counts["failed"]
     )
 
 
 def test_a_trial_says_why(client: Any, url: str) -> None:
     study = scrimp.load_study("staged", storage=url)
     text = client.get(f"/trial?study=staged&number={study.best_trial.id}").text
-    assert "so it was promoted to 3 epochs" in text and f'id="value">{study.best_value:.6g}<' in text
+    assert (
+        "so it was promoted to 3 epochs" in text and f'id="value">{study.best_value:.6g}<' in text
+    )
     failed = next(trial for trial in study.trials if trial.status == "failed")
     page = client.get(f"/trial?study=staged&number={failed.id}").text
     assert "What went wrong" in page and "out of memory" in page and "<img src=x" not in page
@@ -71,7 +77,8 @@ def test_compare(client: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/study?name={}", "/trial?study={}&number=1", "/compare?study={}", "/summary?name={}"]
+    "path",
+    ["/", "/study?name={}", "/trial?study={}&number=1", "/compare?study={}", "/summary?name={}"],
 )
 def test_hostile_texts_are_shown_and_not_obeyed(client: Any, path: str) -> None:
     answer = client.get(path.format(quote(HOSTILE, safe="")))
@@ -104,16 +111,26 @@ def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:
     from scrimp.storage.open import open_storage
 
     url = f"sqlite:///{tmp_path}/c.db"
-    selection = scrimp.create_selection("run", checkpoints=[100, 200, 300, 400], tasks=["a", "b"], storage=url)
+    selection = scrimp.create_selection(
+        "run", checkpoints=[100, 200, 300, 400], tasks=["a", "b"], storage=url
+    )
     for _ in range(5):
         checkpoint, task = selection.ask()
         selection.tell(checkpoint, task, 0.5 + checkpoint / 1000)
     client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
     text = client.get("/study?name=run").text
-    for name in ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations"):
+    for name in (
+        "selection_grid",
+        "selection_curve",
+        "selection_confidence",
+        "selection_correlations",
+    ):
         assert f'id="figure-{name}"' in text
         assert client.get(f"/figure?study=run&name={name}").json()["data"]
-    assert "why: of the checkpoints measured it has the highest expected mean" in text and "second opinion: " in text
+    assert (
+        "why: of the checkpoints measured it has the highest expected mean" in text
+        and "second opinion: " in text
+    )
     assert 'action="/halt"' not in text
     assert client.post("/halt", data={"study": "run", "action": "stop"}).status_code == 400
     assert client.get("/").status_code == client.get("/trial?study=run&number=0").status_code == 200

@@ -25,7 +25,10 @@ from scrimp.storage.open import open_storage
 
 def test_scripts_and_styles_come_from_the_packages(client: Any) -> None:
     script = client.get("/static/plotly.min.js")
-    assert script.content == (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_bytes()
+    assert (
+        script.content
+        == (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_bytes()
+    )
     for name in ("app.js", "style.css", "icon.svg"):
         assert client.get(f"/static/{name}").status_code == 200
     assert client.get("/static/../server.py").status_code == 404
@@ -33,14 +36,22 @@ def test_scripts_and_styles_come_from_the_packages(client: Any) -> None:
 
 
 def test_nothing_on_a_page_points_elsewhere(client: Any) -> None:
-    for path in ("/", "/study?name=staged", "/trial?study=staged&number=1", "/compare?study=staged", "/static/app.js"):
+    for path in (
+        "/",
+        "/study?name=staged",
+        "/trial?study=staged&number=1",
+        "/compare?study=staged",
+        "/static/app.js",
+    ):
         text = client.get(path).text.replace("http://www.w3.org/", "")
         assert "http://" not in text and "https://" not in text and 'src="//' not in text
 
 
 def test_errors_are_pages_without_tracebacks(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = client.get("/study?name=stagd")
-    assert missing.status_code == 404 and "staged" in missing.text and "Traceback" not in missing.text
+    assert (
+        missing.status_code == 404 and "staged" in missing.text and "Traceback" not in missing.text
+    )
 
     def away() -> list[str]:
         raise StorageError("the database <b>cannot</b> be reached")
@@ -54,19 +65,26 @@ def long_log(count: int) -> list[Event]:
     """A study of halving with ``count`` trials, written down without running it."""
     space = scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True), kind=scrimp.Categorical(["a", "b"]))
     problem = Problem(space, metric="error", budget=Budget("epoch", 1, 81), seed=0)
-    log: list[Event] = [StudyCreated(name="big", problem=problem.to_json(), method={"name": "asha", "settings": {}})]
+    log: list[Event] = [
+        StudyCreated(name="big", problem=problem.to_json(), method={"name": "asha", "settings": {}})
+    ]
     values = np.random.default_rng(0).random(count).tolist()
     for trial, value in enumerate(values):
         config = {"lr": 1e-5 + 0.09 * value, "kind": "ab"[trial % 2]}
-        log.append(Noted(decision=trial, seen=len(log), notes={"reason": "bracket 0"}, time=float(trial)))
+        log.append(
+            Noted(decision=trial, seen=len(log), notes={"reason": "bracket 0"}, time=float(trial))
+        )
         log.append(TrialAdded(trial=trial, config=config, time=float(trial)))
-        log.append(BudgetGranted(trial=trial, budget=1.0, worker=f"node:{trial % 8}", time=float(trial)))
+        log.append(
+            BudgetGranted(trial=trial, budget=1.0, worker=f"node:{trial % 8}", time=float(trial))
+        )
         log.append(Reported(trial=trial, step=1.0, metrics={"error": value}, time=trial + 0.5))
     return log
 
 
 def test_a_hundred_thousand_trials_are_quick() -> None:
-    """The first page of the study and of the table, in CPU seconds of this process, the log being read."""
+    """The first page of the study and of the table, in CPU seconds of this process, the log being
+    read."""
     storage = MemoryStorage()
     storage.create("big", long_log(100_000))
     with TestClient(create_app(storage), base_url="http://127.0.0.1") as client:

@@ -21,13 +21,22 @@ def test_pages_hold_every_trial_once(history: History) -> None:
     assert table_page(history, Query(page=99)).query.page == 2
 
 
-@pytest.mark.parametrize("column", ["best", "value", "lr", "budget", "depth", "kind", "status", "id"])
+@pytest.mark.parametrize(
+    "column", ["best", "value", "lr", "budget", "depth", "kind", "status", "id"]
+)
 def test_sorting_both_ways_with_the_unknown_last(history: History, column: str) -> None:
     def key(trial: scrimp.Trial) -> object:
-        return trial.config.get(column) if column in ("lr", "depth", "kind") else getattr(trial, column)
+        return (
+            trial.config.get(column)
+            if column in ("lr", "depth", "kind")
+            else getattr(trial, column)
+        )
 
     for descending in (False, True):
-        pages = [table_page(history, Query(sort=column, descending=descending, page=number)) for number in (1, 2)]
+        pages = [
+            table_page(history, Query(sort=column, descending=descending, page=number))
+            for number in (1, 2)
+        ]
         shown = [key(trial) for page in pages for trial in page.trials]
         known = [value for value in shown if value is not None]
         assert known == sorted(known, reverse=descending)  # type: ignore[type-var]
@@ -36,7 +45,9 @@ def test_sorting_both_ways_with_the_unknown_last(history: History, column: str) 
 
 def test_filters(history: History) -> None:
     failed = table_page(history, Query(status="failed"))
-    assert failed.total == history.counts["failed"] and {trial.status for trial in failed.trials} == {"failed"}
+    assert failed.total == history.counts["failed"] and {
+        trial.status for trial in failed.trials
+    } == {"failed"}
     found = table_page(history, Query(text="KIND=<B>"))
     assert found.total == sum(trial.config["kind"] == "<b>bold</b>" for trial in history.trials) > 0
     assert table_page(history, Query(text="out of memory")).total == history.counts["failed"]
@@ -47,7 +58,9 @@ def test_filters(history: History) -> None:
 def test_addresses_say_what_is_shown() -> None:
     query = Query(sort="lr", descending=False, status="failed", text="a&b=c", page=3)
     assert Query.of(dict(parse_qsl(query.address()))) == query
-    assert Query.of(dict(parse_qsl(query.sorted_by("lr")))) == Query("lr", True, "failed", "a&b=c", 1)
+    assert Query.of(dict(parse_qsl(query.sorted_by("lr")))) == Query(
+        "lr", True, "failed", "a&b=c", 1
+    )
     assert Query.of(dict(parse_qsl(query.sorted_by("id")))).sort == "id"
 
 

@@ -32,7 +32,10 @@ def test_a_script_leaves_its_log_where_the_page_looks(tmp_path: Path) -> None:
 
 def test_links_and_pipes_are_not_read(tmp_path: Path) -> None:
     study = scrimp.create_study(
-        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=f"sqlite:///{tmp_path}/s.db"
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        method="random",
+        storage=f"sqlite:///{tmp_path}/s.db",
     )
     folder = study._checkpoints()
     folder.mkdir(parents=True)

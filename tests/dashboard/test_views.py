@@ -10,14 +10,28 @@ from scrimp.dashboard.views import field_of, figures_of, lately, summary_of, uni
 def test_the_summary_agrees_with_the_command_line(url: str) -> None:
     study = scrimp.load_study("staged", storage=url)
     summary, record = summary_of(study), show_record(study)
-    assert (summary.name, summary.metric, summary.method) == (record["name"], record["metric"], record["method"])
-    assert summary.best == record["best"] and summary.counts == record["counts"] and summary.spent == record["spent"]
-    assert summary.saved == 1 - study.history.spent / (9 * sum(1 for trial in study.trials if trial.curve))
-    assert summary.state == "idle" and summary.unit == "epochs" and summary.limits == ("of 60 in all",)
+    assert (summary.name, summary.metric, summary.method) == (
+        record["name"],
+        record["metric"],
+        record["method"],
+    )
+    assert (
+        summary.best == record["best"]
+        and summary.counts == record["counts"]
+        and summary.spent == record["spent"]
+    )
+    assert summary.saved == 1 - study.history.spent / (
+        9 * sum(1 for trial in study.trials if trial.curve)
+    )
+    assert (
+        summary.state == "idle" and summary.unit == "epochs" and summary.limits == ("of 60 in all",)
+    )
 
 
 def test_states() -> None:
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
     study.ask()
     assert summary_of(study).state == "running" and summary_of(study).saved is None
     study.pause()
@@ -46,7 +60,9 @@ def test_fields_of_forms(url: str) -> None:
     assert field_of(study, "kind")["choices"] == ("a", "<b>bold</b>")
     assert field_of(study, "depth")["conditional"] and field_of(study, "depth")["step"] == 1
     stepped = scrimp.create_study(
-        "s", scrimp.Space(x=scrimp.Float(0, 1, step=0.1), n=scrimp.Int(8, 64, step=8)), storage="memory://"
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1, step=0.1), n=scrimp.Int(8, 64, step=8)),
+        storage="memory://",
     )
     assert (field_of(stepped, "x")["step"], field_of(stepped, "n")["step"]) == (0.1, 8)
 
@@ -70,5 +86,8 @@ def test_what_happened_lately_is_told_newest_first(tmp_path: Path) -> None:
     told = [(trial, words) for _, trial, words in lately(study.history)]
     assert told.pop(0) == (fresh.id, "begun")
     assert told[:2] == [(1, "promoted to 3 epochs"), (3, "failed: out of memory: Oops")]
-    assert told[2:4] == [(2, "paused after 1 epoch, error 0.75"), (0, "paused after 1 epoch, error 0.5")]
+    assert told[2:4] == [
+        (2, "paused after 1 epoch, error 0.75"),
+        (0, "paused after 1 epoch, error 0.5"),
+    ]
     assert told[4:] == [(1, "begun")] and len(lately(study.history, 2)) == 2

@@ -1,4 +1,5 @@
-"""The user's guesses as a density: shape, gradient, categories, parameters that do not exist, and what `gp` does with it."""
+"""The user's guesses as a density: shape, gradient, categories, parameters that do not exist, and
+what `gp` does with it."""
 
 import numpy as np
 
@@ -31,7 +32,11 @@ def test_density_by_hand():
     values = belief(encoding.encode(configs))[0]
     sure = 0.95 * 0.75
     best = np.log(sure + (1 - sure) / 3)
-    expected = [best, best - 0.5 * (0.25 / 0.2) ** 2 - 0.5 * (0.2 / 0.1) ** 2, np.log((1 - sure) / 3)]
+    expected = [
+        best,
+        best - 0.5 * (0.25 / 0.2) ** 2 - 0.5 * (0.2 / 0.1) ** 2,
+        np.log((1 - sure) / 3),
+    ]
     np.testing.assert_allclose(values, expected, rtol=1e-9)
 
 
@@ -42,14 +47,20 @@ def test_gradient_against_finite_differences():
     x = encoding.domain.sample(8, np.random.default_rng(0))
     free = encoding.domain.free(x)
     numeric = finite_differences(lambda rows: belief(rows)[0], x)
-    np.testing.assert_allclose(np.where(free, belief(x)[1], 0.0), np.where(free, numeric, 0.0), atol=1e-5)
+    np.testing.assert_allclose(
+        np.where(free, belief(x)[1], 0.0), np.where(free, numeric, 0.0), atol=1e-5
+    )
 
 
 def test_a_belief_draws_the_search_and_confidence_draws_more() -> None:
     def distance(prior: tuple[float, str] | None) -> float:
         space = scrimp.Space(x=scrimp.Float(0, 1, prior=prior), y=scrimp.Float(0, 1, prior=prior))
-        result = scrimp.minimize(lambda p: np.sin(9 * p["x"]) + p["y"], space, n_trials=9, method="gp", seed=0)
+        result = scrimp.minimize(
+            lambda p: np.sin(9 * p["x"]) + p["y"], space, n_trials=9, method="gp", seed=0
+        )
         decided = result.study.trials[4:]
-        return float(np.mean([abs(t.params["x"] - 0.8) + abs(t.params["y"] - 0.8) for t in decided]))
+        return float(
+            np.mean([abs(t.params["x"] - 0.8) + abs(t.params["y"] - 0.8) for t in decided])
+        )
 
     assert distance((0.8, "high")) < distance((0.8, "low")) < distance(None)

@@ -49,7 +49,8 @@ def test_rows_of_a_known_space():
     lion = {**adam, "optimizer": "lion", "momentum": 0.3}
     place = (np.log(100) - np.log(0.5)) / (np.log(10_000.5) - np.log(0.5))
     np.testing.assert_allclose(
-        encoding.encode([adam, lion]), [[0.5, 0.375, place, 0.25, 0.0, 0.5], [0.5, 0.375, place, 0.25, 1.0, 0.3]]
+        encoding.encode([adam, lion]),
+        [[0.5, 0.375, place, 0.25, 0.0, 0.5], [0.5, 0.375, place, 0.25, 1.0, 0.3]],
     )
     assert encoding.encode([]).shape == (0, 6)
     assert encoding.decode(np.zeros((0, 6))) == []
@@ -64,7 +65,10 @@ def test_configurations_come_back(space, seed):
     assert x.shape == (8, encoding.dimension)
     assert x.dtype == np.float64
     assert ((x >= 0) & (x <= 1)).all()
-    assert all(same_config(space, one, other) for one, other in zip(configs, encoding.decode(x), strict=True))
+    assert all(
+        same_config(space, one, other)
+        for one, other in zip(configs, encoding.decode(x), strict=True)
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -76,13 +80,16 @@ def test_any_row_decodes_to_a_valid_configuration_and_settles(space, seed):
     assert all(space.contains(config) for config in configs)
     settled = encoding.encode(configs)
     assert ((settled >= 0) & (settled <= 1)).all()
-    np.testing.assert_allclose(encoding.encode(encoding.decode(settled)), settled, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        encoding.encode(encoding.decode(settled)), settled, rtol=0, atol=1e-12
+    )
 
 
 @settings(max_examples=100, deadline=None)
 @given(spaces(), st.integers(0, 10**6))
 def test_the_domain_agrees_with_the_space(space, seed):
-    """Rows that the domain calls legal are fixed points of decoding, and the same columns are switched on."""
+    """Rows that the domain calls legal are fixed points of decoding, and the same columns are
+    switched on."""
     encoding = Encoding(space)
     if encoding.dimension == 0:
         return
@@ -137,7 +144,9 @@ def test_values_that_are_not_in_normal_form_are_accepted():
 )
 def test_bad_configurations_are_refused(config, words):
     with pytest.raises(ConfigError) as caught:
-        Encoding(Space(x=Float(0, 1), c=Categorical(["a", "b"]))).encode([{"x": 0.5, "c": "a"}, config])
+        Encoding(Space(x=Float(0, 1), c=Categorical(["a", "b"]))).encode(
+            [{"x": 0.5, "c": "a"}, config]
+        )
     for word in words:
         assert word in str(caught.value)
 

@@ -7,8 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrimp.encoding.encoding import Encoding
-from scrimp.encoding.training_data import AtLevels, EveryReport, LastReport, encoded_trials, has_failed, training_data
-from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, StudyChanged, StudyCreated, TrialAdded
+from scrimp.encoding.training_data import (
+    AtLevels,
+    EveryReport,
+    LastReport,
+    encoded_trials,
+    has_failed,
+    training_data,
+)
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Lost,
+    Reported,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
 from scrimp.space.parameter import Categorical, Float
@@ -19,16 +34,24 @@ LEVELS = AtLevels((1, 3, 9))
 
 
 def study(*events, **settings):
-    problem = Problem(**{"space": SPACE, "metric": "loss", "budget": Budget("epoch", 1, 9), **settings})
+    problem = Problem(
+        **{"space": SPACE, "metric": "loss", "budget": Budget("epoch", 1, 9), **settings}
+    )
     return History.of([StudyCreated(name="s", problem=problem.to_json(), method={}), *events])
 
 
 def started(trial, x, budget=9):
-    return [TrialAdded(trial=trial, config={"x": x, "c": "a"}), BudgetGranted(trial=trial, budget=budget)]
+    return [
+        TrialAdded(trial=trial, config={"x": x, "c": "a"}),
+        BudgetGranted(trial=trial, budget=budget),
+    ]
 
 
 def reports(trial, losses, first=1, **extra):
-    return [Reported(trial=trial, step=first + i, metrics={"loss": loss}, **extra) for i, loss in enumerate(losses)]
+    return [
+        Reported(trial=trial, step=first + i, metrics={"loss": loss}, **extra)
+        for i, loss in enumerate(losses)
+    ]
 
 
 def data(history, rule=None):
@@ -108,7 +131,9 @@ def test_rows_at_levels():
         (7, 1, 6.1, False),
         (7, 3, 6.3, False),  # stopped: nothing at 9
     ]
-    assert list(zip(training.pending_trial.tolist(), training.pending_budget.tolist(), strict=True)) == [(2, 3), (3, 1)]
+    assert list(
+        zip(training.pending_trial.tolist(), training.pending_budget.tolist(), strict=True)
+    ) == [(2, 3), (3, 1)]
 
 
 def test_a_report_that_skips_levels_counts_at_each():
@@ -128,7 +153,9 @@ def test_every_report():
     assert by_trial[1] == [(1, 7.0, False), (2, 6.5, False), (3, 6.0, False)]
     assert by_trial[4] == [(1, 9.5, False), (9, 9.5, True)]
     assert len(by_trial[0]) == 9 and len(by_trial[7]) == 4 and by_trial[3] == by_trial[6] == []
-    assert list(zip(training.pending_trial.tolist(), training.pending_budget.tolist(), strict=True)) == [(2, 9), (3, 9)]
+    assert list(
+        zip(training.pending_trial.tolist(), training.pending_budget.tolist(), strict=True)
+    ) == [(2, 9), (3, 9)]
 
 
 def test_a_value_that_is_not_finite_fails_where_it_was_reported():
@@ -139,13 +166,20 @@ def test_a_value_that_is_not_finite_fails_where_it_was_reported():
         *reports(1, [3.0, None]),
         Ended(trial=1, status="failed"),
     )
-    assert rows(data(history, EveryReport())) == [(0, 1, 1.0, False), (1, 1, 3.0, False), (1, 2, 3.0, True)]
+    assert rows(data(history, EveryReport())) == [
+        (0, 1, 1.0, False),
+        (1, 1, 3.0, False),
+        (1, 2, 3.0, True),
+    ]
     assert rows(data(history)) == [(0, 1, 1.0, False), (1, 9, 1.0, True)]
 
 
 def test_failures_have_no_row_while_nothing_finite_was_seen():
     history = study(
-        *started(0, 1.0), Ended(trial=0, status="failed"), *started(1, 2.0), Ended(trial=1, status="completed")
+        *started(0, 1.0),
+        Ended(trial=0, status="failed"),
+        *started(1, 2.0),
+        Ended(trial=1, status="completed"),
     )
     assert [has_failed(trial) for trial in history.trials] == [True, True]
     for rule in (LastReport(), LEVELS, EveryReport()):
@@ -158,13 +192,23 @@ def test_failures_have_no_row_while_nothing_finite_was_seen():
 
 def test_losses_follow_the_direction():
     history = study(
-        *started(0, 1.0), *reports(0, [0.9]), *started(1, 1.5), Ended(trial=1, status="failed"), direction="maximize"
+        *started(0, 1.0),
+        *reports(0, [0.9]),
+        *started(1, 1.5),
+        Ended(trial=1, status="failed"),
+        direction="maximize",
     )
     assert data(history).y.tolist() == [-0.9, -0.9]
 
 
 def test_standard_errors_become_variances():
-    history = study(*started(0, 1.0), *reports(0, [1.0], stderr=0.5), *started(1, 2.0), *reports(1, [1.0]), noisy=True)
+    history = study(
+        *started(0, 1.0),
+        *reports(0, [1.0], stderr=0.5),
+        *started(1, 2.0),
+        *reports(1, [1.0]),
+        noisy=True,
+    )
     training = data(history)
     assert training.noise is not None
     assert training.noise.tolist() == [0.25, 0.0]
@@ -173,7 +217,10 @@ def test_standard_errors_become_variances():
 
 def test_constraints():
     def report(trial, **metrics):
-        return [*started(trial, trial + 1.0), Reported(trial=trial, step=9, metrics={"loss": 1.0, **metrics})]
+        return [
+            *started(trial, trial + 1.0),
+            Reported(trial=trial, step=9, metrics={"loss": 1.0, **metrics}),
+        ]
 
     history = study(
         *report(0, memory=10.0, accuracy=0.9),
@@ -211,13 +258,25 @@ def test_costs_add_up_to_the_report():
 
 
 def test_trials_move_with_a_space_that_grows_and_leave_one_that_shrinks():
-    history = study(*started(0, 1.0), *reports(0, [1.0]), *started(1, 9.0), *reports(1, [2.0]), *started(2, 8.0))
-    assert encoded_trials(history, Encoding(SPACE))[0].tolist() == [[0.1, 0.0], [0.9, 0.0], [0.8, 0.0]]
+    history = study(
+        *started(0, 1.0), *reports(0, [1.0]), *started(1, 9.0), *reports(1, [2.0]), *started(2, 8.0)
+    )
+    assert encoded_trials(history, Encoding(SPACE))[0].tolist() == [
+        [0.1, 0.0],
+        [0.9, 0.0],
+        [0.8, 0.0],
+    ]
     grown = Space(x=Float(0.0, 20.0), c=Categorical(["a", "b", "z"]), d=Float(0, 1, default=0.25))
-    change = StudyChanged(problem=Problem(grown, metric="loss", budget=Budget("epoch", 1, 9)).to_json())
-    np.testing.assert_allclose(data(history.with_events([change])).x, [[0.05, 0, 0.25], [0.45, 0, 0.25]])
+    change = StudyChanged(
+        problem=Problem(grown, metric="loss", budget=Budget("epoch", 1, 9)).to_json()
+    )
+    np.testing.assert_allclose(
+        data(history.with_events([change])).x, [[0.05, 0, 0.25], [0.45, 0, 0.25]]
+    )
     shrunk = Space(x=Float(0.0, 5.0), c=Categorical(["a", "b"]))
-    change = StudyChanged(problem=Problem(shrunk, metric="loss", budget=Budget("epoch", 1, 9)).to_json())
+    change = StudyChanged(
+        problem=Problem(shrunk, metric="loss", budget=Budget("epoch", 1, 9)).to_json()
+    )
     training = data(history.with_events([change]))
     np.testing.assert_allclose(training.x, [[0.2, 0.0]])
     assert training.pending.shape == (0, 2)
@@ -248,7 +307,8 @@ def test_an_empty_history():
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["start", "report", "report", "report", "nan", "fail", "stop", "lose"]), st.integers(0, 9)
+        st.sampled_from(["start", "report", "report", "report", "nan", "fail", "stop", "lose"]),
+        st.integers(0, 9),
     ),
     max_size=40,
 )
@@ -257,7 +317,8 @@ EVENTS = st.lists(
 @settings(max_examples=80, deadline=None)
 @given(EVENTS, st.sampled_from([LastReport(), LEVELS, EveryReport()]))
 def test_any_history_gives_consistent_arrays_and_growing_it_gives_the_same(script, rule):
-    """Rows agree with the trials they come from; one event at a time or all at once makes no difference."""
+    """Rows agree with the trials they come from; one event at a time or all at once makes no
+    difference."""
     history = study()
     for verb, number in script:
         count = len(history.trials)
@@ -267,7 +328,13 @@ def test_any_history_gives_consistent_arrays_and_growing_it_gives_the_same(scrip
             events = started(count, float(number))
         elif verb in ("report", "nan"):
             loss = None if verb == "nan" else float(number)
-            events = [Reported(trial=trial, step=history.trials[trial].budget + 1 + number % 3, metrics={"loss": loss})]
+            events = [
+                Reported(
+                    trial=trial,
+                    step=history.trials[trial].budget + 1 + number % 3,
+                    metrics={"loss": loss},
+                )
+            ]
         elif verb == "lose":
             events = [Lost(trial=trial, attempt=1)]
         else:
@@ -277,9 +344,21 @@ def test_any_history_gives_consistent_arrays_and_growing_it_gives_the_same(scrip
     if not script:
         return
     once = data(History.of(history.events), rule)
-    for name in ("trial", "budget", "x", "y", "failed", "pending_trial", "pending_budget", "pending", "known"):
+    for name in (
+        "trial",
+        "budget",
+        "x",
+        "y",
+        "failed",
+        "pending_trial",
+        "pending_budget",
+        "pending",
+        "known",
+    ):
         np.testing.assert_array_equal(getattr(once, name), getattr(grown, name))
-    finite = [point.loss for trial in history.trials for point in trial.curve if point.loss is not None]
+    finite = [
+        point.loss for trial in history.trials for point in trial.curve if point.loss is not None
+    ]
     assert np.isfinite(grown.y).all()
     assert not finite or not len(grown.y) or grown.y.max() <= max(finite)
     for row, trial in enumerate(grown.trial):
@@ -295,7 +374,10 @@ def test_a_decision_over_thousands_of_trials_is_cheap(rule):
     rng = np.random.default_rng(0)
     events = []
     for trial in range(3000):
-        events += [*started(trial, float(rng.uniform(0, 10))), *reports(trial, rng.random(9).tolist())]
+        events += [
+            *started(trial, float(rng.uniform(0, 10))),
+            *reports(trial, rng.random(9).tolist()),
+        ]
     history = study(*events)
     data(history, rule)
     longer = history.with_events(started(3000, 5.0))

@@ -9,7 +9,12 @@ import pytest
 
 from scrimp.errors import CheckpointError
 from scrimp.executors import checkpoint_folder
-from scrimp.executors.checkpoint_folder import CheckpointFolder, newest_state, prune_trial, remove_trial
+from scrimp.executors.checkpoint_folder import (
+    CheckpointFolder,
+    newest_state,
+    prune_trial,
+    remove_trial,
+)
 
 
 def save(folder: CheckpointFolder, text: str) -> None:
@@ -51,7 +56,8 @@ def test_only_the_newest_commit_is_kept_and_size_is_freed(tmp_path: Path) -> Non
 
 
 def test_the_state_before_stays_until_the_report_is_durable(tmp_path: Path) -> None:
-    """A kill after the commit and before the report is in the log: the trial goes on from the report before."""
+    """A kill after the commit and before the report is in the log: the trial goes on from the
+    report before."""
     folder = CheckpointFolder(tmp_path / "t")
     folder.prepare(0.0)
     for step in (1.0, 2.0):
@@ -98,7 +104,8 @@ def text(folder: CheckpointFolder) -> str:
 
 
 def test_a_late_worker_cannot_replace_what_was_counted(tmp_path: Path) -> None:
-    """The first attempt was listened to until step 2 and given up; it comes back and commits step 3 after its successor."""
+    """The first attempt was listened to until step 2 and given up; it comes back and commits step 3
+    after its successor."""
     late = CheckpointFolder(tmp_path / "t", 1)
     late.prepare(0.0)
     save(late, "late 2")
@@ -177,13 +184,17 @@ def test_a_trial_that_rests_keeps_one_state(tmp_path: Path) -> None:
     for step in (1.0, 2.0, 3.0):
         save(folder, f"state {step:g}")
         folder.commit(step)
-    prune_trial(tmp_path / "t", {1: 2.0})  # the report of step 3 was not listened to, or is on its way
+    prune_trial(
+        tmp_path / "t", {1: 2.0}
+    )  # the report of step 3 was not listened to, or is on its way
     folder.close()
     assert sorted(path.name for path in folder.home.iterdir()) == ["step-2", "step-3"]
     prune_trial(tmp_path / "none", {1: 2.0})
 
 
-def test_a_state_is_flushed_before_the_commit_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_is_flushed_before_the_commit_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Contents before the rename that makes them a state, and the name after it."""
     flushed: list[str] = []
     monkeypatch.setattr(os, "fsync", lambda fd: flushed.append(os.readlink(f"/proc/self/fd/{fd}")))
@@ -207,7 +218,9 @@ def test_a_state_is_flushed_before_the_commit_returns(tmp_path: Path, monkeypatc
     assert flushed == [] and quick.committed is not None
 
 
-def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = CheckpointFolder(tmp_path / "t")
     folder.prepare(0.0)
     folder.open_work()
@@ -218,7 +231,9 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: py
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_folder, "flush_tree", full)
-        with pytest.raises(CheckpointError, match=f"cannot be written to {tmp_path}: No space left.*run again"):
+        with pytest.raises(
+            CheckpointError, match=f"cannot be written to {tmp_path}: No space left.*run again"
+        ):
             folder.commit(1.0)
     assert sorted(path.name for path in folder.home.iterdir()) == ["work"]
     folder.commit(1.0)  # room again
@@ -238,7 +253,9 @@ def test_what_an_objective_says_of_the_disk(tmp_path: Path) -> None:
     assert folder.trouble(elsewhere) is None and folder.trouble(ValueError("no")) is None
 
 
-def test_odd_files_are_left_out_and_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_odd_files_are_left_out_and_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = CheckpointFolder(tmp_path / "t")
     folder.prepare(0.0)
     folder.open_work()

@@ -25,9 +25,25 @@ def start() -> Iterator[Start]:
     """Makes executors of a piece of Python that are closed afterwards."""
     made: list[CommandExecutor] = []
 
-    def make(code: str, environments: Sequence[Mapping[str, str]] = ({},), **settings: Any) -> CommandExecutor:
-        command = Command(["{python}", "-I", "-S", "-u", "-c", code.replace("{", "{{").replace("}", "}}"), "{trial}"])
-        made.append(CommandExecutor(command, "loss", environments=environments, **{"grace": 1.0, **settings}))
+    def make(
+        code: str, environments: Sequence[Mapping[str, str]] = ({},), **settings: Any
+    ) -> CommandExecutor:
+        command = Command(
+            [
+                "{python}",
+                "-I",
+                "-S",
+                "-u",
+                "-c",
+                code.replace("{", "{{").replace("}", "}}"),
+                "{trial}",
+            ]
+        )
+        made.append(
+            CommandExecutor(
+                command, "loss", environments=environments, **{"grace": 1.0, **settings}
+            )
+        )
         return made[-1]
 
     yield make
@@ -35,7 +51,9 @@ def start() -> Iterator[Start]:
         executor.close()
 
 
-def run(executor: CommandExecutor, assignments: list[Assignment], stop_at: float | None = None) -> list[Event]:
+def run(
+    executor: CommandExecutor, assignments: list[Assignment], stop_at: float | None = None
+) -> list[Event]:
     """Everything that happens until all scripts are gone."""
     events: list[Event] = []
 
@@ -53,9 +71,17 @@ def run(executor: CommandExecutor, assignments: list[Assignment], stop_at: float
     return events
 
 
-def assignment(trial: int = 0, end: float = 1.0, folder: Path | None = None, **more: Any) -> Assignment:
+def assignment(
+    trial: int = 0, end: float = 1.0, folder: Path | None = None, **more: Any
+) -> Assignment:
     return Assignment(
-        trial, more.pop("config", {}), more.pop("attempt", 1), more.pop("begin", 0.0), end, folder, **more
+        trial,
+        more.pop("config", {}),
+        more.pop("attempt", 1),
+        more.pop("begin", 0.0),
+        end,
+        folder,
+        **more,
     )
 
 
@@ -83,7 +109,8 @@ def gone(*pids: int) -> bool:
 
 def test_reports_arrive_with_step_metrics_stderr_and_cost(start: Start, tmp_path: Path) -> None:
     code = (
-        'print("scrimp:", \'{"loss": 0.5, "acc": 1, "stderr": 0.1}\'); print("scrimp:", \'{"loss": 0.25, "step": 3}\')'
+        'print("scrimp:", \'{"loss": 0.5, "acc": 1, "stderr": 0.1}\'); print("scrimp:", \'{"loss":'
+        ' 0.25, "step": 3}\')'
     )
     events = run(start(code), [assignment(4, 3.0, tmp_path / "t", attempt=2)])
     first, second = events
@@ -112,17 +139,22 @@ def test_a_script_sees_its_trial_in_variables_and_arguments(start: Start, tmp_pa
 
 
 WRITE = (
-    "import os\nfolder = os.environ['SCRIMP_CHECKPOINT_DIR']\n"
-    "for step in range(int(os.environ['SCRIMP_RESUME_STEP']) + 1, int(os.environ['SCRIMP_BUDGET']) + 1):\n"
-    "    open(folder + '/done', 'a').write(f'{step} ')\n"
-    "    print('scrimp: {\"loss\": 0.5, \"answer\": true}'); open(os.environ['SCRIMP_ANSWERS']).readline()\n"
+    "import os\nfolder = os.environ['SCRIMP_CHECKPOINT_DIR']\nfor step in"
+    " range(int(os.environ['SCRIMP_RESUME_STEP']) + 1, int(os.environ['SCRIMP_BUDGET']) + 1):\n   "
+    " open(folder + '/done', 'a').write(f'{step} ')\n    print('scrimp: {\"loss\": 0.5, \"answer\":"
+    " true}'); open(os.environ['SCRIMP_ANSWERS']).readline()\n"
 )
 
 
-def test_each_report_keeps_the_checkpoint_and_a_later_grant_goes_on_from_it(start: Start, tmp_path: Path) -> None:
+def test_each_report_keeps_the_checkpoint_and_a_later_grant_goes_on_from_it(
+    start: Start, tmp_path: Path
+) -> None:
     executor = start(WRITE)
     assert steps(run(executor, [assignment(0, 2.0, tmp_path / "t")])) == [1, 2]
-    assert steps(run(executor, [assignment(0, 4.0, tmp_path / "t", begin=2.0, attempt=2)])) == [3, 4]
+    assert steps(run(executor, [assignment(0, 4.0, tmp_path / "t", begin=2.0, attempt=2)])) == [
+        3,
+        4,
+    ]
     assert (tmp_path / "t-2" / "step-4" / "done").read_text() == "1 2 3 4 "
     assert "attempt 2, from 2 to 4" in log(tmp_path / "t")
 
@@ -147,7 +179,10 @@ def test_scripts_run_side_by_side_in_their_slots(start: Start) -> None:
 
 BAD: dict[str, tuple[str, list[float], str, str]] = {
     "garbage": (
-        "print('scrimp: {nonsense'); print('\\x00\\xff\\x1b[2J'); print('scrimp: {\"loss\": 0.5, \"step\": 3}')",
+        (
+            "print('scrimp: {nonsense'); print('\\x00\\xff\\x1b[2J'); print('scrimp: {\"loss\":"
+            ' 0.5, "step": 3}\')'
+        ),
         [3],
         "",
         "ignored: cannot read the report",
@@ -170,7 +205,12 @@ BAD: dict[str, tuple[str, list[float], str, str]] = {
         "",
         "ignored: a report that came after the end",
     ),
-    "beyond its grant": ('print(\'scrimp: {"loss": 0.5, "step": 4}\')', [], "step 4 lies beyond the grant of 3", ""),
+    "beyond its grant": (
+        'print(\'scrimp: {"loss": 0.5, "step": 4}\')',
+        [],
+        "step 4 lies beyond the grant of 3",
+        "",
+    ),
     "not a number": (
         "print('scrimp: {\"loss\": NaN}'); import time; time.sleep(600)",
         [1],
@@ -178,12 +218,32 @@ BAD: dict[str, tuple[str, list[float], str, str]] = {
         "",
     ),
     "a text": ('print(\'scrimp: {"loss": "low"}\')', [], "metric 'loss' is 'low' of type str", ""),
-    "another metric": ("print('scrimp: {\"los\": 1}')", [], "metric 'loss' was not reported .reported: los.", ""),
+    "another metric": (
+        "print('scrimp: {\"los\": 1}')",
+        [],
+        "metric 'loss' was not reported .reported: los.",
+        "",
+    ),
     "a bad step": ('print(\'scrimp: {"loss": 1, "step": "x"}\')', [], "step is 'x'", ""),
     "a bad stderr": ('print(\'scrimp: {"loss": 1, "stderr": -1}\')', [], "stderr is -1", ""),
-    "nothing": ("print('done')", [], "reported nothing; print a line such as scrimp: ..loss.: 0.3.", ""),
-    "only garbage": ("print('scrimp: {x}')", [], "reported nothing(.|\n)*last remark: ignored: cannot read", ""),
-    "an exception": ("print('x'); 1 / 0", [], "exited with code 1(.|\n)*ZeroDivisionError: division by zero", "x\n"),
+    "nothing": (
+        "print('done')",
+        [],
+        "reported nothing; print a line such as scrimp: ..loss.: 0.3.",
+        "",
+    ),
+    "only garbage": (
+        "print('scrimp: {x}')",
+        [],
+        "reported nothing(.|\n)*last remark: ignored: cannot read",
+        "",
+    ),
+    "an exception": (
+        "print('x'); 1 / 0",
+        [],
+        "exited with code 1(.|\n)*ZeroDivisionError: division by zero",
+        "x\n",
+    ),
     "a signal": (
         "import os; print('scrimp: {\"loss\": 1}'); os.kill(os.getpid(), 9)",
         [1],
@@ -196,18 +256,24 @@ BAD: dict[str, tuple[str, list[float], str, str]] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_scripts_are_noted_or_fail_and_nothing_else_happens(start: Start, tmp_path: Path, kind: str) -> None:
+def test_bad_scripts_are_noted_or_fail_and_nothing_else_happens(
+    start: Start, tmp_path: Path, kind: str
+) -> None:
     code, expected, message, remark = BAD[kind]
     events = run(start(code), [assignment(0, 3.0, tmp_path / "t")])
     assert steps(events) == expected
     ends = [event for event in events if isinstance(event, Ended)]
-    assert [end.status for end in ends] == ([] if not message else ["completed" if kind == "early end" else "failed"])
+    assert [end.status for end in ends] == (
+        [] if not message else ["completed" if kind == "early end" else "failed"]
+    )
     for end in ends:
         assert re.search(message, end.message), end.message
     assert remark in log(tmp_path / "t")
 
 
-def test_a_stopped_script_ends_and_what_it_still_says_is_ignored(start: Start, tmp_path: Path) -> None:
+def test_a_stopped_script_ends_and_what_it_still_says_is_ignored(
+    start: Start, tmp_path: Path
+) -> None:
     code = (
         "import signal, sys, time\n"
         'def late(*_):\n    print(\'scrimp: {"loss": 0, "step": 3}\'); sys.exit(0)\n'
@@ -223,18 +289,22 @@ def test_a_stopped_script_ends_and_what_it_still_says_is_ignored(start: Start, t
 
 def test_the_answer_tells_a_script_to_end(start: Start, tmp_path: Path) -> None:
     code = WRITE.replace(".readline()", ".readline() == 'go\\n' or open(folder + '/../told', 'w')")
-    code = code.replace("import os", "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    code = code.replace(
+        "import os", "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    )
     run(start(code), [assignment(0, 9.0, tmp_path / "t")], stop_at=2.0)
     assert (tmp_path / "t-1" / "told").exists()
 
 
-def test_the_time_limit_ends_politely_then_firmly_with_all_children(start: Start, tmp_path: Path) -> None:
+def test_the_time_limit_ends_politely_then_firmly_with_all_children(
+    start: Start, tmp_path: Path
+) -> None:
     """The script ignores SIGTERM, and so does a child of it in a session of its own."""
     code = (
-        "import os, signal, subprocess, sys, time\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "child = subprocess.Popen([sys.executable, '-I', '-S', '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
-        "print('scrimp: {\"loss\": %d}' % child.pid); time.sleep(600)"
+        "import os, signal, subprocess, sys, time\nsignal.signal(signal.SIGTERM,"
+        " signal.SIG_IGN)\nchild = subprocess.Popen([sys.executable, '-I', '-S', '-c', 'import"
+        " time; time.sleep(600)'], start_new_session=True)\nprint('scrimp: {\"loss\": %d}' %"
+        " child.pid); time.sleep(600)"
     )
     executor = start(code, time_limit=1.5, grace=0.3)
     report, end = run(executor, [assignment(0, 9.0)])
@@ -254,7 +324,10 @@ def test_what_a_script_leaves_running_ends_with_it(start: Start) -> None:
 
 
 def test_a_script_that_outstays_its_grant_is_ended(start: Start) -> None:
-    events = run(start("print('scrimp: {\"loss\": 1}'); import time; time.sleep(600)", grace=0.3), [assignment()])
+    events = run(
+        start("print('scrimp: {\"loss\": 1}'); import time; time.sleep(600)", grace=0.3),
+        [assignment()],
+    )
     assert steps(events) == [1] and len(events) == 1
 
 
@@ -272,12 +345,18 @@ def test_a_folder_that_cannot_be_written_fails_no_trial(start: Start, tmp_path: 
         run(start("print(1)"), [assignment(0, 1.0, tmp_path / "file" / "t")])
 
 
-@pytest.mark.parametrize("words", ["No space left on device", "Read-only file system", "File too large"])
-def test_a_script_that_dies_of_a_full_disk_fails_no_trial(start: Start, tmp_path: Path, words: str) -> None:
+@pytest.mark.parametrize(
+    "words", ["No space left on device", "Read-only file system", "File too large"]
+)
+def test_a_script_that_dies_of_a_full_disk_fails_no_trial(
+    start: Start, tmp_path: Path, words: str
+) -> None:
     code = f"raise OSError('[Errno 28] {words}')"
     with pytest.raises(CheckpointError, match=f"cannot be written to {tmp_path}: {words}"):
         run(start(code), [assignment(0, 1.0, tmp_path / "t")])
-    (end,) = run(start(code), [assignment(0, 1.0)])  # it keeps no checkpoints: this must be about something else
+    (end,) = run(
+        start(code), [assignment(0, 1.0)]
+    )  # it keeps no checkpoints: this must be about something else
     assert isinstance(end, Ended) and words in end.message
 
 
@@ -293,7 +372,9 @@ def test_closing_ends_everything_at_once_and_twice_is_fine(start: Start) -> None
     pids: list[int] = []
 
     def deliver(events: Sequence[Event]) -> None:
-        pids.extend(int(event.metrics["loss"] or 0) for event in events if isinstance(event, Reported))
+        pids.extend(
+            int(event.metrics["loss"] or 0) for event in events if isinstance(event, Reported)
+        )
 
     executor.start(assignment(0, 9.0))
     executor.start(assignment(1, 9.0))
@@ -307,24 +388,23 @@ def test_closing_ends_everything_at_once_and_twice_is_fine(start: Start) -> None
 def test_scripts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     """Killed outright, the parent leaves neither the script nor a child that left its group."""
     code = (
-        "import os, subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-I', '-S', '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
-        'print(\'scrimp: {{"loss": %d, "child": %d}}\' % (os.getpid(), child.pid)); time.sleep(600)'
+        "import os, subprocess, sys, time\nchild = subprocess.Popen([sys.executable, '-I', '-S',"
+        " '-c', 'import time; time.sleep(600)'], start_new_session=True)\nprint('scrimp:"
+        ' {{"loss": %d, "child": %d}}\' % (os.getpid(), child.pid)); time.sleep(600)'
     )
     parent_script = tmp_path / "parent.py"
     parent_script.write_text(
-        "from scrimp.executors.command import CommandExecutor\n"
-        "from scrimp.executors.command_line import Command\n"
-        "from scrimp.executors.executor import Assignment\n"
-        f"executor = CommandExecutor(Command(['{{python}}', '-I', '-S', '-u', '-c', {code!r}]), 'loss', environments=[{{}}])\n"
-        "executor.start(Assignment(0, {}, 1, 0.0, 9.0))\n"
-        "def deliver(events):\n"
-        "    metrics = events[0].metrics\n"
-        "    print(int(metrics['loss']), int(metrics['child']), executor._guard.pid, flush=True)\n"
-        "while True:\n"
-        "    executor.wait(deliver)\n"
+        "from scrimp.executors.command import CommandExecutor\nfrom scrimp.executors.command_line"
+        " import Command\nfrom scrimp.executors.executor import Assignment\nexecutor ="
+        f" CommandExecutor(Command(['{{python}}', '-I', '-S', '-u', '-c', {code!r}]), 'loss',"
+        " environments=[{}])\nexecutor.start(Assignment(0, {}, 1, 0.0, 9.0))\ndef"
+        " deliver(events):\n    metrics = events[0].metrics\n    print(int(metrics['loss']),"
+        " int(metrics['child']), executor._guard.pid, flush=True)\nwhile True:\n   "
+        " executor.wait(deliver)\n"
     )
-    with subprocess.Popen([sys.executable, str(parent_script)], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, str(parent_script)], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
         assert len(pids) == 3 and all(alive(pid) for pid in pids)

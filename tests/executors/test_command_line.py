@@ -18,14 +18,22 @@ PLACES = {"params": "/tmp/p.json", "python": "/usr/bin/python3", "trial": "7", "
         ("{python} train.py", {"lr": 1e-5}, ["/usr/bin/python3", "train.py", "--lr", "1e-05"]),
         ("train --rate {lr}", {"lr": 0.1, "n": 3}, ["train", "--rate", "0.1"]),
         ("train lr={lr},n={n} -x", {"lr": 0.1, "n": 3}, ["train", "lr=0.1,n=3", "-x"]),
-        ("train --config {params} --id {trial}", {"lr": 0.1}, ["train", "--config", "/tmp/p.json", "--id", "7"]),
+        (
+            "train --config {params} --id {trial}",
+            {"lr": 0.1},
+            ["train", "--config", "/tmp/p.json", "--id", "7"],
+        ),
         ("train --id {trial}", {"lr": 0.1}, ["train", "--id", "7", "--lr", "0.1"]),
         ("train --lr {lr} --m {m} -z", {"lr": 0.1}, ["train", "--lr", "0.1", "-z"]),
         ("train --lr {lr} --m={m} -z", {"lr": 0.1}, ["train", "--lr", "0.1", "-z"]),
         ("train {m} --lr {lr}", {"lr": 0.1}, ["train", "--lr", "0.1"]),
         (["train", "a b", "{{x}} {lr}"], {"lr": 0.1}, ["train", "a b", "{x} 0.1"]),
         ("train 'a b' {kind}", {"kind": "c d; rm -rf '*'"}, ["train", "a b", "c d; rm -rf '*'"]),
-        ("train {a} {b} {c}", {"a": True, "b": None, "c": "{lr}"}, ["train", "true", "null", "{lr}"]),
+        (
+            "train {a} {b} {c}",
+            {"a": True, "b": None, "c": "{lr}"},
+            ["train", "true", "null", "{lr}"],
+        ),
     ],
 )
 def test_arguments(line: Any, config: dict[str, Any], expected: list[str]) -> None:
@@ -64,7 +72,9 @@ def test_programs_are_looked_up_in_the_folder(tmp_path: Path) -> None:
     Command("{python} -m train").check([])
 
 
-@pytest.mark.parametrize("line", ["python {}", "{{python}} -u {}", "bash {} --lr {{lr}}", "python3 {}"])
+@pytest.mark.parametrize(
+    "line", ["python {}", "{{python}} -u {}", "bash {} --lr {{lr}}", "python3 {}"]
+)
 def test_a_script_must_be_there(tmp_path: Path, line: str) -> None:
     (tmp_path / "train.py").write_text("")
     Command(line.format("train.py"), tmp_path).check(["lr"])
@@ -72,6 +82,8 @@ def test_a_script_must_be_there(tmp_path: Path, line: str) -> None:
         Command(line.format("trian.py"), tmp_path).check(["lr"])
 
 
-@pytest.mark.parametrize("line", ["python -m trian", "python -c pass", "bash -lc trian.py", "python {file}", "python"])
+@pytest.mark.parametrize(
+    "line", ["python -m trian", "python -c pass", "bash -lc trian.py", "python {file}", "python"]
+)
 def test_what_is_no_script_is_not_looked_for(tmp_path: Path, line: str) -> None:
     Command(line, tmp_path).check(["file"])

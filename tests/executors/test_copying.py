@@ -1,4 +1,5 @@
-"""Folders are copied as they are; what is no content, or vanishes, is left out and stops nothing."""
+"""Folders are copied as they are; what is no content, or vanishes, is left out and stops
+nothing."""
 
 import os
 import socket
@@ -46,13 +47,24 @@ def test_links(source: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     _, left_out = copy_tree(source, copy)
     assert left_out == {}
-    links = {name: os.readlink(copy / name) for name in ("latest", "absolute", "loop", "folder", "deep/up")}
-    expected = {"latest": "model", "absolute": "deep/state", "loop": ".", "folder": str(outside), "deep/up": "../model"}
+    links = {
+        name: os.readlink(copy / name)
+        for name in ("latest", "absolute", "loop", "folder", "deep/up")
+    }
+    expected = {
+        "latest": "model",
+        "absolute": "deep/state",
+        "loop": ".",
+        "folder": str(outside),
+        "deep/up": "../model",
+    }
     assert links == expected
     assert not (copy / "file").is_symlink() and (copy / "file").read_text() == "large"
 
 
-def test_what_is_no_content_is_left_out(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_content_is_left_out(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.symlink("/nonexistent", source / "dangling")
     os.symlink("b", source / "a")
     os.symlink("a", source / "b")
@@ -63,7 +75,10 @@ def test_what_is_no_content_is_left_out(source: Path, tmp_path: Path, monkeypatc
         listing, left_out = copy_tree(source, tmp_path / "copy")
     expected = {"a": "a link to nothing", "b": "a link to nothing", "dangling": "a link to nothing"}
     assert left_out == {**expected, "pipe": "a pipe", "socket": "a socket"}
-    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["deep", "model"] and "pipe" not in listing
+    assert (
+        sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["deep", "model"]
+        and "pipe" not in listing
+    )
 
 
 def test_names_of_all_kinds(source: Path, tmp_path: Path) -> None:
@@ -90,11 +105,15 @@ def test_a_file_that_is_renamed_meanwhile_is_caught_under_its_new_name(
     monkeypatch.setattr(copying, "scan", and_then_renamed)
     listing, left_out = copy_tree(source, tmp_path / "copy")
     assert left_out == {} and len(looks) == 2
-    assert (tmp_path / "copy" / "model-2").read_text() == "weights" and not (tmp_path / "copy" / "model").exists()
+    assert (tmp_path / "copy" / "model-2").read_text() == "weights" and not (
+        tmp_path / "copy" / "model"
+    ).exists()
     assert listing == look(source)
 
 
-def test_files_that_go_on_vanishing_end_no_copy(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_go_on_vanishing_end_no_copy(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     look = copying.scan
 
     def churn(folder: Path) -> copying.Listing:
@@ -106,8 +125,15 @@ def test_files_that_go_on_vanishing_end_no_copy(source: Path, tmp_path: Path, mo
     monkeypatch.setattr(copying, "scan", churn)
     listing, left_out = copy_tree(source, tmp_path / "copy")
     assert left_out == {"temporary": "a file that vanished while it was copied"}
-    assert "model" in listing and "temporary" not in listing and not (tmp_path / "copy" / "temporary").exists()
+    assert (
+        "model" in listing
+        and "temporary" not in listing
+        and not (tmp_path / "copy" / "temporary").exists()
+    )
 
 
 def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert scan(tmp_path / "none") == {} and copy_tree(tmp_path / "none", tmp_path / "copy") == ({}, {})
+    assert scan(tmp_path / "none") == {} and copy_tree(tmp_path / "none", tmp_path / "copy") == (
+        {},
+        {},
+    )

@@ -12,7 +12,12 @@ SECRET = "hunter2secret"
 
 
 def test_secrets_stay_here() -> None:
-    given = {**dict.fromkeys(SECRETS, SECRET), "PATH": "/bin", "SCRIMP_PUBLIC_KEY": "k.pub", "PGHOST": "db"}
+    given = {
+        **dict.fromkeys(SECRETS, SECRET),
+        "PATH": "/bin",
+        "SCRIMP_PUBLIC_KEY": "k.pub",
+        "PGHOST": "db",
+    }
     assert inherited(given) == {"PATH": "/bin", "SCRIMP_PUBLIC_KEY": "k.pub", "PGHOST": "db"}
     passed = inherited({**given, PASS: "PGPASSWORD, OTHER"})
     assert passed["PGPASSWORD"] == SECRET and "SCRIMP_PRIVATE_KEY" not in passed
@@ -49,7 +54,9 @@ def test_neither_scripts_nor_worker_processes_see_them(
     script = tmp_path / "look.sh"
     script.write_text(f"env > {tmp_path}/seen; echo 'scrimp: {{\"value\": 1}}'")
     space = scrimp.Space(x=scrimp.Float(0, 1))
-    study = scrimp.create_study("s", space, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0)
+    study = scrimp.create_study(
+        "s", space, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+    )
     if kind == "script":
         study.optimize(scrimp.Command(["sh", str(script)]), n_trials=1)
         text = (tmp_path / "seen").read_text()

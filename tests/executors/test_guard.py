@@ -26,15 +26,19 @@ def tree() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A process with a child in a session of its own, both marked."""
     mark = secrets.token_hex(8)
     code = (
-        "import subprocess, time\n"
-        "child = subprocess.Popen(['sleep', '600'], start_new_session=True); print(child.pid, flush=True); time.sleep(600)"
+        "import subprocess, time\nchild = subprocess.Popen(['sleep', '600'],"
+        " start_new_session=True); print(child.pid, flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-I", "-S", "-c", code]
     environment = {**os.environ, keeper.MARK: mark}
-    with subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, env=environment, start_new_session=True, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        _wait(lambda: len(guard.marked(mark)) == 2)  # a process shows no environment for a moment while it starts
+        _wait(
+            lambda: len(guard.marked(mark)) == 2
+        )  # a process shows no environment for a moment while it starts
         yield process, mark
         guard.end_marked(mark)
 

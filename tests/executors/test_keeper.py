@@ -33,8 +33,19 @@ def eventually(reached: Callable[[], bool]) -> None:
 def kept(command: list[str], **options: Any) -> "tuple[subprocess.Popen[bytes], int]":
     """A keeper whose gate is open, and the id of its command."""
     status, theirs = os.pipe()
-    words = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), str(theirs), "some-mark", *command]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[theirs], start_new_session=True, **options)
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        keeper.__file__,
+        str(os.getpid()),
+        str(theirs),
+        "some-mark",
+        *command,
+    ]
+    process = subprocess.Popen(
+        words, stdin=subprocess.PIPE, pass_fds=[theirs], start_new_session=True, **options
+    )
     os.close(theirs)
     assert process.stdin is not None
     process.stdin.write(b"g")
@@ -52,7 +63,8 @@ def closed(process: "subprocess.Popen[bytes]") -> int:
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15), ("kill -11 $$", -11)]
+    ("code", "expected"),
+    [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15), ("kill -11 $$", -11)],
 )
 def test_it_ends_as_its_command_did(code: str, expected: int) -> None:
     process, _ = kept(["sh", "-c", code])
@@ -68,20 +80,35 @@ def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_the_command_is_marked_leads_a_session_and_gets_usual_signals() -> None:
-    code = "import os, signal; print(os.getsid(0) == os.getpid(), os.environ['SCRIMP_RUN'], signal.getsignal(signal.SIGTERM))"
+    code = (
+        "import os, signal; print(os.getsid(0) == os.getpid(), os.environ['SCRIMP_RUN'],"
+        " signal.getsignal(signal.SIGTERM))"
+    )
     process, _ = kept([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.read() == b"True some-mark 0\n"
     process.stdout.close()
     assert closed(process) == 0
-    process, _ = kept(["sh", "-c", "yes | head -1"], stdout=subprocess.PIPE)  # ends by SIGPIPE, which Python ignores
+    process, _ = kept(
+        ["sh", "-c", "yes | head -1"], stdout=subprocess.PIPE
+    )  # ends by SIGPIPE, which Python ignores
     assert process.stdout is not None and process.stdout.read() == b"y\n"
     process.stdout.close()
     assert closed(process) == 0
 
 
 def test_a_gate_that_nobody_opens_starts_nothing(tmp_path: Path) -> None:
-    words = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), "2", "mark", "touch", str(tmp_path / "ran")]
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        keeper.__file__,
+        str(os.getpid()),
+        "2",
+        "mark",
+        "touch",
+        str(tmp_path / "ran"),
+    ]
     assert subprocess.run(words, stdin=subprocess.DEVNULL, timeout=30).returncode == 125
     assert not (tmp_path / "ran").exists()
 
@@ -90,7 +117,8 @@ def test_a_gate_that_nobody_opens_starts_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("left", list(LEAVERS))
 @pytest.mark.parametrize("how", ["ends", "is cut off"])
 def test_nothing_survives(left: str, how: str) -> None:
-    """Neither the end of the command nor the loss of the lifeline leaves anybody, wherever they went."""
+    """Neither the end of the command nor the loss of the lifeline leaves anybody, wherever they
+    went."""
     code = f"{LEAVERS[left]}\necho ready; read line < $GATE"
     gate = f"/proc/{os.getpid()}/fd"
     reads, writes = os.pipe()
@@ -133,13 +161,15 @@ def test_the_command_does_not_outlive_a_keeper_that_is_killed() -> None:
 def test_it_ends_when_its_parent_is_another() -> None:
     """A copy of the lifeline in another process keeps nobody alive: the parent counts."""
     code = (
-        "import os, subprocess, sys, time\n"
-        f"words = [sys.executable, '-I', '-S', {keeper.__file__!r}, str(os.getpid()), '2', 'mark', 'sleep', '600']\n"
-        "reads, writes = os.pipe(); os.set_inheritable(writes, True)\n"
-        "process = subprocess.Popen(words, stdin=reads, close_fds=False)\n"
-        "os.write(writes, b'g'); print(process.pid, flush=True); time.sleep(600)"
+        "import os, subprocess, sys, time\nwords = [sys.executable, '-I', '-S',"
+        f" {keeper.__file__!r}, str(os.getpid()), '2', 'mark', 'sleep', '600']\nreads, writes ="
+        " os.pipe(); os.set_inheritable(writes, True)\nprocess = subprocess.Popen(words,"
+        " stdin=reads, close_fds=False)\nos.write(writes, b'g'); print(process.pid, flush=True);"
+        " time.sleep(600)"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     eventually(lambda: len(keeper.descendants(pid)) == 1)

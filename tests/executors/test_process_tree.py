@@ -14,7 +14,9 @@ import pytest
 from scrimp.executors import keeper
 from scrimp.executors.process_tree import ProcessTree
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who is whose child")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells who is whose child"
+)
 
 AWAY = "setsid env -i sleep 600 & sleep 600 & echo ready; wait"
 
@@ -33,7 +35,9 @@ def make() -> Iterator[Make]:
     made: list[ProcessTree] = []
 
     def tree(code: str, **options: Any) -> ProcessTree:
-        made.append(ProcessTree(["sh", "-c", code], secrets.token_hex(8), stdout=subprocess.PIPE, **options))
+        made.append(
+            ProcessTree(["sh", "-c", code], secrets.token_hex(8), stdout=subprocess.PIPE, **options)
+        )
         return made[-1]
 
     yield tree
@@ -69,7 +73,10 @@ def test_ending_leaves_nobody_and_twice_is_fine(make: Make) -> None:
     everyone = members(tree)
     tree.end()
     tree.end()
-    assert all(keeper.start_time(pid) is None for pid in everyone) and tree.process.returncode == -signal.SIGKILL
+    assert (
+        all(keeper.start_time(pid) is None for pid in everyone)
+        and tree.process.returncode == -signal.SIGKILL
+    )
 
 
 def test_a_stopped_command_is_ended(make: Make) -> None:

@@ -25,7 +25,9 @@ def start() -> Iterator[Start]:
     """Makes executors that are closed afterwards."""
     made: list[Processes] = []
 
-    def make(objective: Any, environments: Sequence[Mapping[str, str]] = ({}, {}), **settings: Any) -> Processes:
+    def make(
+        objective: Any, environments: Sequence[Mapping[str, str]] = ({}, {}), **settings: Any
+    ) -> Processes:
         made.append(Processes(objective, "loss", environments=environments, **settings))
         return made[-1]
 
@@ -34,7 +36,9 @@ def start() -> Iterator[Start]:
         executor.close()
 
 
-def run(executor: Processes, assignments: list[Assignment], stop_at: float | None = None) -> list[Event]:
+def run(
+    executor: Processes, assignments: list[Assignment], stop_at: float | None = None
+) -> list[Event]:
     """Everything that happens until all assignments are done."""
     events: list[Event] = []
 
@@ -69,10 +73,17 @@ def test_values_come_back_and_workers_are_kept(start: Start) -> None:
 def test_blas_is_pinned_and_devices_are_dealt_out(start: Start) -> None:
     def objective(trial: Any) -> dict[str, float]:
         time.sleep(0.2)  # long enough for both workers to have one
-        return {"loss": float(os.environ["OPENBLAS_NUM_THREADS"]), "device": float(os.environ["CUDA_VISIBLE_DEVICES"])}
+        return {
+            "loss": float(os.environ["OPENBLAS_NUM_THREADS"]),
+            "device": float(os.environ["CUDA_VISIBLE_DEVICES"]),
+        }
 
     executor = start(objective, [{"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"}])
-    events = [event for event in run(executor, [assignment(0), assignment(1)]) if isinstance(event, Reported)]
+    events = [
+        event
+        for event in run(executor, [assignment(0), assignment(1)])
+        if isinstance(event, Reported)
+    ]
     assert {event.metrics["device"] for event in events} == {0.0, 1.0}
     assert {event.metrics["loss"] for event in events} == {1.0}
 
@@ -137,24 +148,20 @@ def test_what_cannot_be_sent_is_refused_at_once() -> None:
     ids=["child", "child in a session of its own", "a lock that no thread gets"],
 )
 def test_workers_end_with_their_parent(tmp_path: Path, child: str, then: str) -> None:
-    """A parent that is killed outright leaves no worker behind, nor what the worker started, whatever it is doing."""
+    """A parent that is killed outright leaves no worker behind, nor what the worker started,
+    whatever it is doing."""
     script = tmp_path / "parent.py"
     script.write_text(
-        "import os, subprocess, sys, time\n"
-        "from scrimp.executors.executor import Assignment\n"
-        "from scrimp.executors.processes import Processes\n"
-        "def objective(trial):\n"
-        f"    child = {child}\n"
-        "    trial.report(loss=float(child.pid))\n"
-        f"    {then}\n"
-        "executor = Processes(objective, 'loss', environments=[{}])\n"
-        "executor.start(Assignment(0, {}, 1, 0.0, 9.0))\n"
-        "def deliver(events):\n"
-        "    print(executor._workers[0].tree.process.pid, int(events[0].metrics['loss']), flush=True)\n"
-        "while True:\n"
-        "    executor.wait(deliver)\n"
+        "import os, subprocess, sys, time\nfrom scrimp.executors.executor import Assignment\nfrom"
+        " scrimp.executors.processes import Processes\ndef objective(trial):\n    child ="
+        f" {child}\n    trial.report(loss=float(child.pid))\n    {then}\nexecutor ="
+        " Processes(objective, 'loss', environments=[{}])\nexecutor.start(Assignment(0, {}, 1,"
+        " 0.0, 9.0))\ndef deliver(events):\n    print(executor._workers[0].tree.process.pid,"
+        " int(events[0].metrics['loss']), flush=True)\nwhile True:\n    executor.wait(deliver)\n"
     )
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
         assert len(pids) == 2 and all(_alive(pid) for pid in pids)

@@ -1,4 +1,5 @@
-"""A local Ray cluster: reports and answers, pauses through shared checkpoints, actors and nodes that are lost."""
+"""A local Ray cluster: reports and answers, pauses through shared checkpoints, actors and nodes
+that are lost."""
 
 import os
 import signal
@@ -22,7 +23,9 @@ try:
 except ImportError:
     ray = None
 
-needs_ray = pytest.mark.skipif(ray is None, reason="Ray is not installed: pip install 'scrimp[ray]'")
+needs_ray = pytest.mark.skipif(
+    ray is None, reason="Ray is not installed: pip install 'scrimp[ray]'"
+)
 quiet = pytest.mark.filterwarnings("ignore")  # Ray's own deprecations and sockets
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -72,7 +75,11 @@ def test_reports_are_answered_and_a_stopped_trial_ends(cluster: None) -> None:
 
     until(lambda: executor.busy == 0, lambda: executor.wait(deliver))
     executor.close()
-    assert [event.step for event in events if isinstance(event, Reported)] == [1.0, 2.0, 3.0] and len(events) == 3
+    assert [event.step for event in events if isinstance(event, Reported)] == [
+        1.0,
+        2.0,
+        3.0,
+    ] and len(events) == 3
 
 
 @needs_ray
@@ -101,8 +108,11 @@ def test_a_failure_a_death_and_a_time_limit(cluster: None) -> None:
 @needs_ray
 @quiet
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_study_of_many_budgets_with_two_actors_killed(cluster: None, tmp_path: Path, shared: bool) -> None:
-    """Four actors, two of them killed: every trial is taken up from its checkpoint, and the totals are those of a quiet run."""
+def test_a_study_of_many_budgets_with_two_actors_killed(
+    cluster: None, tmp_path: Path, shared: bool
+) -> None:
+    """Four actors, two of them killed: every trial is taken up from its checkpoint, and the totals
+    are those of a quiet run."""
 
     def objective(trial: Any) -> None:
         state = trial.checkpoint_dir / "state"
@@ -120,7 +130,12 @@ def test_a_study_of_many_budgets_with_two_actors_killed(cluster: None, tmp_path:
 
     checkpoints = {"checkpoints": f"file://{tmp_path}/shared"} if shared else {}
     study = scrimp.create_study(
-        "s", SPACE, budget=scrimp.Budget("epoch", 1, 9), method="asha", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+        "s",
+        SPACE,
+        budget=scrimp.Budget("epoch", 1, 9),
+        method="asha",
+        storage=f"sqlite:///{tmp_path}/s.db",
+        seed=0,
     )
     study.optimize(objective, n_trials=12, workers=4, keep="all", ray=checkpoints)
     history = study.history
@@ -128,20 +143,30 @@ def test_a_study_of_many_budgets_with_two_actors_killed(cluster: None, tmp_path:
     lost = [event for event in history.events if isinstance(event, Lost)]
     assert len({event.trial for event in lost}) == 2 and history.counts["completed"] >= 1
     assert history.spent == sum(trial.budget for trial in history.trials)
-    assert any(trial.attempt > 1 and trial.budget > 1 for trial in history.trials), "paused trials went on"
+    assert any(trial.attempt > 1 and trial.budget > 1 for trial in history.trials), (
+        "paused trials went on"
+    )
     places = list((tmp_path / "shared").rglob("*.complete"))
     assert bool(places) == shared
-    assert (study.best_checkpoint / "state").read_text().split()[-1] == f"{study.best_trial.budget:g}"
+    assert (study.best_checkpoint / "state").read_text().split()[
+        -1
+    ] == f"{study.best_trial.budget:g}"
 
 
 @needs_ray
 @quiet
 def test_a_node_is_lost_with_all_its_actors(tmp_path: Path) -> None:
-    """Two nodes beside a head without CPUs; the one that runs trial 0 goes away, and its trials go on on the other."""
+    """Two nodes beside a head without CPUs; the one that runs trial 0 goes away, and its trials go
+    on on the other."""
     script = tmp_path / "driver.py"
     script.write_text(NODES)
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     study = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")

@@ -18,7 +18,9 @@ def test_a_report_is_metrics_with_a_step() -> None:
     assert nan is not None and math.isnan(nan.metrics["loss"])
 
 
-@pytest.mark.parametrize("line", ["", "loss: 0.5", "scrimp is fine", "scrimp: done", '{"loss": 0.5}', "scrimp:{}"])
+@pytest.mark.parametrize(
+    "line", ["", "loss: 0.5", "scrimp is fine", "scrimp: done", '{"loss": 0.5}', "scrimp:{}"]
+)
 def test_other_lines_are_none(line: str) -> None:
     assert parse_report(line) is None
 
@@ -41,7 +43,11 @@ def test_broken_reports_are_named(line: str) -> None:
 @given(st.binary(max_size=200), st.integers(1, 20))
 def test_lines_come_out_whole_however_bytes_go_in(data: bytes, size: int) -> None:
     lines = Lines()
-    found = [line for start in range(0, len(data), size) for line in lines.add(data[start : start + size])]
+    found = [
+        line
+        for start in range(0, len(data), size)
+        for line in lines.add(data[start : start + size])
+    ]
     found += lines.end()
     expected = [p.decode(errors="replace") for p in data.split(b"\n")]
     assert found == (expected[:-1] if expected[-1] == "" else expected)

@@ -117,7 +117,11 @@ def test_exceptions_that_misbehave_are_failures_too() -> None:
     def undecodable(trial: RunContext) -> None:
         raise OSError("caf\udce9.csv")
 
-    for objective, words in ((leave, "SystemExit: 3"), (unspeakable, "Unspeakable"), (undecodable, "caf\\udce9")):
+    for objective, words in (
+        (leave, "SystemExit: 3"),
+        (unspeakable, "Unspeakable"),
+        (undecodable, "caf\\udce9"),
+    ):
         (ended,) = run(objective)
         assert isinstance(ended, Ended) and ended.status == "failed" and words in ended.message
         ended.message.encode("utf-8")
@@ -132,7 +136,11 @@ def test_a_value_that_is_not_finite_fails_the_trial(value: float) -> None:
 
 def test_returning_nothing_and_reporting_nothing_is_a_failure() -> None:
     (ended,) = run(lambda trial: None)
-    assert isinstance(ended, Ended) and ended.status == "failed" and "reported nothing" in ended.message
+    assert (
+        isinstance(ended, Ended)
+        and ended.status == "failed"
+        and "reported nothing" in ended.message
+    )
 
 
 def test_ending_early_completes_the_trial() -> None:
@@ -153,7 +161,9 @@ def test_ending_early_completes_the_trial() -> None:
         (lambda trial: trial.report([1.0, 2.0]), "[1.0, 2.0]"),
     ],
 )
-def test_bad_reports_name_the_value_and_the_rule(report: Callable[[RunContext], Any], words: str) -> None:
+def test_bad_reports_name_the_value_and_the_rule(
+    report: Callable[[RunContext], Any], words: str
+) -> None:
     (ended,) = run(report, end=5.0)
     assert isinstance(ended, Ended) and ended.status == "failed" and words in ended.message
     assert ReportError.__name__ in ended.message

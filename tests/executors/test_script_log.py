@@ -18,7 +18,9 @@ def test_what_is_written_is_appended(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "trial.log").read_bytes() == b"one two"
 
 
-def test_a_full_disk_drops_the_output_and_says_so_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_drops_the_output_and_says_so_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = ScriptLog(tmp_path / "trial.log")
     log.write(b"before\n")
 
@@ -41,7 +43,9 @@ def test_a_place_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_long_log_keeps_its_first_and_its_last_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_keeps_its_first_and_its_last_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(LIMIT, "8000")
     log = ScriptLog(tmp_path / "trial.log")
     for number in range(10_000):

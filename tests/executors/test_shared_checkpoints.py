@@ -51,7 +51,9 @@ def test_a_half_uploaded_state_is_not_read(url: str, tmp_path: Path) -> None:
     assert shared.steps(1) == ["step-1"]
 
 
-def test_what_is_fetched_is_whole_or_not_there(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_fetched_is_whole_or_not_there(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shared = SharedCheckpoints(url)
     shared.push(committed(tmp_path / "a", 1.0, "whole"))
     monkeypatch.setattr(shared._files, "get", interrupted)
@@ -104,9 +106,9 @@ def test_removal_and_what_is_left(url: str, tmp_path: Path) -> None:
     assert shared_trials(place, root) == {0, 12}
     assert SharedCheckpoints.of(place, root / "trial-000012").remove(1) >= 1000
     assert SharedCheckpoints.of(place, root / "trial-000012").remove(1) == 0
-    assert shared_trials(place, root) == {0} and SharedCheckpoints.of(place, root / "trial-000000").steps(1) == [
-        "step-1"
-    ]
+    assert shared_trials(place, root) == {0} and SharedCheckpoints.of(
+        place, root / "trial-000000"
+    ).steps(1) == ["step-1"]
 
 
 @pytest.mark.parametrize("bad", ["/plain/path", "bucket", 7, None, "", "http://[broken"])

@@ -31,7 +31,8 @@ def assignment(trial, run, end=4.0, begin=0.0, attempt=1):
 
 
 def drain(executor, stop=()):
-    """Everything that happens, as (time, trial, what); trials in ``stop`` are stopped at their first report."""
+    """Everything that happens, as (time, trial, what); trials in ``stop`` are stopped at their
+    first report."""
     seen = []
 
     def deliver(events):
@@ -79,11 +80,15 @@ def test_reports_say_step_attempt_and_cost():
     executor.start(assignment(7, "a", begin=1.0, end=2.0, attempt=3))
     seen = []
     executor.wait(seen.extend)
-    assert seen == [Reported(trial=7, step=2.0, metrics={"loss": 0.4}, attempt=3, cost=2.0, time=2.0)]
+    assert seen == [
+        Reported(trial=7, step=2.0, metrics={"loss": 0.4}, attempt=3, cost=2.0, time=2.0)
+    ]
 
 
 def test_a_run_that_diverges_fails_after_paying_for_the_level():
-    executor = Simulated(Script({"bad": Curve((0.5, math.nan, 0.3, 0.2), (1.0, 1.5, 1.0, 1.0))}), "loss")
+    executor = Simulated(
+        Script({"bad": Curve((0.5, math.nan, 0.3, 0.2), (1.0, 1.5, 1.0, 1.0))}), "loss"
+    )
     executor.start(assignment(0, "bad"))
     assert drain(executor) == [(1.0, 0, 0.5), (2.5, 0, "failed")]
 
@@ -103,7 +108,9 @@ def test_a_grant_between_two_levels_runs_to_the_next():
 
 
 def test_delays_of_starting_and_stopping():
-    executor = Simulated(Script({"a": unit(0.4, 0.3, 0.2, 0.1)}), "loss", 1, Delays(start_delay=0.5, stop_delay=0.25))
+    executor = Simulated(
+        Script({"a": unit(0.4, 0.3, 0.2, 0.1)}), "loss", 1, Delays(start_delay=0.5, stop_delay=0.25)
+    )
     executor.start(assignment(0, "a"))
     assert drain(executor, stop={0}) == [(1.5, 0, 0.4)]
     assert executor.clock() == 1.75  # the slot was in use until then
@@ -132,7 +139,11 @@ def test_deciding_may_be_charged_to_the_clock():
     thinking[0] += 3.0
     executor.start(assignment(1, "a", end=1.0))
     assert executor.clock() == 3.5
-    assert drain(executor) == [(1.5, 0, 0.4), (2.5, 0, 0.3), (4.5, 1, 0.4)]  # what happened meanwhile kept its time
+    assert drain(executor) == [
+        (1.5, 0, 0.4),
+        (2.5, 0, 0.3),
+        (4.5, 1, 0.4),
+    ]  # what happened meanwhile kept its time
 
 
 def test_nothing_happens_after_the_limit():

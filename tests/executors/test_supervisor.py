@@ -11,7 +11,14 @@ from scrimp.executors.executor import Assignment
 from scrimp.executors.supervisor import News, Rules, Supervisor
 from scrimp.history.events import Ended, Reported
 
-HELLO = ["sh", "-c", 'echo \'scrimp: {{"loss": 0.5, "answer": true}}\'; read answer < "$SCRIMP_ANSWERS"; echo $answer']
+HELLO = [
+    "sh",
+    "-c",
+    (
+        'echo \'scrimp: {{"loss": 0.5, "answer": true}}\'; read answer < "$SCRIMP_ANSWERS"; echo'
+        " $answer"
+    ),
+]
 
 
 @pytest.fixture
@@ -19,7 +26,9 @@ def told() -> list[tuple[str, int, str]]:
     return []
 
 
-def supervised(tmp_path: Path, told: list[Any], words: list[str], end: float = 3.0) -> tuple[Supervisor, Any]:
+def supervised(
+    tmp_path: Path, told: list[Any], words: list[str], end: float = 3.0
+) -> tuple[Supervisor, Any]:
     news: queue.SimpleQueue[News] = queue.SimpleQueue()
     rules = Rules(Command(words), "loss", None, None, 2.0)
     assignment = Assignment(0, {}, 1, 0.0, end, tmp_path / "t")
@@ -41,7 +50,9 @@ def test_a_report_waits_until_it_is_delivered(tmp_path: Path, told: list[Any]) -
     assert "go\n" in (tmp_path / "t.log").read_text()
 
 
-def test_the_guard_knows_of_the_script_from_its_start_to_its_end(tmp_path: Path, told: list[Any]) -> None:
+def test_the_guard_knows_of_the_script_from_its_start_to_its_end(
+    tmp_path: Path, told: list[Any]
+) -> None:
     supervisor, news = supervised(tmp_path, told, ["true"])
     assert news.get(timeout=20).ended
     supervisor.join()

@@ -17,7 +17,13 @@ def worker() -> object:
     """A started worker: its connection, its process and the end of its lifeline."""
     ours, theirs = Pipe()
     reads, writes = os.pipe()
-    command = [sys.executable, "-m", "scrimp.executors.worker_process", str(theirs.fileno()), str(reads)]
+    command = [
+        sys.executable,
+        "-m",
+        "scrimp.executors.worker_process",
+        str(theirs.fileno()),
+        str(reads),
+    ]
     process = subprocess.Popen(command, pass_fds=(theirs.fileno(), reads), start_new_session=True)
     theirs.close()
     os.close(reads)
@@ -36,7 +42,9 @@ def test_it_serves_assignments_until_the_connection_closes(
     for x in (1.0, 2.0):
         connection.send(Assignment(0, {"x": x}, 1, 0.0, 1.0))
         kind, (report,) = connection.recv()
-        assert kind == "report" and isinstance(report, Reported) and report.metrics == {"loss": x + 1}
+        assert (
+            kind == "report" and isinstance(report, Reported) and report.metrics == {"loss": x + 1}
+        )
         connection.send(True)
         assert connection.recv() == ("done", [])
     connection.close()
@@ -57,10 +65,14 @@ def test_an_objective_that_cannot_be_loaded_fails_the_trial(
     os.close(lifeline)
 
 
-def test_it_ends_when_the_lifeline_is_cut(worker: tuple[Connection, subprocess.Popen[bytes], int]) -> None:
+def test_it_ends_when_the_lifeline_is_cut(
+    worker: tuple[Connection, subprocess.Popen[bytes], int],
+) -> None:
     connection, process, lifeline = worker
     connection.send(sys.path)
-    connection.send_bytes(cloudpickle.dumps((lambda trial: __import__("time").sleep(600), "loss", None)))
+    connection.send_bytes(
+        cloudpickle.dumps((lambda trial: __import__("time").sleep(600), "loss", None))
+    )
     connection.send(Assignment(0, {}, 1, 0.0, 1.0))
     os.close(lifeline)
     assert process.wait(timeout=10) == -9

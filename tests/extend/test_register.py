@@ -1,4 +1,5 @@
-"""One way to register every kind, with duplicates refused everywhere; two modules hold all that an author imports."""
+"""One way to register every kind, with duplicates refused everywhere; two modules hold all that an
+author imports."""
 
 import subprocess
 import sys
@@ -90,7 +91,9 @@ def test_every_kind_has_an_example_here() -> None:
 def test_a_name_is_given_once_in_every_kind(kind: str) -> None:
     register(kind, "mine", THINGS[kind])
     register(kind, "mine", THINGS[kind])
-    with pytest.raises((MethodError, AddressError), match=r"'mine' exists already \(of .*test_register\)"):
+    with pytest.raises(
+        (MethodError, AddressError), match=r"'mine' exists already \(of .*test_register\)"
+    ):
         register(kind, "mine", ToTheEnd if kind == "method" else other)
 
 
@@ -98,7 +101,11 @@ def test_what_was_registered_is_used_by_name() -> None:
     for kind, thing in THINGS.items():
         register(kind, "mine", thing)
     study = scrimp.create_study(
-        "s", SPACE, method="gp:acquisition=mine,kernel=mine,surrogate=mine,initial=2", storage="mine://", seed=0
+        "s",
+        SPACE,
+        method="gp:acquisition=mine,kernel=mine,surrogate=mine,initial=2",
+        storage="mine://",
+        seed=0,
     )
     study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=4)
     assert len(study.trials) == 4 and not study.history.degraded
@@ -113,17 +120,23 @@ def test_what_was_registered_is_used_by_name() -> None:
 )
 def test_methods_are_made_of_classes_with_presets(thing: Any, parts: tuple[Any, Any]) -> None:
     register("method", "mine", thing, patience=3)
-    policy = methods.build_policy(scrimp.history.problem.Problem(SPACE), methods.parse_method("mine"))
+    policy = methods.build_policy(
+        scrimp.history.problem.Problem(SPACE), methods.parse_method("mine")
+    )
     assert isinstance(policy, Scheduled) and (policy.scheduler, policy.suggester) == parts
     with pytest.raises(MethodError, match="no setting 'hast'"):
-        methods.build_policy(scrimp.history.problem.Problem(SPACE), methods.parse_method("mine:hast=1"))
+        methods.build_policy(
+            scrimp.history.problem.Problem(SPACE), methods.parse_method("mine:hast=1")
+        )
 
 
 def test_a_scheduler_alone_draws_at_random_and_may_need_budgets() -> None:
     register("method", "mine", ToTheEnd, needs_budget=True)
     with pytest.raises(MethodError, match="spends training budgets"):
         scrimp.create_study("s", SPACE, method="mine", storage="memory://")
-    study = scrimp.create_study("s", SPACE, method="mine", budget=scrimp.Budget("epoch", 1, 3), storage="memory://")
+    study = scrimp.create_study(
+        "s", SPACE, method="mine", budget=scrimp.Budget("epoch", 1, 3), storage="memory://"
+    )
     assert isinstance(study.suggester, RandomSuggester)
 
 
@@ -145,15 +158,24 @@ def test_mistakes_are_named(arguments: tuple[Any, ...], words: str) -> None:
 
 def test_all_that_an_author_imports_is_there() -> None:
     assert all(getattr(extend, name) is not None for name in extend.__all__)
-    assert extend.__all__ == sorted(extend.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name))
+    assert extend.__all__ == sorted(
+        extend.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name)
+    )
     assert all(callable(getattr(testing, name)) for name in testing.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         testing.Nothing
 
 
 def test_importing_scrimp_loads_neither() -> None:
-    code = "import sys, scrimp; print('scrimp.extend' in sys.modules, 'scrimp.testing' in sys.modules, 'scipy' in sys.modules)"
+    code = (
+        "import sys, scrimp; print('scrimp.extend' in sys.modules, 'scrimp.testing' in sys.modules,"
+        " 'scipy' in sys.modules)"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parent,
     )
     assert done.stdout.split() == ["False", "False", "False"]

@@ -53,7 +53,9 @@ def any_prior(name, request):
 def moved(start):
     """The prior with parameters away from where they start."""
     vector = ParameterVector(start.parameters)
-    shifted = vector.encode(vector.initial) + np.random.default_rng(1).uniform(-0.5, 0.5, vector.size)
+    shifted = vector.encode(vector.initial) + np.random.default_rng(1).uniform(
+        -0.5, 0.5, vector.size
+    )
     return start.with_values(np.clip(vector.decode(shifted), vector.lower, vector.upper))
 
 
@@ -88,14 +90,20 @@ def dense(name, v, x1, x2):
             x1, x2 = x1.copy(), x2.copy()
             x1[:, 3], x2[:, 3] = bend(x1[:, 3]), bend(x2[:, 3])
         scales = v["length_scale"]
-        return np.full(len(x1), one["mean"]), one["output_scale"] * matern(squares(x1, x2, budget=True), scales)
+        return np.full(len(x1), one["mean"]), one["output_scale"] * matern(
+            squares(x1, x2, budget=True), scales
+        )
     if name == "cross-validation":
         left = one["left.output_scale"] * matern(squares(x1, x2), v["left.length_scale"])
         right = one["right.output_scale"] * matern(squares(x1, x2), [one["right.length_scale"]] * 3)
-        return np.full(len(x1), one["mean"]), left + right / (FOLDS * np.maximum(rho[:, None], other))
+        return np.full(len(x1), one["mean"]), left + right / (
+            FOLDS * np.maximum(rho[:, None], other)
+        )
     plain = one["output_scale"] * matern(squares(x1, x2), v["length_scale"])
     m, g = one["mean"], one["decay_size"]
-    d = {"exp-decay-sum": 0.0, "freeze-thaw": 0.0, "exp-decay-delta1": 1.0}.get(name, one.get("decay_share"))
+    d = {"exp-decay-sum": 0.0, "freeze-thaw": 0.0, "exp-decay-delta1": 1.0}.get(
+        name, one.get("decay_share")
+    )
     beta = one["decay_shape"] / one["decay_rate"]
 
     def kappa(r):
@@ -115,7 +123,9 @@ def test_is_the_published_formula(name, prior, x):
     np.testing.assert_allclose(prior.covariance(x, x.copy()), covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(prior.covariance(x, x), covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(prior.variance(x), covariance.diagonal(), rtol=1e-8)
-    np.testing.assert_allclose(prior.covariance(x[:4], x[4:]), covariance[:4, 4:], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        prior.covariance(x[:4], x[4:]), covariance[:4, 4:], rtol=1e-8, atol=1e-10
+    )
     assert np.linalg.eigvalsh(covariance).min() > -1e-9
 
 
@@ -139,8 +149,17 @@ def test_pullback_to_the_first_argument(any_prior, x):
     prior = any_prior
     rng = np.random.default_rng(0)
     first, second = x[:4].copy(), x[3:]
-    first[:, 3] += [0.02, -0.03, -0.01, 0.04]  # off the ties, where the largest of two budgets has no slope
-    d_mean, d_variance, d_cross = rng.standard_normal(4), rng.standard_normal(4), rng.standard_normal((4, len(second)))
+    first[:, 3] += [
+        0.02,
+        -0.03,
+        -0.01,
+        0.04,
+    ]  # off the ties, where the largest of two budgets has no slope
+    d_mean, d_variance, d_cross = (
+        rng.standard_normal(4),
+        rng.standard_normal(4),
+        rng.standard_normal((4, len(second))),
+    )
     mean, variance, cross, pull = prior.cross_and_pullback(first, second)
     np.testing.assert_allclose(mean, prior.mean(first), rtol=1e-12)
     np.testing.assert_allclose(variance, prior.variance(first), rtol=1e-12)
@@ -156,9 +175,14 @@ def test_pullback_to_the_first_argument(any_prior, x):
             + (d_cross * prior.covariance(moved, second)).sum()
         )
 
-    moving = (3,) if getattr(prior, "separate", False) else (0, 1, 3)  # a step away from an equal row is a jump
+    moving = (
+        (3,) if getattr(prior, "separate", False) else (0, 1, 3)
+    )  # a step away from an equal row is a jump
     for column in moving:
-        close(gradient[:, column], numerical_gradient(lambda z, c=column: total(z, c), first[:, column]))
+        close(
+            gradient[:, column],
+            numerical_gradient(lambda z, c=column: total(z, c), first[:, column]),
+        )
     assert (gradient[:, 2] == 0.0).all()
 
 

@@ -13,7 +13,8 @@ COLUMNS = (Column(), Column(), Column((0.0, 1.0), ordered=False))
 
 
 @pytest.mark.parametrize(
-    "name", ["matern52-ard", "matern52-noard", "matern32-ard", "matern32-noard", "rbf-ard", "rbf-noard"]
+    "name",
+    ["matern52-ard", "matern52-noard", "matern32-ard", "matern32-noard", "rbf-ard", "rbf-noard"],
 )
 def test_every_built_in_name(name):
     kernel = kernel_by_name(name, COLUMNS)

@@ -32,11 +32,15 @@ def test_factor_and_what_rests_on_it(size):
     np.testing.assert_array_equal(factor, np.tril(factor))
     np.testing.assert_allclose(factor, np.linalg.cholesky(matrix), rtol=1e-9, atol=1e-12)
     right = np.random.default_rng(1).normal(size=(size, 3))
-    np.testing.assert_allclose(solve(factor, right), np.linalg.solve(matrix, right), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        solve(factor, right), np.linalg.solve(matrix, right), rtol=1e-7, atol=1e-9
+    )
     np.testing.assert_allclose(factor @ solve_lower(factor, right), right, atol=1e-9)
     np.testing.assert_allclose(factor.T @ solve_lower_transposed(factor, right), right, atol=1e-9)
     np.testing.assert_allclose(multiply_lower(factor, right), factor @ right, atol=1e-9)
-    np.testing.assert_allclose(multiply_lower(factor, right, transposed=True), factor.T @ right, atol=1e-9)
+    np.testing.assert_allclose(
+        multiply_lower(factor, right, transposed=True), factor.T @ right, atol=1e-9
+    )
     inverse = np.linalg.inv(matrix)
     np.testing.assert_allclose(inverse_lower(factor), np.tril(inverse), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(inverse_factor(factor) @ factor, np.eye(size), atol=1e-9)
@@ -57,7 +61,9 @@ def test_growth_one_at_a_time_equals_a_full_factorisation():
     whole = covariance(60)
     factor = cholesky(whole[:20, :20])
     for size in range(20, 60):
-        factor = grow(factor, whole[:size, size : size + 1], whole[size : size + 1, size : size + 1])
+        factor = grow(
+            factor, whole[:size, size : size + 1], whole[size : size + 1, size : size + 1]
+        )
     np.testing.assert_allclose(factor, np.linalg.cholesky(whole), rtol=1e-8, atol=1e-10)
 
 

@@ -4,7 +4,12 @@ from scrimp.gp.columns import Column
 from scrimp.gp.features import Features
 from scrimp.testing.kernels import rows
 
-MIXED = (Column(), Column((0.0, 0.5, 1.0), ordered=False), Column((0.0, 0.2, 1.0)), Column((0.0,), ordered=False))
+MIXED = (
+    Column(),
+    Column((0.0, 0.5, 1.0), ordered=False),
+    Column((0.0, 0.2, 1.0)),
+    Column((0.0,), ordered=False),
+)
 
 
 def test_plain_columns_are_their_own_features():
@@ -25,12 +30,16 @@ def test_each_category_is_one_feature_and_mismatch_is_one():
 
 def test_levels_are_recognised_in_spite_of_rounding():
     thirds = Features((Column((0.0, 1 / 3, 2 / 3, 1.0), ordered=False),))
-    np.testing.assert_array_equal(thirds(np.array([[0.33333], [0.666667]])), thirds(np.array([[1 / 3], [2 / 3]])))
+    np.testing.assert_array_equal(
+        thirds(np.array([[0.33333], [0.666667]])), thirds(np.array([[1 / 3], [2 / 3]]))
+    )
 
 
 def test_pull_spread_and_gather():
     features = Features(MIXED)
     d = np.arange(12.0).reshape(2, 6)
     np.testing.assert_array_equal(features.pull(d), [[0.0, 0.0, 4.0, 0.0], [6.0, 0.0, 10.0, 0.0]])
-    np.testing.assert_array_equal(features.spread(np.array([1.0, 2.0, 3.0, 4.0])), [1, 2, 2, 2, 3, 4])
+    np.testing.assert_array_equal(
+        features.spread(np.array([1.0, 2.0, 3.0, 4.0])), [1, 2, 2, 2, 3, 4]
+    )
     np.testing.assert_array_equal(features.gather(np.arange(6.0)), [0.0, 6.0, 4.0, 5.0])

@@ -38,7 +38,9 @@ class TestOnColumns(KernelContract):
 class TestProductOverDifferentColumns(KernelContract):
     @pytest.fixture
     def kernel(self, columns):
-        return OnColumns(Matern52(columns[:2]), (0, 1)) * OnColumns(Scaled(RBF(columns[2:])), (2, 3))
+        return OnColumns(Matern52(columns[:2]), (0, 1)) * OnColumns(
+            Scaled(RBF(columns[2:])), (2, 3)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,10 @@ class TestNotStationaryParts(KernelContract):
 
 def test_names_are_told_apart_only_where_they_clash():
     two = (Column(), Column())
-    assert [p.name for p in (Matern52(two) + RBF(two)).parameters] == ["left.length_scale", "right.length_scale"]
+    assert [p.name for p in (Matern52(two) + RBF(two)).parameters] == [
+        "left.length_scale",
+        "right.length_scale",
+    ]
     nested = (Matern52(two) + RBF(two)) * Scaled(RBF(two))
     assert [p.name for p in nested.parameters] == [
         "left.length_scale",

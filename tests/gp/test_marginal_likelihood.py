@@ -28,12 +28,16 @@ def posterior_over(kernel, columns, fantasies=1, known=False):
     rng = np.random.default_rng(0)
     x = rows(columns, 30, rng)
     y = np.sin(4 * x[:, :1]) + x[:, -1:] ** 2 + 0.3 * rng.normal(size=(30, fantasies))
-    return HyperparameterPosterior(MeanAndKernel(kernel), NOISE, x, y, rng.uniform(0.0, 0.2, 30) if known else 0.0)
+    return HyperparameterPosterior(
+        MeanAndKernel(kernel), NOISE, x, y, rng.uniform(0.0, 0.2, 30) if known else 0.0
+    )
 
 
 def drawn(posterior, seed=1):
     vector = posterior.vector
-    coordinates = vector.encode(vector.initial) + np.random.default_rng(seed).uniform(-0.7, 0.7, vector.size)
+    coordinates = vector.encode(vector.initial) + np.random.default_rng(seed).uniform(
+        -0.7, 0.7, vector.size
+    )
     return np.clip(vector.decode(coordinates), vector.lower, vector.upper)
 
 
@@ -43,12 +47,20 @@ def test_likelihood_is_the_dense_gaussian_one(fantasies, known):
     posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED, fantasies, known)
     values = drawn(posterior)
     prior = posterior.prior.with_values(values[:-1])
-    covariance = prior.covariance(posterior.x, posterior.x) + np.diag(np.full(30, values[-1]) + posterior.known_noise)
-    expected = np.mean([multivariate_normal(prior.mean(posterior.x), covariance).logpdf(y) for y in posterior.y.T])
+    covariance = prior.covariance(posterior.x, posterior.x) + np.diag(
+        np.full(30, values[-1]) + posterior.known_noise
+    )
+    expected = np.mean(
+        [multivariate_normal(prior.mean(posterior.x), covariance).logpdf(y) for y in posterior.y.T]
+    )
     likelihood, _ = posterior.likelihood_and_gradient(values)
     assert likelihood == pytest.approx(expected, rel=1e-9)
-    assert posterior.log_density(values) == pytest.approx(expected + posterior.vector.log_density(values), rel=1e-9)
-    assert posterior.value_and_gradient(values)[0] == pytest.approx(posterior.log_density(values), rel=1e-9)
+    assert posterior.log_density(values) == pytest.approx(
+        expected + posterior.vector.log_density(values), rel=1e-9
+    )
+    assert posterior.value_and_gradient(values)[0] == pytest.approx(
+        posterior.log_density(values), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,8 +87,12 @@ def test_likelihood_and_gradient_agree_with_scikit_learn():
     length, scale, noise = np.array([0.3, 0.8, 2.0]), 1.7, 0.05
     kernel = peer.ConstantKernel(scale) * peer.Matern(length, nu=2.5) + peer.WhiteKernel(noise)
     regressor = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(x, y)
-    expected, log_gradient = regressor.log_marginal_likelihood(regressor.kernel_.theta, eval_gradient=True)
-    posterior = HyperparameterPosterior(MeanAndKernel(Scaled(Matern52((Column(),) * 3))), NOISE, x, y[:, None])
+    expected, log_gradient = regressor.log_marginal_likelihood(
+        regressor.kernel_.theta, eval_gradient=True
+    )
+    posterior = HyperparameterPosterior(
+        MeanAndKernel(Scaled(Matern52((Column(),) * 3))), NOISE, x, y[:, None]
+    )
     values = np.array([0.0, scale, *length, noise])
     likelihood, gradient = posterior.likelihood_and_gradient(values)
     assert likelihood == pytest.approx(expected, rel=1e-9)
@@ -129,13 +145,16 @@ def test_a_search_may_look_at_part_of_the_data():
 
 
 def large_posterior(kind: str, size: int = 500) -> HyperparameterPosterior:
-    """Data of several kinds: smooth without noise, noisy, all noise, and crowded around an optimum as a study leaves them."""
+    """Data of several kinds: smooth without noise, noisy, all noise, and crowded around an optimum
+    as a study leaves them."""
     rng = np.random.default_rng(3)
     columns = (Column(),) * 4
     x = rng.random((size, 4))
     if kind == "crowded":
         x[size // 2 :] = np.clip(0.3 + 0.05 * rng.standard_normal((size - size // 2, 4)), 0.0, 1.0)
-    y = ((x - 0.3) ** 2 * np.arange(1, 5)).sum(1) + {"noisy": 0.3}.get(kind, 0.0) * rng.standard_normal(size)
+    y = ((x - 0.3) ** 2 * np.arange(1, 5)).sum(1) + {"noisy": 0.3}.get(
+        kind, 0.0
+    ) * rng.standard_normal(size)
     y = rng.standard_normal(size) if kind == "noise" else y
     y = (y - y.mean()) / y.std()
     return HyperparameterPosterior(MeanAndKernel(Scaled(Matern52(columns))), NOISE, x, y[:, None])
@@ -167,11 +186,18 @@ def test_most_steps_of_polishing_are_taken_on_few_rows(monkeypatch):
 
 
 def test_few_observations_are_looked_at_all_at_once():
-    assert first_part(300) is None and [first_part(size) for size in (301, 500, 1000, 5000)] == [120, 200, 160, 128]
+    assert first_part(300) is None and [first_part(size) for size in (301, 500, 1000, 5000)] == [
+        120,
+        200,
+        160,
+        128,
+    ]
 
 
 def test_polishing_where_no_factor_exists_keeps_what_was_found():
     posterior = posterior_over(Scaled(RBF(MIXED)), MIXED)
-    broken = HyperparameterPosterior(posterior.prior, posterior.noise, posterior.x * np.nan, posterior.y)
+    broken = HyperparameterPosterior(
+        posterior.prior, posterior.noise, posterior.x * np.nan, posterior.y
+    )
     start = posterior.vector.initial
     assert polished(broken, start, 10, SearchSettings()) == pytest.approx(start)

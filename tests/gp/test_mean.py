@@ -22,5 +22,9 @@ def test_zero_mean_has_nothing_to_learn():
     value, pull = mean.value_and_pullback(x)
     d_values, d_x = pull(np.ones(4))
     np.testing.assert_array_equal(value, np.zeros(4))
-    assert mean.parameters == () and mean.values.shape == d_values.shape == (0,) and mean.with_values(d_values) is mean
+    assert (
+        mean.parameters == ()
+        and mean.values.shape == d_values.shape == (0,)
+        and mean.with_values(d_values) is mean
+    )
     np.testing.assert_array_equal(d_x, np.zeros((4, 2)))

@@ -22,7 +22,12 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 def page_faults(setup):
-    run = subprocess.run([sys.executable, "-c", FAULTS.format(setup=setup)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", FAULTS.format(setup=setup)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return int(run.stdout)
 
 

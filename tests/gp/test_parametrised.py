@@ -1,4 +1,5 @@
-"""Everything with parameters: as many values as its parameters say, and other values make another thing of the same kind."""
+"""Everything with parameters: as many values as its parameters say, and other values make another
+thing of the same kind."""
 
 import numpy as np
 import pytest

@@ -31,7 +31,9 @@ DENSITIES = [
 def test_densities_agree_with_scipy_and_gradients_with_differences(density, reference):
     values = np.array([0.25, 0.5, 1.0, 2.0, 2.9])
     np.testing.assert_allclose(density.log_density(values), reference.logpdf(values), rtol=1e-12)
-    close(density.gradient(values), numerical_gradient(lambda v: density.log_density(v).sum(), values))
+    close(
+        density.gradient(values), numerical_gradient(lambda v: density.log_density(v).sum(), values)
+    )
 
 
 @pytest.mark.parametrize(("density", "reference"), DENSITIES)
@@ -41,7 +43,8 @@ def test_draws_follow_the_density(density, reference):
 
 
 @pytest.mark.parametrize(
-    "density", [d for d, _ in DENSITIES if not isinstance(d, Uniform) and d != Gamma.with_mean(0.1, 0.1)]
+    "density",
+    [d for d, _ in DENSITIES if not isinstance(d, Uniform) and d != Gamma.with_mean(0.1, 0.1)],
 )
 def test_nothing_is_likelier_than_the_mode(density):
     around = density.mode * np.array([0.9, 0.99, 1.01, 1.1])
@@ -85,7 +88,9 @@ def vector():
 def test_vector_strings_parameters_together(vector):
     values = np.array([0.4, 0.3, 1.0, 5.0, 0.2, 0.9])
     np.testing.assert_allclose(vector.decode(vector.encode(values)), values, rtol=1e-12)
-    expected = stats.norm.logpdf(0.4) + stats.lognorm(1.0, scale=np.exp(0.5)).logpdf(values[1:4]).sum()
+    expected = (
+        stats.norm.logpdf(0.4) + stats.lognorm(1.0, scale=np.exp(0.5)).logpdf(values[1:4]).sum()
+    )
     assert vector.log_density(values) == pytest.approx(expected, rel=1e-12)
     close(vector.gradient(values), numerical_gradient(vector.log_density, values))
     numerical = numerical_gradient(lambda t: vector.decode(t).sum(), vector.encode(values))
@@ -111,7 +116,12 @@ def test_names_must_differ(vector):
     with pytest.raises(ValueError, match="repeat"):
         ParameterVector((*vector.parameters, vector.parameters[0]))
     both = joined_parameters(vector.parameters, vector.parameters[:1], ("left", "right"))
-    assert [parameter.name for parameter in both] == ["left.mean", "left.length_scale", "left.share", "right.mean"]
+    assert [parameter.name for parameter in both] == [
+        "left.mean",
+        "left.length_scale",
+        "left.share",
+        "right.mean",
+    ]
     assert ParameterVector(both).size == 7
 
 
@@ -120,7 +130,9 @@ def test_several_log_normals_have_centres_of_their_own():
     each = [LogNormal(mu, 1.3) for mu in density.mu]
     expected = [float(one.log_density(value)) for one, value in zip(each, values, strict=True)]
     np.testing.assert_allclose(density.log_density(values), expected, rtol=1e-12)
-    close(density.gradient(values), numerical_gradient(lambda v: density.log_density(v).sum(), values))
+    close(
+        density.gradient(values), numerical_gradient(lambda v: density.log_density(v).sum(), values)
+    )
     draws = np.stack([density.sample(3, np.random.default_rng(seed)) for seed in range(400)])
     np.testing.assert_allclose(np.log(draws).mean(axis=0), density.mu, atol=0.25)
     assert density.mode == LogNormal(0.5, 1.3).mode

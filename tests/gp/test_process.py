@@ -12,8 +12,14 @@ def test_mean_and_kernel_share_one_vector_and_compose_their_pullbacks():
     rng = np.random.default_rng(0)
     x, other = rng.random((5, 2)), rng.random((4, 2))
     kernel = Scaled(Matern52((Column(), Column())))
-    prior = MeanAndKernel(kernel, ConstantMean(value=0.3)).with_values(np.array([0.3, 1.5, 0.4, 0.9]))
-    assert [parameter.name for parameter in prior.parameters] == ["mean", "output_scale", "length_scale"]
+    prior = MeanAndKernel(kernel, ConstantMean(value=0.3)).with_values(
+        np.array([0.3, 1.5, 0.4, 0.9])
+    )
+    assert [parameter.name for parameter in prior.parameters] == [
+        "mean",
+        "output_scale",
+        "length_scale",
+    ]
     np.testing.assert_array_equal(prior.values, [0.3, 1.5, 0.4, 0.9])
     mean, covariance, pull = prior.value_and_pullback(x)
     np.testing.assert_array_equal(mean, prior.mean(x))
@@ -31,6 +37,10 @@ def test_mean_and_kernel_share_one_vector_and_compose_their_pullbacks():
     d_cross, d_variance = rng.normal(size=(5, 4)), rng.normal(size=5)
 
     def total_x(z):
-        return d_mean @ prior.mean(z) + d_variance @ prior.variance(z) + (d_cross * prior.covariance(z, other)).sum()
+        return (
+            d_mean @ prior.mean(z)
+            + d_variance @ prior.variance(z)
+            + (d_cross * prior.covariance(z, other)).sum()
+        )
 
     close(pull_x(d_mean, d_variance, d_cross), numerical_gradient(total_x, x))

@@ -9,13 +9,16 @@ STEPS = np.arange(1.0, 8.0)
 NOISE = 0.3
 
 
-@pytest.fixture(params=[DecayResidual(np.array([1.4, 0.6, 0.8])), InnovationResidual(np.array([0.7, 0.4, 1.6]))])
+@pytest.fixture(
+    params=[DecayResidual(np.array([1.4, 0.6, 0.8])), InnovationResidual(np.array([0.7, 0.4, 1.6]))]
+)
 def residual(request):
     return request.param
 
 
 def test_moments_belong_together(residual):
-    """The covariance of (f - h, y - h) is one valid matrix, and G is K plus noise where noise is independent."""
+    """The covariance of (f - h, y - h) is one valid matrix, and G is K plus noise where noise is
+    independent."""
     moments = residual.moments(STEPS, NOISE)
     joint = np.block([[moments.latent, moments.cross], [moments.cross.T, moments.observed]])
     assert np.linalg.eigvalsh(joint).min() > -1e-12
@@ -33,12 +36,15 @@ def test_pullback(residual):
         return float(d_mean @ moments.mean + (d_observed * moments.observed).sum())
 
     gradient, d_noise = residual.moments(STEPS, NOISE).pull(d_mean, d_observed)
-    close(np.append(gradient, d_noise), numerical_gradient(total, np.append(residual.values, NOISE)))
+    close(
+        np.append(gradient, d_noise), numerical_gradient(total, np.append(residual.values, NOISE))
+    )
     assert len(ParameterVector(residual.parameters).initial) == 3
 
 
 def test_innovations_are_the_recursion():
-    """Simulate f(r-1) = f(r) - a_r (1 + gamma eps_r) with its definition and compare first and second moments."""
+    """Simulate f(r-1) = f(r) - a_r (1 + gamma eps_r) with its definition and compare first and
+    second moments."""
     power, log_amplitude, bend = 0.7, 0.4, 1.6
     residual = InnovationResidual(np.array([power, log_amplitude, bend]))
     moments = residual.moments(STEPS, NOISE)

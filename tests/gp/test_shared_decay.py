@@ -14,7 +14,11 @@ COLUMNS = (Column(), Column(), Column())
 
 def data(rng, fantasies):
     configs = rng.random((25, 3))
-    rows = [np.append(configs[i], rho) for i in range(25) for rho in (1 / 9, 1 / 3, 1.0)[: rng.integers(1, 4)]]
+    rows = [
+        np.append(configs[i], rho)
+        for i in range(25)
+        for rho in (1 / 9, 1 / 3, 1.0)[: rng.integers(1, 4)]
+    ]
     x = rng.permutation(np.array(rows))
     return x, np.sin(4.0 * x[:, :1]) + x[:, 3:] + 0.1 * rng.standard_normal((len(x), fantasies))
 
@@ -24,7 +28,10 @@ def test_value_and_gradient_are_those_of_the_dense_formula(fantasies):
     rng = np.random.default_rng(fantasies)
     x, y = data(rng, fantasies)
     prior = budget_prior("exp-decay-sum", COLUMNS)
-    fast, dense = SharedDecayPosterior.of(prior, NOISE, x, y), HyperparameterPosterior(prior, NOISE, x, y)
+    fast, dense = (
+        SharedDecayPosterior.of(prior, NOISE, x, y),
+        HyperparameterPosterior(prior, NOISE, x, y),
+    )
     for draw in range(5):
         values = np.clip(dense.vector.sample(rng), dense.vector.lower, dense.vector.upper)
         values = dense.vector.initial if draw == 0 else values
@@ -47,7 +54,10 @@ def test_rows_without_repetition_are_fine():
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.random((8, 3)), np.ones(8)])
     prior, y = budget_prior("exp-decay-sum", COLUMNS), rng.standard_normal((8, 1))
-    fast, dense = SharedDecayPosterior.of(prior, NOISE, x, y), HyperparameterPosterior(prior, NOISE, x, y)
+    fast, dense = (
+        SharedDecayPosterior.of(prior, NOISE, x, y),
+        HyperparameterPosterior(prior, NOISE, x, y),
+    )
     np.testing.assert_allclose(
         fast.log_density(fast.vector.initial), dense.log_density(dense.vector.initial), rtol=1e-10
     )

@@ -16,11 +16,15 @@ def test_recovers_a_correlated_normal():
         return -0.5 * float((point - centre) @ precision @ (point - centre))
 
     draws = slice_sample(
-        log_density, np.zeros(3), np.random.default_rng(0), SliceSettings(draws=16_100, burn_in=100, thin=4)
+        log_density,
+        np.zeros(3),
+        np.random.default_rng(0),
+        SliceSettings(draws=16_100, burn_in=100, thin=4),
     )
     assert draws.shape == (4000, 3)
     scale = np.sqrt(covariance.diagonal())
-    # about 1,000 effective draws: standard errors 0.03 of a mean, 0.045 of a variance, in units of the scale
+    # about 1,000 effective draws: standard errors 0.03 of a mean, 0.045 of a variance, in units of
+    # the scale
     assert (np.abs(draws.mean(0) - centre) < 0.12 * scale).all()
     assert (np.abs(np.cov(draws.T) - covariance) < 0.18 * np.outer(scale, scale)).all()
 
@@ -46,8 +50,12 @@ def test_recovers_one_dimensional_densities(formula, reference):
         return formula(float(point[0]))
 
     settings = SliceSettings(draws=5100, burn_in=100, thin=10)
-    draws = slice_sample(log_density, np.array([reference.mean()]), np.random.default_rng(1), settings)
-    assert stats.kstest(draws[:, 0], reference.cdf).pvalue > 0.01  # 500 nearly independent draws, level 1 %, fixed seed
+    draws = slice_sample(
+        log_density, np.array([reference.mean()]), np.random.default_rng(1), settings
+    )
+    assert (
+        stats.kstest(draws[:, 0], reference.cdf).pvalue > 0.01
+    )  # 500 nearly independent draws, level 1 %, fixed seed
 
 
 def test_default_settings_keep_ten_and_the_generator_decides():
@@ -56,8 +64,12 @@ def test_default_settings_keep_ten_and_the_generator_decides():
 
     first = slice_sample(log_density, np.zeros(2), np.random.default_rng(3))
     assert first.shape == (10, 2)
-    np.testing.assert_array_equal(first, slice_sample(log_density, np.zeros(2), np.random.default_rng(3)))
-    assert not np.array_equal(first, slice_sample(log_density, np.zeros(2), np.random.default_rng(4)))
+    np.testing.assert_array_equal(
+        first, slice_sample(log_density, np.zeros(2), np.random.default_rng(3))
+    )
+    assert not np.array_equal(
+        first, slice_sample(log_density, np.zeros(2), np.random.default_rng(4))
+    )
 
 
 def test_bounded_support_is_never_left():

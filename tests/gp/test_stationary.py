@@ -92,7 +92,9 @@ def test_categories_are_at_squared_distance_one_inside_the_same_distance():
     x, length = rows(columns, 15, rng), np.array([0.7, 1.3, 0.4])
     number = cdist(x[:, :1], x[:, :1]) ** 2 / length[0] ** 2
     r2 = number + sum((x[:, None, k] != x[None, :, k]) / length[k] ** 2 for k in (1, 2))
-    np.testing.assert_allclose(RBF(columns).with_values(length)(x, x), np.exp(-0.5 * r2), rtol=1e-10)
+    np.testing.assert_allclose(
+        RBF(columns).with_values(length)(x, x), np.exp(-0.5 * r2), rtol=1e-10
+    )
 
 
 def test_distances_survive_large_offsets_and_tiny_gaps():
@@ -119,7 +121,10 @@ def test_what_is_expected_along_columns_centres_the_density():
     columns = (Column(scale=0.3), Column(), Column(scale=4.0))
     (parameter,) = Matern52(columns).parameters
     usual = length_scale_parameter(3, ard=True).density
-    assert parameter.density.mu == pytest.approx((np.log(0.3), usual.mu, np.log(4.0))) and parameter.size == 3
+    assert (
+        parameter.density.mu == pytest.approx((np.log(0.3), usual.mu, np.log(4.0)))
+        and parameter.size == 3
+    )
     assert parameter.density.sigma == usual.sigma
     assert Matern52(columns, ard=False).parameters == (length_scale_parameter(3, ard=False),)
     assert Matern52((Column(), Column())).parameters == (length_scale_parameter(2, ard=True),)

@@ -23,8 +23,12 @@ class TestWarpedProduct(KernelContract):
 
 def test_kumaraswamy_is_a_beta_distribution_function_where_they_coincide():
     x = np.linspace(0.01, 0.99, 20)[:, None]
-    np.testing.assert_allclose(kumaraswamy(x, np.array([2.5]), np.array([1.0]))[0], beta.cdf(x, 2.5, 1.0), rtol=1e-6)
-    np.testing.assert_allclose(kumaraswamy(x, np.array([1.0]), np.array([0.4]))[0], beta.cdf(x, 1.0, 0.4), rtol=1e-6)
+    np.testing.assert_allclose(
+        kumaraswamy(x, np.array([2.5]), np.array([1.0]))[0], beta.cdf(x, 2.5, 1.0), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        kumaraswamy(x, np.array([1.0]), np.array([0.4]))[0], beta.cdf(x, 1.0, 0.4), rtol=1e-6
+    )
 
 
 def test_gradients_of_kumaraswamy():

@@ -3,7 +3,15 @@
 from typing import Any
 
 from scrimp.history.bounds import bound_hints
-from scrimp.history.events import BudgetGranted, Config, Ended, Event, Reported, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Config,
+    Ended,
+    Event,
+    Reported,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal
@@ -21,7 +29,9 @@ INSIDE: dict[str, Any] = {"lr": 1e-2, "layers": 3, "batch": 32, "kind": "a"}
 def history_of(space: Space, *trials: tuple[Config, float]) -> History:
     """One finished trial for each configuration and loss."""
     events: list[Event] = [
-        StudyCreated(name="s", problem=Problem(space, metric="loss").to_json(), method={"name": "random"})
+        StudyCreated(
+            name="s", problem=Problem(space, metric="loss").to_json(), method={"name": "random"}
+        )
     ]
     for number, (config, loss) in enumerate(trials):
         events.append(TrialAdded(trial=number, config=config))
@@ -40,9 +50,18 @@ def test_every_parameter_at_an_end_is_told_with_how_many_of_the_best_are_there()
     """The batch size of the best trial alone is there by accident."""
     best = {"lr": 0.0999, "layers": 1, "batch": 64, "kind": "b"}
     next_best = {**INSIDE, "lr": 1e-1, "layers": 1}
-    runs = [(best, 0.1), (next_best, 0.15), *[({**INSIDE, "lr": 1e-1}, 0.2)] * 2, *[(INSIDE, 0.5)] * 4]
+    runs = [
+        (best, 0.1),
+        (next_best, 0.15),
+        *[({**INSIDE, "lr": 1e-1}, 0.2)] * 2,
+        *[(INSIDE, 0.5)] * 4,
+    ]
     lr, layers = bound_hints(history_of(SPACE, *runs))
-    assert lr == "lr is at its upper end in 4 of the 5 best trials: the optimum may lie beyond; widen its range?"
+    assert (
+        lr
+        == "lr is at its upper end in 4 of the 5 best trials: the optimum may lie beyond; widen its"
+        " range?"
+    )
     assert layers.startswith("layers is at its lower end in 2 of the 5 best trials")
 
 

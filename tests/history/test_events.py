@@ -1,4 +1,5 @@
-"""The form of every event on disk, letter by letter: logs written today must be readable for ever."""
+"""The form of every event on disk, letter by letter: logs written today must be readable for
+ever."""
 
 import msgspec
 import pytest
@@ -21,7 +22,13 @@ from scrimp.history.events import (
 
 FORMS = [
     (
-        StudyCreated(name="a", problem={"metric": "x"}, method={"name": "gp"}, versions={"numpy": "2"}, time=1.5),
+        StudyCreated(
+            name="a",
+            problem={"metric": "x"},
+            method={"name": "gp"},
+            versions={"numpy": "2"},
+            time=1.5,
+        ),
         '{"event":"study_created","name":"a","problem":{"metric":"x"},"method":{"name":"gp"},"versions":{"numpy":"2"},"time":1.5}',
     ),
     (StudyChanged(totals={"n_trials": 3}), '{"event":"study_changed","totals":{"n_trials":3}}'),
@@ -46,10 +53,19 @@ FORMS = [
         Ended(trial=0, status="failed", message="no"),
         '{"event":"ended","trial":0,"status":"failed","message":"no"}',
     ),
-    (Lost(trial=0, attempt=2, message="gone"), '{"event":"lost","trial":0,"attempt":2,"message":"gone"}'),
+    (
+        Lost(trial=0, attempt=2, message="gone"),
+        '{"event":"lost","trial":0,"attempt":2,"message":"gone"}',
+    ),
     (Retried(trial=0), '{"event":"retried","trial":0}'),
-    (CheckpointsRemoved(trial=3, size=1024), '{"event":"checkpoints_removed","trial":3,"size":1024}'),
-    (Noted(decision=2, seen=9, notes={"k": 1}), '{"event":"noted","decision":2,"seen":9,"notes":{"k":1}}'),
+    (
+        CheckpointsRemoved(trial=3, size=1024),
+        '{"event":"checkpoints_removed","trial":3,"size":1024}',
+    ),
+    (
+        Noted(decision=2, seen=9, notes={"k": 1}),
+        '{"event":"noted","decision":2,"seen":9,"notes":{"k":1}}',
+    ),
 ]
 
 

@@ -1,4 +1,5 @@
-"""What each event does to a trial: transitions, late attempts, duplicates, out-of-order steps, the best, the queue."""
+"""What each event does to a trial: transitions, late attempts, duplicates, out-of-order steps, the
+best, the queue."""
 
 from typing import Any
 
@@ -40,10 +41,14 @@ def added(trial: int = 0, **more: Any) -> TrialAdded:
 
 
 def granted(budget: float, attempt: int = 1, trial: int = 0, time: float = 0.0) -> BudgetGranted:
-    return BudgetGranted(trial=trial, budget=budget, attempt=attempt, worker=f"w{attempt}", time=time)
+    return BudgetGranted(
+        trial=trial, budget=budget, attempt=attempt, worker=f"w{attempt}", time=time
+    )
 
 
-def reported(step: float, value: float | None = 0.5, attempt: int = 1, trial: int = 0, **more: Any) -> Reported:
+def reported(
+    step: float, value: float | None = 0.5, attempt: int = 1, trial: int = 0, **more: Any
+) -> Reported:
     return Reported(trial=trial, step=step, metrics={"value": value}, attempt=attempt, **more)
 
 
@@ -82,7 +87,10 @@ def trial_after(*events: Event) -> Trial:
         ([granted(3), Lost(trial=0), reported(9)], "stale"),
         ([granted(3), Lost(trial=0), Ended(trial=0, status="failed")], "stale"),
         ([granted(3), Lost(trial=0), granted(3, 2), Ended(trial=0, status="failed")], "running"),
-        ([granted(3), Lost(trial=0), granted(3, 2), Ended(trial=0, status="failed", attempt=2)], "failed"),
+        (
+            [granted(3), Lost(trial=0), granted(3, 2), Ended(trial=0, status="failed", attempt=2)],
+            "failed",
+        ),
     ],
 )
 def test_status(events: list[Event], status: str) -> None:
@@ -93,29 +101,62 @@ def test_status(events: list[Event], status: str) -> None:
 
 
 def test_a_trial_keeps_what_came_with_it() -> None:
-    trial = after(Noted(decision=4, seen=1), added(tag={"bracket": 2}), added(1, continue_from=0)).trials[0]
-    assert (trial.config, trial.tag, trial.continue_from, trial.decision) == ({"x": 0.5}, {"bracket": 2}, None, 4)
+    trial = after(
+        Noted(decision=4, seen=1), added(tag={"bracket": 2}), added(1, continue_from=0)
+    ).trials[0]
+    assert (trial.config, trial.tag, trial.continue_from, trial.decision) == (
+        {"x": 0.5},
+        {"bracket": 2},
+        None,
+        4,
+    )
 
 
 def test_grants_are_cumulative_and_numbered() -> None:
     trial = trial_after(granted(3, time=5.0), reported(3), granted(9, 2, time=8.0))
-    assert (trial.granted, trial.attempt, trial.worker, trial.budget, trial.started) == (9, 2, "w2", 3, 5.0)
+    assert (trial.granted, trial.attempt, trial.worker, trial.budget, trial.started) == (
+        9,
+        2,
+        "w2",
+        3,
+        5.0,
+    )
 
 
 def test_curve_value_and_loss() -> None:
-    history = after(added(), granted(3), reported(1, 0.9), reported(2, 0.7), reported(3, 0.8), direction="maximize")
+    history = after(
+        added(),
+        granted(3),
+        reported(1, 0.9),
+        reported(2, 0.7),
+        reported(3, 0.8),
+        direction="maximize",
+    )
     trial = history.trials[0]
     assert [(point.step, point.loss) for point in trial.curve] == [(1, -0.9), (2, -0.7), (3, -0.8)]
     assert (trial.value, trial.loss) == (0.8, -0.8)
 
 
 def test_details_of_a_report_are_kept() -> None:
-    trial = trial_after(granted(3), reported(1, stderr=0.1, cost=4.0, time=7.0), reported(2, cost=5.0))
-    assert (trial.curve[0].stderr, trial.curve[0].cost, trial.curve[0].time, trial.cost) == (0.1, 4.0, 7.0, 9.0)
+    trial = trial_after(
+        granted(3), reported(1, stderr=0.1, cost=4.0, time=7.0), reported(2, cost=5.0)
+    )
+    assert (trial.curve[0].stderr, trial.curve[0].cost, trial.curve[0].time, trial.cost) == (
+        0.1,
+        4.0,
+        7.0,
+        9.0,
+    )
 
 
 def test_reports_of_a_given_up_attempt_are_not_counted() -> None:
-    before = [granted(3), reported(1, 0.9), Lost(trial=0, message="silence"), reported(2, 0.1), granted(3, 2)]
+    before = [
+        granted(3),
+        reported(1, 0.9),
+        Lost(trial=0, message="silence"),
+        reported(2, 0.1),
+        granted(3, 2),
+    ]
     late = trial_after(*before, reported(3, 0.1, attempt=1))
     assert [point.step for point in late.curve] == [1] and late.value == 0.9 and late.message == ""
     taken_over = trial_after(*before, reported(2, 0.8, attempt=2), reported(2, 0.1, attempt=1))
@@ -124,7 +165,9 @@ def test_reports_of_a_given_up_attempt_are_not_counted() -> None:
 
 
 def test_a_repeated_step_counts_once() -> None:
-    history = after(added(), granted(3), reported(1, 0.9), reported(1, 0.1), reported(2, 0.8), reported(1, 0.2))
+    history = after(
+        added(), granted(3), reported(1, 0.9), reported(1, 0.1), reported(2, 0.8), reported(1, 0.2)
+    )
     assert [(point.step, point.loss) for point in history.trials[0].curve] == [(1, 0.9), (2, 0.8)]
     assert history.spent == 2 and history.best is not None and history.best[1].loss == 0.8
 
@@ -138,7 +181,15 @@ def test_steps_out_of_order_are_sorted() -> None:
 
 
 def test_spent_sums_over_trials() -> None:
-    history = after(added(), added(1), granted(3), granted(9, trial=1), reported(1), reported(3), reported(5, trial=1))
+    history = after(
+        added(),
+        added(1),
+        granted(3),
+        granted(9, trial=1),
+        reported(1),
+        reported(3),
+        reported(5, trial=1),
+    )
     assert history.spent == 8
 
 
@@ -163,8 +214,15 @@ def test_best_respects_constraints() -> None:
 
     limits = {"constraints": {"memory": AtMost(16)}}
     start = [added(), granted(9)]
-    assert after(*start, with_memory(1, 0.1, 20), with_memory(2, 0.1, None), reported(3, 0.0), **limits).best is None
-    best = after(*start, with_memory(1, 0.1, 20), with_memory(2, 0.5, 16), with_memory(3, 0.6, 1), **limits).best
+    assert (
+        after(
+            *start, with_memory(1, 0.1, 20), with_memory(2, 0.1, None), reported(3, 0.0), **limits
+        ).best
+        is None
+    )
+    best = after(
+        *start, with_memory(1, 0.1, 20), with_memory(2, 0.5, 16), with_memory(3, 0.6, 1), **limits
+    ).best
     assert best is not None and best[1].step == 2
 
 
@@ -219,9 +277,13 @@ def test_time_is_the_newest() -> None:
 
 
 @pytest.mark.parametrize("trial", [1, -1, 99])
-@pytest.mark.parametrize("event", [granted(3), reported(1), Lost(trial=0), Ended(trial=0, status="failed")])
+@pytest.mark.parametrize(
+    "event", [granted(3), reported(1), Lost(trial=0), Ended(trial=0, status="failed")]
+)
 def test_a_trial_that_was_never_added(event: Any, trial: int) -> None:
-    with pytest.raises(StudyError, match=f"event 2 of the log is about trial {trial}, which was never added"):
+    with pytest.raises(
+        StudyError, match=f"event 2 of the log is about trial {trial}, which was never added"
+    ):
         after(added(), replace(event, trial=trial))
 
 
@@ -244,16 +306,22 @@ def test_losses_are_counted_since_the_last_report() -> None:
 
 
 def test_a_trial_that_was_handed_back_has_no_loss() -> None:
-    trial = trial_after(granted(9), Lost(trial=0, handed_back=True), granted(9, 2), Lost(trial=0, attempt=2))
+    trial = trial_after(
+        granted(9), Lost(trial=0, handed_back=True), granted(9, 2), Lost(trial=0, attempt=2)
+    )
     assert (trial.status, trial.losses) == ("stale", 1)
 
 
 def test_reports_vouch_for_checkpoints_while_their_attempt_is_listened_to() -> None:
-    """A late report does not, nor one after the end; a step that was known already does: its attempt went on from there."""
+    """A late report does not, nor one after the end; a step that was known already does: its
+    attempt went on from there."""
     late = [Lost(trial=0, attempt=1), granted(9, 2), reported(3, attempt=1), reported(1, attempt=2)]
     history = after(added(), granted(9), reported(1), reported(2), *late)
     assert history.vouched(0) == {1: 2.0, 2: 1.0} and history.vouched(7) == {}
-    assert history.with_events([reported(9, attempt=2), reported(5, attempt=3)]).vouched(0) == {1: 2.0, 2: 9.0}
+    assert history.with_events([reported(9, attempt=2), reported(5, attempt=3)]).vouched(0) == {
+        1: 2.0,
+        2: 9.0,
+    }
     assert history.vouched(0) == {1: 2.0, 2: 1.0}
 
 
@@ -263,7 +331,12 @@ def test_freed_bytes_add_up() -> None:
 
 
 def test_a_failed_trial_that_is_tried_again_is_stale_and_keeps_its_finite_reports() -> None:
-    failed = [granted(3), reported(1, 0.4), reported(2, None), Ended(trial=0, status="failed", message="nan")]
+    failed = [
+        granted(3),
+        reported(1, 0.4),
+        reported(2, None),
+        Ended(trial=0, status="failed", message="nan"),
+    ]
     history = after(added(), *failed, Retried(trial=0))
     trial = history.trials[0]
     assert (trial.status, trial.budget, trial.value, trial.ended) == ("stale", 1.0, 0.4, None)
@@ -282,7 +355,11 @@ def test_only_a_failed_trial_is_tried_again() -> None:
 def test_the_best_value_of_a_trial_is_of_any_budget_where_constraints_hold() -> None:
     trial = trial_after(granted(9), reported(1, 0.4), reported(2, 0.2), reported(3, 0.3))
     assert (trial.best, trial.value) == (0.2, 0.3)
-    up = after(added(), granted(9), reported(1, 0.4), reported(2, 0.2), direction="maximize").trials[0]
+    up = after(
+        added(), granted(9), reported(1, 0.4), reported(2, 0.2), direction="maximize"
+    ).trials[0]
     assert (up.best, up.value) == (0.4, 0.2)
-    limited = after(added(), granted(9), reported(1, 0.4), constraints={"memory": AtMost(1)}).trials[0]
+    limited = after(
+        added(), granted(9), reported(1, 0.4), constraints={"memory": AtMost(1)}
+    ).trials[0]
     assert limited.best is None and limited.value == 0.4

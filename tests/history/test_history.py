@@ -1,4 +1,5 @@
-"""A history is a value: however it was reached, the same events give the same answers, now and later."""
+"""A history is a value: however it was reached, the same events give the same answers, now and
+later."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +29,11 @@ from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 
 PROBLEM = Problem(
-    Space(x=Float(0, 1)), budget=Budget("epoch", 1, 9), constraints={"memory": AtMost(2)}, seed=3, direction="maximize"
+    Space(x=Float(0, 1)),
+    budget=Budget("epoch", 1, 9),
+    constraints={"memory": AtMost(2)},
+    seed=3,
+    direction="maximize",
 )
 FIRST = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "random"})
 
@@ -42,7 +47,9 @@ class Tally(Fold[dict[str, Any]]):
     def begin(self, problem: Problem) -> dict[str, Any]:
         return {"metric": problem.metric, "reached": {}, "paths": {}, "events": 0}
 
-    def step(self, state: dict[str, Any], event: Event, before: Trial | None, trial: Trial | None) -> None:
+    def step(
+        self, state: dict[str, Any], event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
         state["events"] += 1
         if trial is None:
             return
@@ -59,16 +66,33 @@ def logs(draw: st.DrawFn) -> list[Event]:
     trials = decisions = 0
     for _ in range(draw(st.integers(0, 25))):
         kind = draw(
-            st.sampled_from(["add", "grant", "report", "report", "report", "end", "lose", "note", "queue", "total"])
+            st.sampled_from(
+                [
+                    "add",
+                    "grant",
+                    "report",
+                    "report",
+                    "report",
+                    "end",
+                    "lose",
+                    "note",
+                    "queue",
+                    "total",
+                ]
+            )
         )
         time = draw(st.integers(0, 5)) * 1.0
         trial = draw(st.integers(0, trials - 1)) if trials else None
         attempt = draw(st.integers(1, 3))
         if kind == "add" or (trial is None and kind in ("grant", "report", "end", "lose")):
-            events.append(TrialAdded(trial=trials, config={"x": 0.5}, enqueued=draw(st.booleans()), time=time))
+            events.append(
+                TrialAdded(trial=trials, config={"x": 0.5}, enqueued=draw(st.booleans()), time=time)
+            )
             trials += 1
         elif kind == "note":
-            events.append(Noted(decision=decisions, seen=len(events), notes={"k": draw(st.integers(0, 3))}))
+            events.append(
+                Noted(decision=decisions, seen=len(events), notes={"k": draw(st.integers(0, 3))})
+            )
             decisions += 1
         elif kind == "queue":
             events.append(Enqueued(config={"x": draw(st.floats(0, 1))}))
@@ -81,16 +105,28 @@ def logs(draw: st.DrawFn) -> list[Event]:
 
 def about(draw: st.DrawFn, kind: str, trial: int, attempt: int, time: float) -> Event:
     if kind == "grant":
-        return BudgetGranted(trial=trial, budget=draw(st.sampled_from([1.0, 3.0, 9.0])), attempt=attempt, time=time)
+        return BudgetGranted(
+            trial=trial, budget=draw(st.sampled_from([1.0, 3.0, 9.0])), attempt=attempt, time=time
+        )
     if kind == "end":
-        return Ended(trial=trial, status=draw(st.sampled_from(["completed", "stopped", "failed"])), attempt=attempt)
+        return Ended(
+            trial=trial,
+            status=draw(st.sampled_from(["completed", "stopped", "failed"])),
+            attempt=attempt,
+        )
     if kind == "lose":
         return Lost(trial=trial, attempt=attempt, message="gone")
     metrics = {
         "value": draw(st.none() | st.integers(0, 5).map(float)),
         "memory": draw(st.none() | st.integers(0, 4).map(float)),
     }
-    return Reported(trial=trial, step=float(draw(st.integers(1, 9))), metrics=metrics, attempt=attempt, time=time)
+    return Reported(
+        trial=trial,
+        step=float(draw(st.integers(1, 9))),
+        metrics=metrics,
+        attempt=attempt,
+        time=time,
+    )
 
 
 def answers(history: History) -> dict[str, Any]:
@@ -146,7 +182,9 @@ def test_old_versions_still_answer(events: list[Event], data: st.DataObject) -> 
 
 @settings(max_examples=50)
 @given(logs(), logs(), st.data())
-def test_branches_do_not_disturb_each_other(events: list[Event], others: list[Event], data: st.DataObject) -> None:
+def test_branches_do_not_disturb_each_other(
+    events: list[Event], others: list[Event], data: st.DataObject
+) -> None:
     cut = data.draw(st.integers(1, len(events)))
     trunk = History.of(events[:cut])
     notes: list[Event] = [event for event in others if isinstance(event, Noted | Enqueued)]
@@ -198,8 +236,12 @@ def test_answers_agree_with_the_trials(events: list[Event]) -> None:
     for trial in history.trials:
         steps = [point.step for point in trial.curve]
         assert steps == sorted(set(steps))
-        assert trial.value == (None if not trial.curve or trial.curve[-1].loss is None else -trial.curve[-1].loss)
-        if trial.status == "completed" and not any(isinstance(e, Ended) and e.trial == trial.id for e in events):
+        assert trial.value == (
+            None if not trial.curve or trial.curve[-1].loss is None else -trial.curve[-1].loss
+        )
+        if trial.status == "completed" and not any(
+            isinstance(e, Ended) and e.trial == trial.id for e in events
+        ):
             assert trial.budget == 9
 
 
@@ -211,7 +253,9 @@ def test_a_bad_event_leaves_the_history_as_it_was(events: list[Event], data: st.
     with pytest.raises(Exception, match="never added"):
         history.with_events([*([Enqueued(config={})] * good), Lost(trial=999)])
     assert answers(history) == answers(History.of(events))
-    assert answers(history.with_events([Enqueued(config={})])) == answers(History.of([*events, Enqueued(config={})]))
+    assert answers(history.with_events([Enqueued(config={})])) == answers(
+        History.of([*events, Enqueued(config={})])
+    )
 
 
 def draws(history: History, purpose: str) -> list[float]:
@@ -221,7 +265,9 @@ def draws(history: History, purpose: str) -> list[float]:
 def test_generators_depend_on_seed_decisions_and_purpose_only() -> None:
     history = History.of([FIRST])
     assert draws(history, "a") == draws(history, "a") == draws(History.of([FIRST]), "a")
-    more = history.with_events([TrialAdded(trial=0, config={"x": 0.5}), Enqueued(config={"x": 1.0})])
+    more = history.with_events(
+        [TrialAdded(trial=0, config={"x": 0.5}), Enqueued(config={"x": 1.0})]
+    )
     assert draws(more, "a") == draws(history, "a")
     variants: list[Callable[[], list[float]]] = [
         lambda: draws(history, "a"),
@@ -229,14 +275,22 @@ def test_generators_depend_on_seed_decisions_and_purpose_only() -> None:
         lambda: draws(history.with_events([Noted(decision=0, seen=1)]), "a"),
         lambda: draws(history.with_events([Noted(decision=1, seen=1)]), "a"),
         lambda: draws(
-            History.of([StudyCreated(name="s", problem=Problem(PROBLEM.space, seed=4).to_json(), method={})]), "a"
+            History.of(
+                [
+                    StudyCreated(
+                        name="s", problem=Problem(PROBLEM.space, seed=4).to_json(), method={}
+                    )
+                ]
+            ),
+            "a",
         ),
     ]
     assert len({tuple(variant()) for variant in variants}) == len(variants)
 
 
 def test_generators_are_independent() -> None:
-    """1,000 decisions x 2 purposes: correlations of the first draws stay within 4 standard errors."""
+    """1,000 decisions x 2 purposes: correlations of the first draws stay within 4 standard
+    errors."""
     firsts, seconds = [], []
     for decision in range(1000):
         history = History.of([FIRST, Noted(decision=decision, seen=1)])
@@ -249,7 +303,8 @@ def test_generators_are_independent() -> None:
 
 
 def test_a_step_costs_the_same_however_long_the_log() -> None:
-    """Work is counted, not timed: one event more touches one event, with a derived fold and with old trials."""
+    """Work is counted, not timed: one event more touches one event, with a derived fold and with
+    old trials."""
     seen = []
 
     @dataclass(frozen=True)
@@ -257,10 +312,14 @@ def test_a_step_costs_the_same_however_long_the_log() -> None:
         def begin(self, problem: Problem) -> list[int]:
             return []
 
-        def step(self, state: list[int], event: Event, before: Trial | None, trial: Trial | None) -> None:
+        def step(
+            self, state: list[int], event: Event, before: Trial | None, trial: Trial | None
+        ) -> None:
             seen.append(event)
 
-    history = History.of([FIRST, *(TrialAdded(trial=number, config={"x": 0.5}) for number in range(1000))])
+    history = History.of(
+        [FIRST, *(TrialAdded(trial=number, config={"x": 0.5}) for number in range(1000))]
+    )
     history.derive(Counting())
     seen.clear()
     longer = history.with_events([Enqueued(config={})])
@@ -276,7 +335,9 @@ def test_a_fold_of_some_kinds_gets_those_alone_whenever_it_begins() -> None:
         def begin(self, problem: Problem) -> list[Event]:
             return []
 
-        def step(self, state: list[Event], event: Event, before: Trial | None, trial: Trial | None) -> None:
+        def step(
+            self, state: list[Event], event: Event, before: Trial | None, trial: Trial | None
+        ) -> None:
             assert before is None and trial is None
             state.append(event)
 
@@ -289,10 +350,14 @@ def test_a_fold_of_some_kinds_gets_those_alone_whenever_it_begins() -> None:
     ]
     for begin in range(len(log) + 1):
         history = History.of([FIRST, *log[:begin]])
-        assert history.derive(Configs()) == [event for event in log[:begin] if isinstance(event, Configs.kinds)]
+        assert history.derive(Configs()) == [
+            event for event in log[:begin] if isinstance(event, Configs.kinds)
+        ]
         longer = history.with_events(log[begin:])
         assert longer.derive(Configs()) == [log[0], log[2], log[4]]
-        assert history.derive(Configs()) == [event for event in log[:begin] if isinstance(event, Configs.kinds)]
+        assert history.derive(Configs()) == [
+            event for event in log[:begin] if isinstance(event, Configs.kinds)
+        ]
 
 
 def test_every_study_has_an_identity_of_its_own() -> None:
@@ -300,6 +365,9 @@ def test_every_study_has_an_identity_of_its_own() -> None:
         return StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "random"}, **more)  # type: ignore[arg-type]
 
     assert History.of([created(identity="drawn")]).identity == "drawn"
-    first, later = History.of([created(time=1.0)]).identity, History.of([created(time=2.0)]).identity
+    first, later = (
+        History.of([created(time=1.0)]).identity,
+        History.of([created(time=2.0)]).identity,
+    )
     assert len(first) == 32 and first != later, "logs of before: the first event tells them apart"
     assert History.of([created(time=1.0)]).identity == first

@@ -1,4 +1,5 @@
-"""The question of a study: refused when it cannot be, the same after JSON, and the one place where metrics become losses."""
+"""The question of a study: refused when it cannot be, the same after JSON, and the one place where
+metrics become losses."""
 
 import math
 from typing import Any
@@ -28,11 +29,15 @@ budgets = st.tuples(st.floats(0.001, 10), st.floats(0, 1e6)).map(
 )
 problems = st.builds(
     Problem,
-    space=st.sampled_from([SPACE, Space(x=Float(0, 1)), Pool(Space(x=Float(0, 1)), [{"x": 0.5}, {"x": 0.25}])]),
+    space=st.sampled_from(
+        [SPACE, Space(x=Float(0, 1)), Pool(Space(x=Float(0, 1)), [{"x": 0.5}, {"x": 0.25}])]
+    ),
     metric=st.text(min_size=1),
     direction=st.sampled_from(["minimize", "maximize"]),
     budget=st.none() | budgets | st.just(Budget("epoch", 1, 81)),
-    constraints=st.dictionaries(st.text(min_size=1), finite.map(AtMost) | finite.map(AtLeast), max_size=3),
+    constraints=st.dictionaries(
+        st.text(min_size=1), finite.map(AtMost) | finite.map(AtLeast), max_size=3
+    ),
     cost=st.none() | st.text(min_size=1),
     features=st.dictionaries(st.text(min_size=1), finite, max_size=3),
     seed=st.integers(0, 2**80),
@@ -66,7 +71,10 @@ def test_json_of_an_older_study_without_noisy() -> None:
         ({"cost": ""}, "cost is ''; it must be the name of a reported metric"),
         ({"constraints": ["m <= 3"]}, r"constraints is \['m <= 3'\]; it must be a table by name"),
         ({"constraints": {3: AtMost(1)}}, "constraints is {3: .*; it must be a table by name"),
-        ({"features": [1, 2]}, r"features is \[1, 2\]; it must be a table by name, such as {'rows': 1e5}"),
+        (
+            {"features": [1, 2]},
+            r"features is \[1, 2\]; it must be a table by name, such as {'rows': 1e5}",
+        ),
         ({"features": {"rows": math.nan}}, "feature 'rows' is nan; it must be a finite number"),
         ({"features": {"rows": "many"}}, "feature 'rows' is 'many'"),
         ({"constraints": {"m": 3}}, "constraint on 'm' is 3; use scrimp.AtMost"),
@@ -135,7 +143,11 @@ def test_an_equality_holds_within_its_tolerance_and_is_stored() -> None:
         True,
         False,
     ]
-    assert problem.violation({"share": 0.6}) == pytest.approx(0.09) == problem.violation({"share": 0.4})
+    assert (
+        problem.violation({"share": 0.6})
+        == pytest.approx(0.09)
+        == problem.violation({"share": 0.4})
+    )
     assert Problem.from_json(msgspec.json.decode(msgspec.json.encode(problem.to_json()))) == problem
 
 

@@ -14,7 +14,17 @@ from scrimp.history.reports import LONGEST_MESSAGE, as_metrics, headline, readab
 
 
 @pytest.mark.parametrize(
-    "value", [1, 1.0, np.float32(1), np.float64(1), np.int64(1), np.array(1.0), np.array([1.0]), Fraction(1)]
+    "value",
+    [
+        1,
+        1.0,
+        np.float32(1),
+        np.float64(1),
+        np.int64(1),
+        np.array(1.0),
+        np.array([1.0]),
+        Fraction(1),
+    ],
 )
 def test_numbers(value: Any) -> None:
     for metrics in (as_metrics(value, "loss"), as_metrics({"loss": value}, "loss")):
@@ -41,18 +51,32 @@ def test_names(name: Any) -> None:
 
 
 def test_a_good_report_stays_as_it_is() -> None:
-    report = Reported(trial=3, step=2.0, metrics={"loss": 0.5}, attempt=2, stderr=0.1, cost=7.0, time=9.0)
+    report = Reported(
+        trial=3, step=2.0, metrics={"loss": 0.5}, attempt=2, stderr=0.1, cost=7.0, time=9.0
+    )
     assert report_events(report, "loss") == [report]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
 def test_not_finite_is_a_failure(value: float | None) -> None:
     report = Reported(
-        trial=3, step=2.0, metrics={"loss": value, "other": 1.0}, attempt=2, stderr=0.1, cost=7.0, time=9.0
+        trial=3,
+        step=2.0,
+        metrics={"loss": value, "other": 1.0},
+        attempt=2,
+        stderr=0.1,
+        cost=7.0,
+        time=9.0,
     )
     clean, ended = report_events(report, "loss")
     assert clean == Reported(
-        trial=3, step=2.0, metrics={"loss": None, "other": 1.0}, attempt=2, stderr=0.1, cost=7.0, time=9.0
+        trial=3,
+        step=2.0,
+        metrics={"loss": None, "other": 1.0},
+        attempt=2,
+        stderr=0.1,
+        cost=7.0,
+        time=9.0,
     )
     assert isinstance(ended, Ended)
     assert (ended.trial, ended.status, ended.attempt, ended.time) == (3, "failed", 2, 9.0)
@@ -61,7 +85,9 @@ def test_not_finite_is_a_failure(value: float | None) -> None:
 
 def test_other_metrics_need_not_be_finite() -> None:
     report = Reported(trial=3, step=2.0, metrics={"loss": 0.5, "other": math.nan})
-    assert report_events(report, "loss") == [Reported(trial=3, step=2.0, metrics={"loss": 0.5, "other": None})]
+    assert report_events(report, "loss") == [
+        Reported(trial=3, step=2.0, metrics={"loss": 0.5, "other": None})
+    ]
 
 
 def test_the_line_of_a_message_that_says_most() -> None:
@@ -72,7 +98,11 @@ def test_the_line_of_a_message_that_says_most() -> None:
 
 def test_messages_and_names_have_a_largest_size() -> None:
     message = readable("tensor(" + "0.1234, " * 1_000_000 + ") out of memory")
-    assert len(message) <= LONGEST_MESSAGE and message.startswith("tensor(0.1234") and message.endswith("out of memory")
+    assert (
+        len(message) <= LONGEST_MESSAGE
+        and message.startswith("tensor(0.1234")
+        and message.endswith("out of memory")
+    )
     assert "characters left out]" in message and readable("short") == "short"
     with pytest.raises(ReportError, match="at most 200"):
         as_metrics({"loss": 1.0, "n" * 201: 1.0}, "loss")
@@ -84,7 +114,11 @@ def test_a_failing_objective_leaves_a_short_message() -> None:
     def objective(trial: Any) -> float:
         raise RuntimeError("tensor(" + "0.1234, " * 100_000 + ")")
 
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
     study.optimize(objective, n_trials=1, catch=(Exception,))
-    assert len(study.trials[0].message) <= LONGEST_MESSAGE and study.trials[0].message.startswith("RuntimeError")
+    assert len(study.trials[0].message) <= LONGEST_MESSAGE and study.trials[0].message.startswith(
+        "RuntimeError"
+    )
     assert len(headline(study.trials[0].message)) < 1100

@@ -13,7 +13,13 @@ def point(step: float, cost: float | None = None) -> Observation:
 
 def test_empty() -> None:
     trial = Trial(id=0, config={"lr": 0.1})
-    assert (trial.budget, trial.last, trial.cost, trial.value, trial.finished) == (0.0, None, None, None, False)
+    assert (trial.budget, trial.last, trial.cost, trial.value, trial.finished) == (
+        0.0,
+        None,
+        None,
+        None,
+        False,
+    )
     assert trial.params is trial.config
 
 
@@ -38,7 +44,9 @@ def test_standing_puts_violations_behind_all_losses_by_their_size() -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_finished(status: str) -> None:
-    assert Trial(id=0, config={}, status=status).finished == (status in {"completed", "stopped", "failed"})
+    assert Trial(id=0, config={}, status=status).finished == (
+        status in {"completed", "stopped", "failed"}
+    )
 
 
 def test_frozen() -> None:

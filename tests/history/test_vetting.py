@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from scrimp.errors import StudyError
-from scrimp.history.events import BudgetGranted, Ended, Enqueued, Event, StudyChanged, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Enqueued,
+    Event,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.vetting import TOTALS, valid_totals
@@ -14,7 +22,10 @@ from scrimp.space.space import Space
 
 PROBLEM = Problem(Space(x=Float(0, 1), n=Int(1, 3)))
 FIRST = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "random", "settings": {}})
-RUNNING: list[Event] = [TrialAdded(trial=0, config={"x": 0.5, "n": 1}), BudgetGranted(trial=0, budget=1.0)]
+RUNNING: list[Event] = [
+    TrialAdded(trial=0, config={"x": 0.5, "n": 1}),
+    BudgetGranted(trial=0, budget=1.0),
+]
 
 
 @pytest.mark.parametrize(
@@ -43,12 +54,21 @@ def test_what_does_not_fit_the_space_is_not_in_the_queue(config: dict[str, Any])
 def test_totals_of_another_type_do_not_count(name: str, value: Any) -> None:
     if name in ("since", "checkpoints") and value in (-1, "; rm -rf /"):
         return  # a time may be negative, and a text is looked at where it is used as a URL
-    history = History.of([FIRST, StudyChanged(totals={"n_trials": 7}), StudyChanged(totals={name: value})])
+    history = History.of(
+        [FIRST, StudyChanged(totals={"n_trials": 7}), StudyChanged(totals={name: value})]
+    )
     assert history.totals == {"n_trials": 7} and repr(name) in history.ignored[0][1]
 
 
 def test_totals_that_may_be() -> None:
-    good = {"n_trials": 0, "budget": 2.5, "timeout": 1, "since": -3.0, "halt": "paused", "checkpoints": "s3://b/c"}
+    good = {
+        "n_trials": 0,
+        "budget": 2.5,
+        "timeout": 1,
+        "since": -3.0,
+        "halt": "paused",
+        "checkpoints": "s3://b/c",
+    }
     good |= {"durable": "log"}
     good |= {"stop": {"rule": "loss", "limit": 0.1, "least": None}}
     assert valid_totals(good) == good and valid_totals(dict.fromkeys(good)) == dict.fromkeys(good)
@@ -62,7 +82,9 @@ def test_an_end_that_is_none_does_not_count() -> None:
 
 
 def test_a_study_begins_once() -> None:
-    other = StudyCreated(name="t", problem=Problem(Space(y=Float(0, 9))).to_json(), method={"name": "gp"})
+    other = StudyCreated(
+        name="t", problem=Problem(Space(y=Float(0, 9))).to_json(), method={"name": "gp"}
+    )
     history = History.of([FIRST, other])
     assert history.created is FIRST or history.created == FIRST
     assert list(history.problem.space) == ["x", "n"] and "second time" in history.ignored[0][1]
@@ -70,7 +92,9 @@ def test_a_study_begins_once() -> None:
 
 @pytest.mark.parametrize("problem", [{}, {"space": {"parameters": 3}}, {"space": None}])
 def test_a_problem_that_cannot_be_read_is_named(problem: dict[str, Any]) -> None:
-    with pytest.raises(StudyError, match="event 1 of the log records a problem that cannot be read"):
+    with pytest.raises(
+        StudyError, match="event 1 of the log records a problem that cannot be read"
+    ):
         History.of([FIRST, StudyChanged(problem=problem)])
 
 

@@ -17,7 +17,9 @@ SPACE = scrimp.Space(
 
 
 def floor(params: dict[str, Any]) -> float:
-    return float(0.05 + 0.02 * (math.log10(params["lr"]) + 2.5) ** 2 + 0.01 * abs(params["layers"] - 4))
+    return float(
+        0.05 + 0.02 * (math.log10(params["lr"]) + 2.5) ** 2 + 0.01 * abs(params["layers"] - 4)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +42,11 @@ def staged() -> scrimp.Study:
             trial.report(val_error=floor(trial.params) + 0.5 / (1 + epoch))
 
     study.optimize(objective, n_trials=30)
-    assert study.history.counts["failed"] and study.history.counts["paused"] and study.history.counts["completed"]
+    assert (
+        study.history.counts["failed"]
+        and study.history.counts["paused"]
+        and study.history.counts["completed"]
+    )
     return study
 
 
@@ -58,5 +64,7 @@ def whole() -> scrimp.Study:
         storage="memory://",
         seed=0,
     )
-    study.optimize(lambda t: {"score": 3 * t.params["a"] + t.params["b"], "memory": t.params["a"]}, n_trials=48)
+    study.optimize(
+        lambda t: {"score": 3 * t.params["a"] + t.params["b"], "memory": t.params["a"]}, n_trials=48
+    )
     return study

@@ -50,14 +50,20 @@ class Prophet(Scheduled):
     suggester: Any = field(default_factory=RandomSuggester)
 
     def forecast(
-        self, history: History, trials: Sequence[int], steps: Sequence[float], rng: np.random.Generator
+        self,
+        history: History,
+        trials: Sequence[int],
+        steps: Sequence[float],
+        rng: np.random.Generator,
     ) -> Mapping[int, Forecast]:
         mean = tuple(1 / step for step in steps)
         low, high = tuple(value - 0.1 for value in mean), tuple(value + 0.1 for value in mean)
         return {trial: Forecast(tuple(steps), mean, low, high) for trial in trials}
 
 
-def test_forecasts_of_the_method_are_drawn_in_the_users_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forecasts_of_the_method_are_drawn_in_the_users_direction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "test_prophet", SimpleNamespace(Prophet=Prophet))
     monkeypatch.setattr(catalog, "_METHODS", catalog._METHODS.copy())
     catalog.register_method("test-prophet", catalog.Entry(policy="test_prophet:Prophet"))
@@ -77,7 +83,11 @@ def test_forecasts_of_the_method_are_drawn_in_the_users_direction(monkeypatch: p
             study.report(trial, step=step, score=trial.params["x"])
     picture = scrimp.plots.curves(study)
     paused = {trial.id: trial for trial in study.trials if trial.status == "paused"}
-    means = {trace.meta["forecast"]: trace for trace in picture.data if trace.meta and "forecast" in trace.meta}
+    means = {
+        trace.meta["forecast"]: trace
+        for trace in picture.data
+        if trace.meta and "forecast" in trace.meta
+    }
     assert set(means) == set(paused)
     for number, trace in means.items():
         assert trace.x[0] >= paused[number].budget and trace.x[-1] == pytest.approx(9.0)

@@ -12,7 +12,9 @@ def test_the_line_ends_at_the_best_value_and_only_improves(staged: scrimp.Study,
     assert line.y[-1] == staged.best_value and list(line.y) == sorted(line.y, reverse=True)
     assert list(line.x) == sorted(line.x)
     values = {trial.id: trial.value for trial in staged.trials if trial.value is not None}
-    assert {number: value for (number, _), value in zip(points.customdata, points.y, strict=True)} == values
+    assert {
+        number: value for (number, _), value in zip(points.customdata, points.y, strict=True)
+    } == values
 
 
 def test_the_budget_axis_ends_at_what_was_spent(staged: scrimp.Study) -> None:
@@ -34,9 +36,13 @@ def test_names_are_escaped_and_axes_named(staged: scrimp.Study) -> None:
 
 
 def test_an_empty_study_has_an_empty_picture() -> None:
-    study = scrimp.create_study("e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    study = scrimp.create_study(
+        "e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
     picture = scrimp.plots.history(study)
-    assert not picture.data[1].x and "nothing was reported yet" in picture.layout.meta["alternative"]
+    assert (
+        not picture.data[1].x and "nothing was reported yet" in picture.layout.meta["alternative"]
+    )
 
 
 def test_an_unknown_axis_is_said(whole: scrimp.Study) -> None:

@@ -36,7 +36,9 @@ def test_the_mean_passes_near_what_was_seen(whole: scrimp.Study) -> None:
 
 
 def test_nothing_observed_is_said() -> None:
-    study = scrimp.create_study("e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    study = scrimp.create_study(
+        "e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
     for model in (lambda: landscape_of(study.history), lambda: belief_of(study, study.history)):
         with pytest.raises(StudyError, match="nothing was observed"):
             model()

@@ -9,10 +9,14 @@ def test_axes_hold_the_values_of_the_trials(staged: scrimp.Study) -> None:
     (trace,) = scrimp.plots.parallel(staged).data
     known = [trial for trial in staged.trials if trial.value is not None]
     axes = {axis.label: axis for axis in trace.dimensions}
-    assert list(axes["val_error"].values) == [trial.value for trial in known] == list(trace.line.color)
+    assert (
+        list(axes["val_error"].values) == [trial.value for trial in known] == list(trace.line.color)
+    )
     assert list(axes["lr"].values) == [math.log10(trial.params["lr"]) for trial in known]
     assert list(axes["layers"].values) == [trial.params["layers"] for trial in known]
-    assert list(axes["width"].values) == [[64, 128, 256].index(trial.params["width"]) for trial in known]
+    assert list(axes["width"].values) == [
+        [64, 128, 256].index(trial.params["width"]) for trial in known
+    ]
 
 
 def test_an_absent_parameter_has_a_place_of_its_own(staged: scrimp.Study) -> None:
@@ -26,7 +30,9 @@ def test_an_absent_parameter_has_a_place_of_its_own(staged: scrimp.Study) -> Non
 
 
 def test_ticks_are_round_and_whole_for_integers() -> None:
-    space = scrimp.Space(lr=scrimp.Float(2e-4, 0.5, log=True), n=scrimp.Int(1, 4), m=scrimp.Int(0, 100))
+    space = scrimp.Space(
+        lr=scrimp.Float(2e-4, 0.5, log=True), n=scrimp.Int(1, 4), m=scrimp.Int(0, 100)
+    )
     study = scrimp.create_study("t", space, method="random", storage="memory://", seed=0)
     study.optimize(lambda trial: trial.params["lr"], n_trials=3)
     lr, n, m, _ = scrimp.plots.parallel(study).data[0].dimensions

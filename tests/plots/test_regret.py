@@ -12,8 +12,17 @@ from scrimp.errors import TableError
 from scrimp.plots.regret import mean_regrets
 
 
-def record(task: str, method: str, seed: int, regret: list[float], axis: str = "at") -> dict[str, Any]:
-    head = {"suite": "functions", "table": "functions", "task": task, "method": method, "seed": seed, "size": 2}
+def record(
+    task: str, method: str, seed: int, regret: list[float], axis: str = "at"
+) -> dict[str, Any]:
+    head = {
+        "suite": "functions",
+        "table": "functions",
+        "task": task,
+        "method": method,
+        "seed": seed,
+        "size": 2,
+    }
     return {**head, axis: [1, 2], "regret": regret}
 
 
@@ -28,7 +37,9 @@ RECORDS = [
 def test_means_and_errors_by_hand() -> None:
     xs, mean, error = mean_regrets(RECORDS, "at")["gp"]
     assert xs == [1.0, 2.0] and mean == pytest.approx([3.0, 0.4])
-    assert error == pytest.approx([np.std([2.0, 4.0], ddof=1) / np.sqrt(2), np.std([0.3, 0.5], ddof=1) / np.sqrt(2)])
+    assert error == pytest.approx(
+        [np.std([2.0, 4.0], ddof=1) / np.sqrt(2), np.std([0.3, 0.5], ddof=1) / np.sqrt(2)]
+    )
 
 
 def test_the_picture_of_a_file(tmp_path: Path) -> None:
@@ -53,5 +64,8 @@ def test_a_band_that_would_reach_below_zero_stays_on_the_logarithmic_axis() -> N
     wide = [record("a", "gp", 0, [0.01, 0.01]), record("b", "gp", 0, [9.0, 9.0])]
     unknown = [record("a", "tpe", 0, [None, 1.0])]  # type: ignore[list-item]
     picture = scrimp.plots.regret([*wide, *unknown])
-    assert picture.layout.yaxis.type == "log" and picture.layout.title.text == "Regret of 2 methods on functions"
+    assert (
+        picture.layout.yaxis.type == "log"
+        and picture.layout.title.text == "Regret of 2 methods on functions"
+    )
     assert min(picture.data[1].y) == pytest.approx(0.1 * 4.505)

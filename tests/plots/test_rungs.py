@@ -15,7 +15,11 @@ def test_counts_follow_from_the_trials(staged: scrimp.Study) -> None:
 
 def test_a_running_trial_stands_at_its_grant() -> None:
     study = scrimp.create_study(
-        "r", scrimp.Space(x=scrimp.Float(0, 1)), budget=scrimp.Budget("step", 2, 8), method="asha", storage="memory://"
+        "r",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        budget=scrimp.Budget("step", 2, 8),
+        method="asha",
+        storage="memory://",
     )
     study.ask()
     (row,) = rung_counts(study.history)
@@ -28,7 +32,9 @@ def test_markers_stand_where_trials_stand(staged: scrimp.Study) -> None:
     for trace in picture.data:
         if trace.mode == "markers":
             status = trace.name.split(" ")[0]
-            marked |= {number: (status, y) for number, y in zip(trace.customdata, trace.y, strict=True)}
+            marked |= {
+                number: (status, y) for number, y in zip(trace.customdata, trace.y, strict=True)
+            }
     assert marked == {trial.id: (trial.status, trial.budget) for trial in staged.trials}
     assert list(picture.layout.yaxis.tickvals) == [1.0, 3.0, 9.0]  # none too close to another
     assert "trials reached 9" in picture.layout.meta["alternative"]

@@ -9,12 +9,21 @@ from scrimp.plots.source_weights import recorded_weights
 
 
 def test_lines_are_the_recorded_weights(whole: scrimp.Study) -> None:
-    study = scrimp.create_study("t", whole.history.problem.space, method="random", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "t", whole.history.problem.space, method="random", storage="memory://", seed=0
+    )
     for decision, notes in enumerate(
-        [{"weights": {"old": 0.75, "this study": 0.25}}, {"reason": "x"}, {"weights": {"this study": 1.0}}]
+        [
+            {"weights": {"old": 0.75, "this study": 0.25}},
+            {"reason": "x"},
+            {"weights": {"this study": 1.0}},
+        ]
     ):
         study._ledger.append([Noted(decision=decision, seen=1, notes=notes)])
-    assert recorded_weights(study.history) == [(0, {"old": 0.75, "this study": 0.25}), (2, {"this study": 1.0})]
+    assert recorded_weights(study.history) == [
+        (0, {"old": 0.75, "this study": 0.25}),
+        (2, {"this study": 1.0}),
+    ]
     old, own = scrimp.plots.source_weights(study).data
     assert (old.name, list(old.x), list(old.y)) == ("old", [0, 2], [0.75, 0.0])
     assert (own.name, list(own.y)) == ("this study", [0.25, 1.0])

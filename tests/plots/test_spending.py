@@ -11,11 +11,20 @@ from scrimp.plots.spending import Course, at_bounds, courses
 
 
 def test_courses_of_a_made_up_log() -> None:
-    problem = Problem(scrimp.Space(x=scrimp.Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 4))
-    log = [StudyCreated(name="s", problem=problem.to_json(), method={"name": "asha", "settings": {}}, time=100.0)]
+    problem = Problem(
+        scrimp.Space(x=scrimp.Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 4)
+    )
+    log = [
+        StudyCreated(
+            name="s", problem=problem.to_json(), method={"name": "asha", "settings": {}}, time=100.0
+        )
+    ]
 
     def added(trial: int, time: float) -> list[Noted | TrialAdded]:
-        return [Noted(decision=trial, seen=0, time=time), TrialAdded(trial=trial, config={"x": 0.5}, time=time)]
+        return [
+            Noted(decision=trial, seen=0, time=time),
+            TrialAdded(trial=trial, config={"x": 0.5}, time=time),
+        ]
 
     def grant(trial: int, budget: float, attempt: int, time: float) -> BudgetGranted:
         return BudgetGranted(trial=trial, budget=budget, attempt=attempt, worker="a", time=time)
@@ -23,7 +32,13 @@ def test_courses_of_a_made_up_log() -> None:
     def told(trial: int, step: float, attempt: int, time: float) -> Reported:
         return Reported(trial=trial, step=step, metrics={"loss": 1.0}, attempt=attempt, time=time)
 
-    log += [*added(0, 101), grant(0, 2, 1, 101), told(0, 2, 1, 103), grant(0, 4, 2, 110), told(0, 4, 2, 115)]
+    log += [
+        *added(0, 101),
+        grant(0, 2, 1, 101),
+        told(0, 2, 1, 103),
+        grant(0, 4, 2, 110),
+        told(0, 4, 2, 115),
+    ]
     log += [
         *added(1, 104),
         grant(1, 2, 1, 104),
@@ -50,13 +65,17 @@ def test_courses_of_a_made_up_log() -> None:
     ],
 )
 def test_the_share_at_bounds(parameter, values, expected) -> None:
-    assert at_bounds(parameter, values) == (expected if expected is None else pytest.approx(expected))
+    assert at_bounds(parameter, values) == (
+        expected if expected is None else pytest.approx(expected)
+    )
 
 
 def counts(picture, place: int, kind: str) -> int:
     """The sum of the bars of one kind in a panel (0: over time, 1: how far, 2 on: parameters)."""
     axis = "y" if place == 0 else f"y{place + 1}"
-    return sum(int(np.sum(trace.y)) for trace in picture.data if trace.yaxis == axis and trace.name == kind)
+    return sum(
+        int(np.sum(trace.y)) for trace in picture.data if trace.yaxis == axis and trace.name == kind
+    )
 
 
 def test_every_configuration_is_counted_once(staged: scrimp.Study) -> None:
@@ -67,10 +86,16 @@ def test_every_configuration_is_counted_once(staged: scrimp.Study) -> None:
     assert len(found) == 30 and 0 < finished < resumed < 30
     assert counts(picture, 0, "started") == counts(picture, 1, "started") == 30
     for panel in range(2, 6):  # lr, layers, width, optimizer exist everywhere
-        assert [counts(picture, panel, kind) for kind in ("started", "gone on", "finished")] == [30, resumed, finished]
+        assert [counts(picture, panel, kind) for kind in ("started", "gone on", "finished")] == [
+            30,
+            resumed,
+            finished,
+        ]
     momentum = sum("momentum" in course.config for course in found)
     assert counts(picture, 6, "started") == momentum < 30
-    assert f"30 started, {resumed} gone on, {finished} finished" in picture.layout.meta["alternative"]
+    assert (
+        f"30 started, {resumed} gone on, {finished} finished" in picture.layout.meta["alternative"]
+    )
     assert "at bounds (even 4%)" in picture.layout.annotations[2].text
 
 
@@ -81,6 +106,10 @@ def test_one_column_and_studies_without_budgets(whole: scrimp.Study) -> None:
         "how far they came",
         "b",
     ]
-    assert counts(picture, 2, "gone on") == 0 and counts(picture, 2, "started") == len(whole.history.trials)
-    empty = scrimp.create_study("e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    assert counts(picture, 2, "gone on") == 0 and counts(picture, 2, "started") == len(
+        whole.history.trials
+    )
+    empty = scrimp.create_study(
+        "e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
     assert "0 started" in scrimp.plots.spending(empty).layout.meta["alternative"]

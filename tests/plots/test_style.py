@@ -3,7 +3,18 @@
 import pytest
 from plotly.graph_objects import Figure
 
-from scrimp.plots.style import ACCENT, SERIES, STATUS, TEXT, figure, number, params_text, plain, rgba, thinned
+from scrimp.plots.style import (
+    ACCENT,
+    SERIES,
+    STATUS,
+    TEXT,
+    figure,
+    number,
+    params_text,
+    plain,
+    rgba,
+    thinned,
+)
 
 
 def contrast(first: str, second: str) -> float:
@@ -11,7 +22,9 @@ def contrast(first: str, second: str) -> float:
 
     def luminance(colour: str) -> float:
         parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        linear = [
+            part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     low, high = sorted((luminance(first), luminance(second)))
@@ -20,7 +33,10 @@ def contrast(first: str, second: str) -> float:
 
 def test_every_figure_has_a_title_and_a_text_alternative() -> None:
     picture = figure(Figure(), "Losses", "Losses over trials.")
-    assert picture.layout.title.text == "Losses" and picture.layout.meta["alternative"] == "Losses over trials."
+    assert (
+        picture.layout.title.text == "Losses"
+        and picture.layout.meta["alternative"] == "Losses over trials."
+    )
     assert picture.layout.paper_bgcolor == "rgba(0,0,0,0)"  # readable on light and dark pages
 
 

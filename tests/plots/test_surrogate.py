@@ -14,9 +14,18 @@ SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), kind=scrimp.Categoric
 @pytest.fixture(scope="module")
 def study() -> scrimp.Study:
     made = scrimp.create_study(
-        "s", SPACE, direction="maximize", metric="accuracy", method="gp-ei:initial=3", storage="memory://", seed=0
+        "s",
+        SPACE,
+        direction="maximize",
+        metric="accuracy",
+        method="gp-ei:initial=3",
+        storage="memory://",
+        seed=0,
     )
-    made.optimize(lambda trial: 1 - (np.log10(trial.params["lr"]) + 2) ** 2 - (trial.params["kind"] == "b"), n_trials=9)
+    made.optimize(
+        lambda trial: 1 - (np.log10(trial.params["lr"]) + 2) ** 2 - (trial.params["kind"] == "b"),
+        n_trials=9,
+    )
     return made
 
 
@@ -29,13 +38,17 @@ def test_it_shows_mean_band_observations_and_acquisition(study: scrimp.Study) ->
     observed = trace(picture, "observed")
     assert sorted(observed.y) == sorted(trial.value for trial in study.trials)
     mean, low = trace(picture, "mean"), trace(picture, "two standard deviations")
-    assert len(mean.x) == 201 and mean.x[0] == pytest.approx(1e-4) and mean.x[-1] == pytest.approx(1.0)
+    assert (
+        len(mean.x) == 201 and mean.x[0] == pytest.approx(1e-4) and mean.x[-1] == pytest.approx(1.0)
+    )
     high = picture.data[0]
     assert (np.minimum(low.y, high.y) <= np.array(mean.y) + 1e-9).all()
     assert (np.maximum(low.y, high.y) >= np.array(mean.y) - 1e-9).all()
     best = study.best_params
     place = int(np.argmin(np.abs(np.log(np.array(mean.x) / best["lr"]))))
-    assert mean.y[place] == pytest.approx(study.best_value, abs=0.1)  # the mean passes through what was seen
+    assert mean.y[place] == pytest.approx(
+        study.best_value, abs=0.1
+    )  # the mean passes through what was seen
     assert picture.layout.xaxis.type == "log" and picture.layout.yaxis.title.text == "accuracy"
     assert picture.layout.xaxis2.title.text == "lr" and "observations" in picture.layout.title.text
 
@@ -64,6 +77,8 @@ def test_other_methods_get_a_model_for_the_picture() -> None:
     ("parameter", "iteration", "words"),
     [("rate", None, "'rate'"), ("lr", 99, "iteration is 99"), ("lr", 0, "nothing was observed")],
 )
-def test_what_cannot_be_drawn_is_said(study: scrimp.Study, parameter: str, iteration: int | None, words: str) -> None:
+def test_what_cannot_be_drawn_is_said(
+    study: scrimp.Study, parameter: str, iteration: int | None, words: str
+) -> None:
     with pytest.raises(StudyError, match=words):
         scrimp.plots.surrogate(study, parameter, iteration=iteration)

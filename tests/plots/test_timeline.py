@@ -1,20 +1,39 @@
 """Bars are grants: they begin when granted and end when the trial paused, ended or was lost."""
 
 import scrimp
-from scrimp.history.events import BudgetGranted, Ended, Lost, Noted, Reported, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Lost,
+    Noted,
+    Reported,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.plots.timeline import Stretch, stretches
 
 
 def test_stretches_of_a_made_up_log() -> None:
-    problem = Problem(scrimp.Space(x=scrimp.Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 4))
-    log = [StudyCreated(name="s", problem=problem.to_json(), method={"name": "asha", "settings": {}}, time=100.0)]
+    problem = Problem(
+        scrimp.Space(x=scrimp.Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 4)
+    )
+    log = [
+        StudyCreated(
+            name="s", problem=problem.to_json(), method={"name": "asha", "settings": {}}, time=100.0
+        )
+    ]
 
     def added(trial: int, time: float) -> list[Noted | TrialAdded]:
-        return [Noted(decision=trial, seen=0, time=time), TrialAdded(trial=trial, config={"x": 0.5}, time=time)]
+        return [
+            Noted(decision=trial, seen=0, time=time),
+            TrialAdded(trial=trial, config={"x": 0.5}, time=time),
+        ]
 
-    def grant(trial: int, budget: float, attempt: int, time: float, worker: str = "a") -> BudgetGranted:
+    def grant(
+        trial: int, budget: float, attempt: int, time: float, worker: str = "a"
+    ) -> BudgetGranted:
         return BudgetGranted(trial=trial, budget=budget, attempt=attempt, worker=worker, time=time)
 
     def told(trial: int, step: float, attempt: int, time: float) -> Reported:
@@ -42,12 +61,16 @@ def test_bars_are_the_stretches(staged: scrimp.Study) -> None:
         for (number, _), base, width in zip(trace.customdata, trace.base, trace.x, strict=True)
     }
     found = stretches(staged.history)
-    assert bars == {(item.trial, round(item.begin, 9), round(item.end - item.begin, 9)) for item in found}
+    assert bars == {
+        (item.trial, round(item.begin, 9), round(item.end - item.begin, 9)) for item in found
+    }
     assert all(item.end >= item.begin for item in found)
 
 
 def test_overlapping_stretches_get_lanes() -> None:
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
     first, second = study.ask(count=2)
     study.tell(second, 1.0)
     study.tell(first, 2.0)

@@ -1,11 +1,20 @@
-"""Which reports become rows: levels, skipped steps, failures, ends, constraints, and who waits for what."""
+"""Which reports become rows: levels, skipped steps, failures, ends, constraints, and who waits for
+what."""
 
 import math
 
 import numpy as np
 import pytest
 
-from scrimp.history.events import BudgetGranted, Ended, Event, Lost, Reported, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Event,
+    Lost,
+    Reported,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.policies.curve_rows import CurveTable, RowList, losses_of, slice_levels
@@ -24,12 +33,16 @@ from scrimp.space.space import Space
         (None, (1,)),
     ],
 )
-def test_levels_grow_and_end_at_the_full_budget(budget: Budget | None, levels: tuple[float, ...]) -> None:
+def test_levels_grow_and_end_at_the_full_budget(
+    budget: Budget | None, levels: tuple[float, ...]
+) -> None:
     assert slice_levels(budget) == levels
 
 
 def rows_of(events: list[Event], **settings: object) -> RowList:
-    problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 16), **settings)  # type: ignore[arg-type]
+    problem = Problem(
+        Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 16), **settings
+    )  # type: ignore[arg-type]
     created = StudyCreated(name="rows", problem=problem.to_json(), method={})
     start = [TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=5)]
     return History.of([created, *start, *events]).derive(CurveTable())
@@ -40,7 +53,14 @@ def report(step: float, loss: float | None, **more: float) -> Reported:
 
 
 def table(rows: RowList) -> list[tuple[int, float, float]]:
-    return list(zip(rows.trial, rows.step, losses_of(np.array(rows.standing), known=True).tolist(), strict=True))
+    return list(
+        zip(
+            rows.trial,
+            rows.step,
+            losses_of(np.array(rows.standing), known=True).tolist(),
+            strict=True,
+        )
+    )
 
 
 def test_one_row_per_level_reached_with_the_lowest_loss_so_far() -> None:
@@ -62,19 +82,29 @@ def test_a_failure_is_an_infinite_loss_at_the_level_it_did_not_reach() -> None:
 
 
 def test_a_run_that_ends_by_itself_counts_where_it_ended() -> None:
-    rows = rows_of([report(1, 0.9), report(2, 0.5), report(4, 0.4), Ended(trial=0, status="completed")])
+    rows = rows_of(
+        [report(1, 0.9), report(2, 0.5), report(4, 0.4), Ended(trial=0, status="completed")]
+    )
     assert table(rows)[-1] == (0, 4, 0.4) and not rows.waiting
 
 
 def test_a_report_that_violates_a_constraint_teaches_to_keep_away() -> None:
-    rows = rows_of([report(1, 0.9, memory=9.0), report(2, 0.5, memory=5.0)], constraints={"memory": AtMost(8.0)})
+    rows = rows_of(
+        [report(1, 0.9, memory=9.0), report(2, 0.5, memory=5.0)],
+        constraints={"memory": AtMost(8.0)},
+    )
     assert table(rows) == [(0, 1, math.inf), (0, 2, 0.5)]
 
 
 def test_while_nothing_is_feasible_small_violations_are_looked_for() -> None:
-    rows = rows_of([report(1, 0.9, memory=9.0), report(2, 0.5, memory=8.5)], constraints={"memory": AtMost(8.0)})
+    rows = rows_of(
+        [report(1, 0.9, memory=9.0), report(2, 0.5, memory=8.5)],
+        constraints={"memory": AtMost(8.0)},
+    )
     assert losses_of(np.array(rows.standing), known=False) == pytest.approx([3.5, 3.0 + 0.5 / 1.5])
-    rows = rows_of([report(1, 0.9), report(2, 0.5, memory=8.5)], constraints={"memory": AtMost(8.0)})
+    rows = rows_of(
+        [report(1, 0.9), report(2, 0.5, memory=8.5)], constraints={"memory": AtMost(8.0)}
+    )
     assert losses_of(np.array(rows.standing), known=False) == pytest.approx(
         [2.0 + 0.9 / 1.9] * 2
     )  # not reported is better than violated

@@ -20,12 +20,20 @@ SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
 def study_of(n_trials, method="dyhpo", **more):
     study = scrimp.create_study(
-        "d", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 6), storage="memory://", seed=2, **more
+        "d",
+        SPACE,
+        method=method,
+        budget=scrimp.Budget("epoch", 1, 6),
+        storage="memory://",
+        seed=2,
+        **more,
     )
 
     def objective(trial):
         for step in trial.steps():
-            trial.report(value=(trial.params["x"] - 0.7) ** 2 + 0.2 * trial.params["y"] + 0.5 / step)
+            trial.report(
+                value=(trial.params["x"] - 0.7) ** 2 + 0.2 * trial.params["y"] + 0.5 / step
+            )
 
     study.optimize(objective, n_trials=n_trials)
     return study
@@ -47,7 +55,9 @@ class TestDyHPO(PolicyBattery):
     ],
 )
 def test_keeps_the_rules_in_a_rough_world(policy):
-    world = World(events=60, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1, ending_early=0.05)
+    world = World(
+        events=60, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1, ending_early=0.05
+    )
     assert not play(policy, world).degraded
 
 
@@ -57,7 +67,9 @@ def test_slices_are_one_rung_long_and_the_better_half_gets_more():
         steps = [point.step for point in trial.curve]
         assert steps == list(np.arange(1.0, len(steps) + 1))
     reached = np.array([trial.budget for trial in study.trials])
-    loss = np.array([(trial.params["x"] - 0.7) ** 2 + 0.2 * trial.params["y"] for trial in study.trials])
+    loss = np.array(
+        [(trial.params["x"] - 0.7) ** 2 + 0.2 * trial.params["y"] for trial in study.trials]
+    )
     best = loss < np.median(loss)
     assert reached[best].mean() > reached[~best].mean()
     notes = study.history.note("competitors")
@@ -67,25 +79,47 @@ def test_slices_are_one_rung_long_and_the_better_half_gets_more():
 def test_scores_are_improvements_at_the_own_rung():
     history = study_of(10).history
     settings = CurveSettings(refit_every=3)
-    curves = fit_curves(history, encoding_of(SPACE), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), settings, np.random.default_rng(0))
+    curves = fit_curves(
+        history,
+        encoding_of(SPACE),
+        (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+        settings,
+        np.random.default_rng(0),
+    )
     rows = np.array([[0.2, 0.3, 1 / 6], [0.6, 0.1, 3 / 6], [0.6, 0.1, 0.93]])
     posterior = curves.fitted.posterior(rows)
     means = curves.fitted.mean(curves.data.x)[:, 0]
     for k, share in enumerate((1 / 6, 3 / 6, None)):
-        here = np.ones(len(means), dtype=bool) if share is None else np.isclose(curves.data.x[:, -1], share)
-        expected = expected_improvement(posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), means[here].min())
-        np.testing.assert_allclose(np.exp(improvements(curves.fitted, curves, rows)[k]), expected[0], rtol=1e-6)
+        here = (
+            np.ones(len(means), dtype=bool)
+            if share is None
+            else np.isclose(curves.data.x[:, -1], share)
+        )
+        expected = expected_improvement(
+            posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), means[here].min()
+        )
+        np.testing.assert_allclose(
+            np.exp(improvements(curves.fitted, curves, rows)[k]), expected[0], rtol=1e-6
+        )
 
 
 def test_improvement_may_be_over_what_was_observed_as_published():
     history = study_of(10).history
-    curves = fit_curves(history, encoding_of(SPACE), tuple(range(1, 7)), CurveSettings(), np.random.default_rng(0))
+    curves = fit_curves(
+        history, encoding_of(SPACE), tuple(range(1, 7)), CurveSettings(), np.random.default_rng(0)
+    )
     rows = np.array([[0.2, 0.3, 1 / 6], [0.6, 0.1, 3 / 6], [0.6, 0.1, 0.93]])
     targets, posterior = curves.fitted.data.y, curves.fitted.posterior(rows)
     scores = improvements(curves.fitted, curves, rows, observed=True)
     for k, share in enumerate((1 / 6, 3 / 6, None)):
-        here = np.ones(len(targets), dtype=bool) if share is None else np.isclose(curves.data.x[:, -1], share)
-        expected = expected_improvement(posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), targets[here].min())
+        here = (
+            np.ones(len(targets), dtype=bool)
+            if share is None
+            else np.isclose(curves.data.x[:, -1], share)
+        )
+        expected = expected_improvement(
+            posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), targets[here].min()
+        )
         np.testing.assert_allclose(np.exp(scores[k]), expected[0], rtol=1e-6)
     with pytest.raises(MethodError, match="incumbent is 'last'"):
         DyHPO(incumbent="last")
@@ -95,15 +129,23 @@ def test_improvement_may_be_over_what_was_observed_as_published():
 def test_another_acquisition_is_scored_at_the_own_rung():
     """Its logarithm, over the threshold with its margin."""
     history = study_of(10).history
-    curves = fit_curves(history, encoding_of(SPACE), tuple(range(1, 7)), CurveSettings(), np.random.default_rng(0))
+    curves = fit_curves(
+        history, encoding_of(SPACE), tuple(range(1, 7)), CurveSettings(), np.random.default_rng(0)
+    )
     rows = np.array([[0.2, 0.3, 1 / 6], [0.6, 0.1, 3 / 6], [0.6, 0.1, 0.93]])
     formula = ExpectedImprovement(margin=0.3)
     means, posterior = curves.fitted.mean(curves.data.x)[:, 0], curves.fitted.posterior(rows)
     spread = curves.fitted.data.y.std()
     for k, share in enumerate((1 / 6, 3 / 6, None)):
-        here = np.ones(len(means), dtype=bool) if share is None else np.isclose(curves.data.x[:, -1], share)
+        here = (
+            np.ones(len(means), dtype=bool)
+            if share is None
+            else np.isclose(curves.data.x[:, -1], share)
+        )
         aim = means[here].min() - 0.3 * spread
-        expected = expected_improvement(posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), aim)
+        expected = expected_improvement(
+            posterior.mean[k], np.sqrt(posterior.variance[k : k + 1]), aim
+        )
         np.testing.assert_allclose(
             np.exp(improvements(curves.fitted, curves, rows, formula)[k]), expected[0], rtol=1e-6
         )
@@ -115,9 +157,15 @@ def test_the_coin_promotes_by_successive_halving():
     """Every promotion that is possible is taken with probability 1, none with probability 0."""
 
     def reasons(method):
-        return [e.notes.get("reason", "") for e in study_of(12, method).history.events if isinstance(e, Noted)]
+        return [
+            e.notes.get("reason", "")
+            for e in study_of(12, method).history.events
+            if isinstance(e, Noted)
+        ]
 
-    assert any(reason.startswith("within the cutoff") for reason in reasons("dyhpo:probability_sh=1"))
+    assert any(
+        reason.startswith("within the cutoff") for reason in reasons("dyhpo:probability_sh=1")
+    )
     assert not any("cutoff" in reason for reason in reasons("dyhpo:probability_sh=0"))
 
 
@@ -155,7 +203,8 @@ def test_bad_settings_are_refused(settings, words):
 
 
 @pytest.mark.parametrize(
-    ("budget", "apart"), [(scrimp.Budget("epoch", 1, 50), 2.0), (scrimp.Budget("share", 0.01, 1.0), 0.04)]
+    ("budget", "apart"),
+    [(scrimp.Budget("epoch", 1, 50), 2.0), (scrimp.Budget("share", 0.01, 1.0), 0.04)],
 )
 def test_rungs_are_at_least_a_25th_apart(budget, apart):
     levels = DyHPO()._scheduler(Problem(SPACE, budget=budget)).levels(Problem(SPACE, budget=budget))
@@ -165,4 +214,6 @@ def test_rungs_are_at_least_a_25th_apart(budget, apart):
 def test_the_model_decides_where_nothing_is_feasible():
     study = study_of(12, "dyhpo:probability_sh=0", constraints={"value": scrimp.AtMost(-1.0)})
     assert study.history.best is None
-    assert any("acquisition" in event.notes for event in study.history.events if isinstance(event, Noted))
+    assert any(
+        "acquisition" in event.notes for event in study.history.events if isinstance(event, Noted)
+    )

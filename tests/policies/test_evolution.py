@@ -46,7 +46,9 @@ def run(policy, space, decisions, loss, maximum=9):
         noted = Noted(decision=history.decisions, seen=history.length)
         if isinstance(action, Start):
             number, attempt = len(history.trials), 1
-            history = history.with_events([noted, TrialAdded(trial=number, config=action.config, tag=dict(action.tag))])
+            history = history.with_events(
+                [noted, TrialAdded(trial=number, config=action.config, tag=dict(action.tag))]
+            )
         elif isinstance(action, Resume):
             number, attempt = action.trial, history.trials[action.trial].attempt + 1
             history = history.with_events([noted])
@@ -56,14 +58,18 @@ def run(policy, space, decisions, loss, maximum=9):
         history = history.with_events(
             [
                 BudgetGranted(trial=number, budget=action.budget, attempt=attempt),
-                Reported(trial=number, step=action.budget, metrics={"loss": value}, attempt=attempt),
+                Reported(
+                    trial=number, step=action.budget, metrics={"loss": value}, attempt=attempt
+                ),
             ]
         )
     return history, actions
 
 
 def sphere(config):
-    return (config["x"] - 0.3) ** 2 + (config["y"] - 0.6) ** 2 + (np.log10(config["z"]) + 1) ** 2 / 9
+    return (
+        (config["x"] - 0.3) ** 2 + (config["y"] - 0.6) ** 2 + (np.log10(config["z"]) + 1) ** 2 / 9
+    )
 
 
 def test_the_first_bracket_promotes_and_later_ones_evolve():
@@ -71,7 +77,9 @@ def test_the_first_bracket_promotes_and_later_ones_evolve():
     _, actions = run(Evolution(), SPACE, 13 + 7 + 3 + 13, sphere)
     assert [type(action) for action in actions[:13]] == [Start] * 9 + [Resume] * 4
     assert all(isinstance(action, Start) for action in actions[13:])
-    assert [action.budget for action in actions[13:]] == [3] * 5 + [9] * 2 + [9] * 3 + [1] * 9 + [3] * 3 + [9]
+    assert [action.budget for action in actions[13:]] == [3] * 5 + [9] * 2 + [9] * 3 + [1] * 9 + [
+        3
+    ] * 3 + [9]
     assert [action.tag["slot"] for action in actions[13:18]] == [0, 1, 2, 3, 4]
     configs = [tuple(action.config.items()) for action in actions if isinstance(action, Start)]
     assert len(set(configs)) == len(configs)
@@ -115,14 +123,19 @@ def test_places_are_taken_over_by_what_is_at_least_as_good():
     assert {level: len(holders) for level, holders in members.items()} == {1.0: 9, 3.0: 5, 9.0: 3}
     first = [sphere(action.config) for action in actions[:9]]
     second = [sphere(action.config) for action in actions[23:32]]
-    assert [loss for loss, _ in members[1.0]] == [min(pair) for pair in zip(first, second, strict=True)]
+    assert [loss for loss, _ in members[1.0]] == [
+        min(pair) for pair in zip(first, second, strict=True)
+    ]
 
 
 def test_finds_more_than_random_search():
-    """Sphere in 3 dimensions, 8 seeds, 150 decisions: evolution must win on average (paired, by its median)."""
+    """Sphere in 3 dimensions, 8 seeds, 150 decisions: evolution must win on average (paired, by its
+    median)."""
     wins = 0
     for seed in range(8):
-        problem_space = Space(x=Float(0, 1), y=Float(0, 1), z=Float(1e-3, 1, log=True), seed=Constant(seed))
+        problem_space = Space(
+            x=Float(0, 1), y=Float(0, 1), z=Float(1e-3, 1, log=True), seed=Constant(seed)
+        )
         history, actions = run(Evolution(), problem_space, 150, sphere)
         count = sum(isinstance(action, Start) for action in actions)
         draws = problem_space.sample(count, np.random.default_rng(seed))
@@ -135,12 +148,17 @@ def test_a_failed_trial_holds_no_place():
     history = History.of([StudyCreated(name="dehb", problem=problem.to_json(), method={})])
     config = SPACE.sample(1, np.random.default_rng(0))[0]
     added = TrialAdded(trial=0, config=config, tag={"bracket": 0, "slot": 0})
-    history = history.with_events([added, BudgetGranted(trial=0, budget=1.0), Ended(trial=0, status="failed")])
+    history = history.with_events(
+        [added, BudgetGranted(trial=0, budget=1.0), Ended(trial=0, status="failed")]
+    )
     assert history.derive(POPULATIONS).members == {}
 
 
 def test_a_pool_gives_members_once_until_it_is_exhausted():
-    pool = Pool(Space(x=Float(0, 1), c=Categorical(["a", "b"])), [{"x": k / 29, "c": "ab"[k % 2]} for k in range(30)])
+    pool = Pool(
+        Space(x=Float(0, 1), c=Categorical(["a", "b"])),
+        [{"x": k / 29, "c": "ab"[k % 2]} for k in range(30)],
+    )
     history, actions = run(Evolution(), pool, 100, lambda config: config["x"])
     assert isinstance(actions[-1], Finish)
     assert len(history.trials) == 30

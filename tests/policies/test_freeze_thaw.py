@@ -1,4 +1,5 @@
-"""Freeze-thaw as a policy: the contract, resuming, pools and mixed spaces, and that it beats ASHA where it should."""
+"""Freeze-thaw as a policy: the contract, resuming, pools and mixed spaces, and that it beats ASHA
+where it should."""
 
 import json
 import math
@@ -41,18 +42,25 @@ class TestFreezeThaw(PolicyBattery):
 
 
 class Runs(CurveSource):
-    """Power laws whose end, start and speed depend on the configuration; some diverge, some stay where they are."""
+    """Power laws whose end, start and speed depend on the configuration; some diverge, some stay
+    where they are."""
 
     def __init__(self, seed: int = 0, plateau: bool = False) -> None:
         rng = np.random.default_rng(seed)
-        self.best_lr, self.best_layers, self.plateau = rng.uniform(-3.0, -2.0), int(rng.integers(1, 5)), plateau
+        self.best_lr, self.best_layers, self.plateau = (
+            rng.uniform(-3.0, -2.0),
+            int(rng.integers(1, 5)),
+            plateau,
+        )
 
     @property
     def levels(self) -> tuple[float, ...]:
         return LEVELS
 
     def curve(self, config: Config) -> Curve:
-        off = abs(math.log10(config["lr"]) - self.best_lr) + 0.15 * abs(config["layers"] - self.best_layers)
+        off = abs(math.log10(config["lr"]) - self.best_lr) + 0.15 * abs(
+            config["layers"] - self.best_layers
+        )
         off += 0.2 * (config["optimizer"] == "adam") + 0.3 * abs(config.get("momentum", 0.9) - 0.9)
         end, speed = 0.1 + 0.3 * off, 0.4 + 0.4 / (1.0 + off)
         values = [end + (0.9 - 0.2 * off) * level**-speed for level in LEVELS]
@@ -63,7 +71,9 @@ class Runs(CurveSource):
         return Curve(tuple(values), (1.0,) * len(values))
 
 
-def played(policy: Policy, source: CurveSource, space: Space, limit: float, seed: int = 0) -> History:
+def played(
+    policy: Policy, source: CurveSource, space: Space, limit: float, seed: int = 0
+) -> History:
     problem = Problem(space, metric="loss", budget=Budget("epoch", 1, LEVELS[-1]), seed=seed)
     created = StudyCreated(name="play", problem=problem.to_json(), method={})
     executor = Simulated(source, "loss", 4, Delays(limit=limit))
@@ -79,7 +89,8 @@ def pool_of(count: int) -> Pool:
 
 @pytest.mark.parametrize("space", [MIXED, pool_of(150)], ids=["mixed", "pool"])
 def test_every_decision_is_the_same_when_the_log_is_read_again(space: Space) -> None:
-    """Resume equals uninterrupted: hyperparameters and pools come from the notes, the factor is built anew."""
+    """Resume equals uninterrupted: hyperparameters and pools come from the notes, the factor is
+    built anew."""
     history = played(FreezeThaw(), Runs(), space, limit=40.0)
     events = list(history.events)
     noted = [place for place, event in enumerate(events) if type(event).__name__ == "Noted"]
@@ -94,7 +105,10 @@ def test_every_decision_is_the_same_when_the_log_is_read_again(space: Space) -> 
             case Start():
                 assert added.config == decision.action.config
             case Resume():
-                assert (added.trial, added.budget) == (decision.action.trial, decision.action.budget)
+                assert (added.trial, added.budget) == (
+                    decision.action.trial,
+                    decision.action.budget,
+                )
 
 
 def test_an_exhausted_pool_is_trained_to_the_end() -> None:
@@ -145,19 +159,24 @@ def test_settings_are_checked() -> None:
 
 
 def excess(policy: Policy, plateau: bool, seeds: range) -> float:
-    """The mean over families of the best loss found, less the best of 4,000 random configurations trained to the end."""
+    """The mean over families of the best loss found, less the best of 4,000 random configurations
+    trained to the end."""
     found = []
     for seed in seeds:
         source = Runs(seed, plateau)
         history = played(policy, source, MIXED, limit=67.5, seed=seed)
         assert history.best is not None and history.best[1].loss is not None
-        possible = [source.curve(config).values[-1] for config in MIXED.sample(4000, np.random.default_rng(seed))]
+        possible = [
+            source.curve(config).values[-1]
+            for config in MIXED.sample(4000, np.random.default_rng(seed))
+        ]
         found.append(history.best[1].loss - np.nanmin(possible))
     return float(np.mean(found))
 
 
 @pytest.mark.parametrize("plateau", [False, True])
 def test_beats_asha_on_power_laws(plateau: bool) -> None:
-    """5 families, 4 workers, 10 full trainings, with and without a plateau below all beginnings: at most 0.6 x ASHA's excess."""
+    """5 families, 4 workers, 10 full trainings, with and without a plateau below all beginnings: at
+    most 0.6 x ASHA's excess."""
     asha = Scheduled(AsynchronousHalving(), RandomSuggester())
     assert excess(FreezeThaw(), plateau, range(5)) < 0.6 * excess(asha, plateau, range(5))

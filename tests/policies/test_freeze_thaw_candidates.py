@@ -1,4 +1,5 @@
-"""The pool of new configurations: what is in it, that it repeats, and that promising ones are found."""
+"""The pool of new configurations: what is in it, that it repeats, and that promising ones are
+found."""
 
 import numpy as np
 
@@ -8,7 +9,10 @@ from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
 
 MIXED = Space(
-    lr=Float(1e-4, 1e-1, log=True), layers=Int(1, 9), kind=Categorical(["a", "b"]), m=Float(0, 1, when={"kind": "b"})
+    lr=Float(1e-4, 1e-1, log=True),
+    layers=Int(1, 9),
+    kind=Categorical(["a", "b"]),
+    m=Float(0, 1, when={"kind": "b"}),
 )
 
 
@@ -31,7 +35,9 @@ def test_a_mixed_space_gives_legal_new_rows_some_of_them_near_the_best() -> None
         np.testing.assert_allclose(encoding.encode([config])[0], pool.x[place], atol=1e-9)
     distances = np.abs(pool.x[:, None] - known).max(axis=2).min(axis=1)
     assert distances.min() > 1e-6 and distances.min() < 0.1
-    assert not np.array_equal(draw_newcomers(encoding, known, best, near(best[0]), (7, 4)).x, pool.x)
+    assert not np.array_equal(
+        draw_newcomers(encoding, known, best, near(best[0]), (7, 4)).x, pool.x
+    )
 
 
 def test_a_list_gives_its_own_unknown_members_and_the_promising_ones() -> None:

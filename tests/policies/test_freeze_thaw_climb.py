@@ -1,4 +1,5 @@
-"""The nominee of a continuous space: gradients against finite differences, and that climbing finds more than drawing."""
+"""The nominee of a continuous space: gradients against finite differences, and that climbing finds
+more than drawing."""
 
 from dataclasses import replace
 
@@ -28,7 +29,9 @@ def studied(name: str) -> tuple[Belief, Question]:
         events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
         bowl = (config["a"] - 0.37) ** 2 + (config["b"] - 0.61) ** 2 + 0.1 * (config["kind"] == "u")
         steps = range(1, 4)
-        events += [Reported(trial=trial, step=step, metrics={"loss": bowl + 0.5 / step}) for step in steps]
+        events += [
+            Reported(trial=trial, step=step, metrics={"loss": bowl + 0.5 / step}) for step in steps
+        ]
     history = History.of(events)
     rows, rng = history.derive(CurveTable()), np.random.default_rng(1)
     belief = believe(history, rows, Encoding(SPACE), [(0, 5.0)], rng)
@@ -49,7 +52,9 @@ def test_gradients_equal_finite_differences(name: str) -> None:
         moved[0][:, column] += 1e-5
         moved[1][:, column] -= 1e-5
         numeric = (score(moved[0]) - score(moved[1])) / 2e-5
-        np.testing.assert_allclose(gradient[:, column], numeric, rtol=1e-4, atol=1e-5 * np.abs(gradient).max())
+        np.testing.assert_allclose(
+            gradient[:, column], numeric, rtol=1e-4, atol=1e-5 * np.abs(gradient).max()
+        )
 
 
 @pytest.mark.parametrize("name", ["race", "horizon"])
@@ -63,11 +68,14 @@ def test_a_climb_finds_more_than_was_drawn(name: str) -> None:
 
 
 def test_who_ends_best_does_not_depend_on_what_is_asked() -> None:
-    """The best of newcomers and of steps from trials, by improvement at the full budget on the lowest expected end."""
+    """The best of newcomers and of steps from trials, by improvement at the full budget on the
+    lowest expected end."""
     belief, question = studied("race")
     places = np.arange(len(belief.newcomers.x))
     best, asked_late = (
-        ending_best(belief, replace(question, step=step, goal=goal), places, np.random.default_rng(2))
+        ending_best(
+            belief, replace(question, step=step, goal=goal), places, np.random.default_rng(2)
+        )
         for step, goal in ((1.0, 0.0), (27.0, -3.0))
     )
     np.testing.assert_array_equal(best, asked_late)
@@ -94,7 +102,8 @@ def test_the_nominee_is_legal_and_new_and_few_are_climbed_to() -> None:
 
 
 def test_surroundings_that_were_tried_are_no_longer_uncertain() -> None:
-    """Two neighbours of a well-known point differ by what is their own alone, which does not count."""
+    """Two neighbours of a well-known point differ by what is their own alone, which does not
+    count."""
     belief, question = studied("horizon")
     near, far = belief.curves.x[:1] + 1e-4, np.array([[0.99, 0.01, 0.5, 1.0]])
     steps = np.array([3.0, 3.0])

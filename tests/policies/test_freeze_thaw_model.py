@@ -1,4 +1,5 @@
-"""The belief of a decision: dense algebra on the same rows, which rows are kept, and what the record decides."""
+"""The belief of a decision: dense algebra on the same rows, which rows are kept, and what the
+record decides."""
 
 from dataclasses import replace
 
@@ -12,7 +13,15 @@ from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCr
 from scrimp.history.history import History
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.policies.curve_rows import CurveTable
-from scrimp.policies.freeze_thaw_model import FULL, NOTE, TRIMMED, Belief, StudyCurves, TimeAxis, believe
+from scrimp.policies.freeze_thaw_model import (
+    FULL,
+    NOTE,
+    TRIMMED,
+    Belief,
+    StudyCurves,
+    TimeAxis,
+    believe,
+)
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.surrogates.curve_gp import CurveParameters, CurveRows, curve_covariance
@@ -30,7 +39,11 @@ def events_of(count: int = 8, problem: Problem = PROBLEM) -> list[Event]:
         events += [Noted(decision=trial, seen=len(events)), TrialAdded(trial=trial, config=config)]
         events += [BudgetGranted(trial=trial, budget=budget)]
         events += [
-            Reported(trial=trial, step=step, metrics={"loss": config["a"] + 1.0 / step, "size": 1.0 + config["b"]})
+            Reported(
+                trial=trial,
+                step=step,
+                metrics={"loss": config["a"] + 1.0 / step, "size": 1.0 + config["b"]},
+            )
             for step in range(1, budget + 1)
         ]
     return events
@@ -49,7 +62,9 @@ def test_predictions_equal_dense_formulas_with_pending_rows() -> None:
     ask = np.array([1, 5])
     config = np.concatenate([belief.curves.trial[order], [0, 3], ask])
     time = belief.curves.clock(np.concatenate([belief.curves.step[order], [8.0, 8.0], [6.0, 8.0]]))
-    covariance = curve_covariance(CurveRows(belief.curves.features, np.arange(2), config, time), theta)
+    covariance = curve_covariance(
+        CurveRows(belief.curves.features, np.arange(2), config, time), theta
+    )
     n, m = len(order), len(order) + 2
     seen = covariance[:m, :m] + p.noise_variance * np.eye(m)
     prior = p.mean + p.slope * time
@@ -63,7 +78,8 @@ def test_predictions_equal_dense_formulas_with_pending_rows() -> None:
 
 @pytest.mark.parametrize("problem", [PROBLEM, LIMITED], ids=["free", "limited"])
 def test_a_grown_factor_predicts_like_a_new_one(problem: Problem) -> None:
-    """Also where the first feasible report has come since: the pool is drawn by what was known before."""
+    """Also where the first feasible report has come since: the pool is drawn by what was known
+    before."""
     events = events_of(12, problem)
     history = History.of(events)
     record, known = belief_of(history, []).record, belief_of(history, []).feasible
@@ -72,7 +88,10 @@ def test_a_grown_factor_predicts_like_a_new_one(problem: Problem) -> None:
     history = History.of(events)
     belief_of(history, [(1, 8.0)])  # keeps a factor, with a pending row at its end
     more = [BudgetGranted(trial=2, budget=8, attempt=2)]
-    more += [Reported(trial=2, step=step, metrics={"loss": 0.3, "size": 0.5}, attempt=2) for step in (5, 6, 7, 8)]
+    more += [
+        Reported(trial=2, step=step, metrics={"loss": 0.3, "size": 0.5}, attempt=2)
+        for step in (5, 6, 7, 8)
+    ]
     grown, fresh = history.with_events(more), History.of([*events, *more])
     one, other = belief_of(grown, [(4, 8.0)]), belief_of(fresh, [(4, 8.0)])
     assert one.record == other.record == record and one.feasible
@@ -80,7 +99,9 @@ def test_a_grown_factor_predicts_like_a_new_one(problem: Problem) -> None:
         every = np.arange(len(one.newcomers.x))
         steps = np.full(len(every), step)
         expected = other.of_configs(one.newcomers.x, steps)
-        np.testing.assert_allclose(one.of_newcomers(every, steps), other.of_newcomers(every, steps), atol=1e-9)
+        np.testing.assert_allclose(
+            one.of_newcomers(every, steps), other.of_newcomers(every, steps), atol=1e-9
+        )
         np.testing.assert_allclose(one.of_newcomers(every, steps), expected, atol=1e-9)
     np.testing.assert_array_equal(one.newcomers.x, other.newcomers.x)
 
@@ -133,7 +154,11 @@ def test_of_too_many_rows_the_worst_trials_keep_their_last() -> None:
     assert (kept[trial[kept] >= 60] % 3 == 2).all()
 
 
-@pytest.mark.parametrize(("low", "high", "end"), [(1, 100, 1.0), (3, 300, 1.0), (5, 5, 0.0), (2, 6, np.log10(3))])
-def test_the_time_axis_runs_from_the_first_level_to_the_last(low: float, high: float, end: float) -> None:
+@pytest.mark.parametrize(
+    ("low", "high", "end"), [(1, 100, 1.0), (3, 300, 1.0), (5, 5, 0.0), (2, 6, np.log10(3))]
+)
+def test_the_time_axis_runs_from_the_first_level_to_the_last(
+    low: float, high: float, end: float
+) -> None:
     clock = TimeAxis.of(Problem(SPACE, budget=Budget("epoch", low, high)))
     assert float(clock(np.array(float(low)))) == 0.0 and clock.end == pytest.approx(end)

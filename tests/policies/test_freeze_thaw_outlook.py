@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from scrimp.history.events import BudgetGranted, Event, Reported, StudyChanged, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Event,
+    Reported,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.curve_rows import CurveTable
@@ -22,7 +29,8 @@ def outlook_of(totals: dict[str, float | None], spent: int = 2) -> Outlook:
         BudgetGranted(trial=0, budget=4),
     ]
     events += [
-        Reported(trial=0, step=step, metrics={"loss": 1.0}, cost=3.0, time=3.0 * step) for step in range(1, spent + 1)
+        Reported(trial=0, step=step, metrics={"loss": 1.0}, cost=3.0, time=3.0 * step)
+        for step in range(1, spent + 1)
     ]
     history = History.of(events)
     return Outlook.of(history, history.derive(CurveTable()))

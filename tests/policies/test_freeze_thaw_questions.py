@@ -1,4 +1,5 @@
-"""What decisions ask: the level and its best value, random horizons with the longest behind them, ends of short runs."""
+"""What decisions ask: the level and its best value, random horizons with the longest behind them,
+ends of short runs."""
 
 import numpy as np
 
@@ -18,7 +19,8 @@ SPACE = Space(epochs=Int(2, 27))
 
 
 def studied(short: bool) -> tuple[History, RowList, Belief, list[Waiting]]:
-    """Three paused trials of 1, 1 and 2 epochs; with ``short`` also runs that ended after as many epochs as they were given."""
+    """Three paused trials of 1, 1 and 2 epochs; with ``short`` also runs that ended after as many
+    epochs as they were given."""
     problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), seed=3)
     events: list[Event] = [StudyCreated(name="asked", problem=problem.to_json(), method={})]
     trials = [(27, 1, [0.9]), (20, 1, [0.8]), (4, 2, [0.7, 0.6])]
@@ -27,7 +29,10 @@ def studied(short: bool) -> tuple[History, RowList, Belief, list[Waiting]]:
         events += [
             TrialAdded(trial=trial, config={"epochs": epochs}),
             BudgetGranted(trial=trial, budget=granted),
-            *(Reported(trial=trial, step=k + 1, metrics={"loss": loss}) for k, loss in enumerate(losses)),
+            *(
+                Reported(trial=trial, step=k + 1, metrics={"loss": loss})
+                for k, loss in enumerate(losses)
+            ),
         ]
         if granted == 27:
             events.append(Ended(trial=trial, status="completed"))
@@ -49,7 +54,9 @@ def test_the_race_is_against_the_best_at_the_next_level() -> None:
 def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold() -> None:
     history, rows, belief, waiting = studied(short=False)
     for seed in range(5):
-        some, longest = horizons(history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(seed))
+        some, longest = horizons(
+            history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(seed)
+        )
         assert some.hope == HOPE and longest.hope == -np.inf
         assert 1 <= some.step <= longest.step == 27
         np.testing.assert_array_equal(some.steps, np.minimum(np.array([1, 1, 2]) + some.step, 27))
@@ -60,7 +67,9 @@ def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold()
 
 def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
     history, rows, belief, waiting = studied(short=True)
-    *_, longest = horizons(history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(0))
+    *_, longest = horizons(
+        history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(0)
+    )
     assert longest.steps[2] < 6.0 < 15.0 < longest.steps[0]
     x = Encoding(SPACE).encode([{"epochs": 4}, {"epochs": 27}])
     short, long = belief.newcomer_steps(x, 27.0)
@@ -68,18 +77,27 @@ def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
 
 
 def test_while_no_row_is_feasible_a_loss_is_no_threshold() -> None:
-    """The best report was made between two levels: it is no row yet, and the targets are violations."""
-    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), constraints={"size": AtMost(1.0)})
+    """The best report was made between two levels: it is no row yet, and the targets are
+    violations."""
+    problem = Problem(
+        SPACE, metric="loss", budget=Budget("epoch", 1, 27), constraints={"size": AtMost(1.0)}
+    )
     events: list[Event] = [StudyCreated(name="limited", problem=problem.to_json(), method={})]
     for trial, config in enumerate(SPACE.sample(4, np.random.default_rng(0))):
         events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=5)]
         sizes = [(1, 2.0 + trial), (3, 1.5 + trial), (4, 0.5)][: 3 if trial == 0 else 2]
-        events += [Reported(trial=trial, step=step, metrics={"loss": 7.0, "size": size}) for step, size in sizes]
+        events += [
+            Reported(trial=trial, step=step, metrics={"loss": 7.0, "size": size})
+            for step, size in sizes
+        ]
     history = History.of(events)
     rows = history.derive(CurveTable())
     belief = believe(history, rows, Encoding(SPACE), [], np.random.default_rng(0))
     assert history.best is not None and not belief.feasible
     outlook = Outlook.of(history, rows)
     for question in horizons(history, belief, rows, [], outlook, np.random.default_rng(0)):
-        assert belief.z.min() - 0.2 <= question.goal < belief.z.min() and "threshold" not in question.reasons
+        assert (
+            belief.z.min() - 0.2 <= question.goal < belief.z.min()
+            and "threshold" not in question.reasons
+        )
     assert FreezeThaw().forecast(history, [0], [27.0], np.random.default_rng(0)) == {}

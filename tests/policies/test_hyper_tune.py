@@ -47,10 +47,15 @@ class TestHyperTune(PolicyBattery):
 
 @pytest.mark.parametrize(
     "policy",
-    [HyperTune(brackets=None, fantasies=3), HyperTune(type="stopping", model="gp_multitask", acquisition="linear")],
+    [
+        HyperTune(brackets=None, fantasies=3),
+        HyperTune(type="stopping", model="gp_multitask", acquisition="linear"),
+    ],
 )
 def test_keeps_the_rules_in_a_rough_world(policy):
-    world = World(events=60, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1, ending_early=0.05)
+    world = World(
+        events=60, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1, ending_early=0.05
+    )
     assert not play(policy, world).degraded
 
 
@@ -69,7 +74,9 @@ def test_a_queued_configuration_costs_no_model_with_one_bracket(monkeypatch):
 
 def test_a_misleading_rung_loses_its_weight_and_its_bracket():
     true, false = (run("hypertune4-indep", misleading).history for misleading in (False, True))
-    theta = {name: h.note("rung_weights")["theta"] for name, h in (("true", true), ("false", false))}
+    theta = {
+        name: h.note("rung_weights")["theta"] for name, h in (("true", true), ("false", false))
+    }
     assert theta["false"][0] < 0.1 and theta["true"][0] > theta["false"][0]
     low = {
         name: np.mean([not trial.tag.get("bracket") for trial in h.trials[20:]])
@@ -94,17 +101,23 @@ def test_finds_the_bowl(method):
 
 
 def test_the_acquisition_is_mixed_over_rungs():
-    """EI and log EI are the same mixture, and earlier studies say in the acquisition how to combine."""
+    """EI and log EI are the same mixture, and earlier studies say in the acquisition how to
+    combine."""
     plain = HyperTune()._plan(np.array([0.4, 0.6]), np.array([1 / 3, 1.0]), 0, {})
     other = HyperTune(acquisition="ei")._plan(np.array([0.4, 0.6]), np.array([1 / 3, 1.0]), 0, {})
-    early = HyperTune(acquisition="linear")._plan(np.array([0.4, 0.6]), np.array([1 / 3, 1.0]), 0, {})
+    early = HyperTune(acquisition="linear")._plan(
+        np.array([0.4, 0.6]), np.array([1 / 3, 1.0]), 0, {}
+    )
     model = random_posterior(seed=1, d=3)
     context = Context(evaluated=model.data.x[:, :-1])
     x = np.random.default_rng(0).uniform(size=(5, 2))
     scores = [plan.bind(model, context)(x) for plan in (plain, other, early)]
     np.testing.assert_allclose(scores[0], scores[1])
     assert not np.allclose(scores[0], scores[2])
-    parts = [LogExpectedImprovement().bind({"loss": AtBudget(model, share)}, context)(x) for share in (1 / 3, 1.0)]
+    parts = [
+        LogExpectedImprovement().bind({"loss": AtBudget(model, share)}, context)(x)
+        for share in (1 / 3, 1.0)
+    ]
     np.testing.assert_allclose(scores[0], np.log(0.4 * np.exp(parts[0]) + 0.6 * np.exp(parts[1])))
 
 
@@ -112,12 +125,17 @@ def test_the_weights_are_estimated_anew_only_when_the_top_has_changed():
     history = run("hypertune-indep", n_trials=25).history
     notes = [event.notes for event in history.events if event.__class__.__name__ == "Noted"]
     seen = [note["rung_weights"]["seen"] for note in notes if "rung_weights" in note]
-    assert len(seen) == len({tuple(pair) for pair in seen}) and len(seen) < sum("believed" in note for note in notes)
+    assert len(seen) == len({tuple(pair) for pair in seen}) and len(seen) < sum(
+        "believed" in note for note in notes
+    )
 
 
 def test_as_published_weights_wait_for_full_trainings():
     """Six runs to the end are what they need; before that the lowest rung has all weight."""
-    early, late = (run(f"hypertune-indep:wait_for_full={flag}", n_trials=25).history for flag in ("false", "true"))
+    early, late = (
+        run(f"hypertune-indep:wait_for_full={flag}", n_trials=25).history
+        for flag in ("false", "true")
+    )
     seen = [
         [note["rung_weights"]["seen"][0] for note in notes_of(history) if "rung_weights" in note]
         for history in (early, late)
@@ -148,7 +166,9 @@ def test_the_law_of_brackets():
     assert law[3] == default[3] and sum(law) == pytest.approx(1.0)
     assert adaptive_law(default, levels, [1.0]) == default  # only the lowest level is supported
     assert adaptive_law(default[:1], levels, [0.0, 1.0]) == default[:1]  # no bracket has any weight
-    assert sum(adaptive_law(default[:2], levels, [0.2, 0.3, 0.5])) == pytest.approx(sum(default[:2]))
+    assert sum(adaptive_law(default[:2], levels, [0.2, 0.3, 0.5])) == pytest.approx(
+        sum(default[:2])
+    )
 
 
 def test_failing_models_give_way_and_say_so(monkeypatch):
@@ -162,7 +182,9 @@ def test_failing_models_give_way_and_say_so(monkeypatch):
 
     monkeypatch.setattr(hyper_tune, "fit_curves", broken)
     study.ask()
-    assert study.history.degraded[-1][1] == "gp_multitask failed (no factor); gp_independent instead"
+    assert (
+        study.history.degraded[-1][1] == "gp_multitask failed (no factor); gp_independent instead"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""What past learning curves teach: hyperparameters found by name, a centre between them and the usual one, a first fit there."""
+"""What past learning curves teach: hyperparameters found by name, a centre between them and the
+usual one, a first fit there."""
 
 import numpy as np
 import pytest
@@ -24,7 +25,9 @@ def studied(trials: int, budget: int = 9) -> History:
     for trial, config in enumerate(SPACE.sample(trials, np.random.default_rng(0))):
         events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
         level = 1.0 + np.sin(9.0 * config["quick"])
-        events += [Reported(trial=trial, step=k, metrics={"loss": level + 1.0 / k}) for k in (1, 2, 3)]
+        events += [
+            Reported(trial=trial, step=k, metrics={"loss": level + 1.0 / k}) for k in (1, 2, 3)
+        ]
     return History.of(events)
 
 
@@ -34,7 +37,11 @@ def test_length_scales_go_by_name_and_what_is_unlike_gets_the_usual_one() -> Non
     wider = Space(flat=Float(0.0, 1.0), new=Float(0.0, 1.0), quick=Float(0.0, 2.0))
     theta = curve_parameters(fitted, SPACE, wider)
     usual = prior_mode(3)
-    assert theta[:3] == (fitted["lengths"]["flat"], usual[1], usual[2])  # 'quick' has other bounds here
+    assert theta[:3] == (
+        fitted["lengths"]["flat"],
+        usual[1],
+        usual[2],
+    )  # 'quick' has other bounds here
     assert theta[3:] == tuple(fitted["shared"]) and len(theta) == 3 + SHARED
 
 
@@ -45,7 +52,9 @@ def test_without_curves_there_is_nothing_to_learn() -> None:
 
 def test_the_centre_is_half_way_between_the_usual_one_and_the_past() -> None:
     found = [tuple(value + off for value in prior_mode(2)) for off in (1.0, 3.0)]
-    assert prior_centre([found[0], (), found[1]], 2) == pytest.approx([value + 1.0 for value in prior_mode(2)])
+    assert prior_centre([found[0], (), found[1]], 2) == pytest.approx(
+        [value + 1.0 for value in prior_mode(2)]
+    )
 
 
 def test_a_new_study_begins_where_past_ones_ended() -> None:
@@ -53,7 +62,11 @@ def test_a_new_study_begins_where_past_ones_ended() -> None:
     young = studied(3)
     rows = young.derive(CurveTable())
     found = [
-        np.array(believe(young, rows, Encoding(SPACE), [], np.random.default_rng(0), centre).record["theta"])
+        np.array(
+            believe(young, rows, Encoding(SPACE), [], np.random.default_rng(0), centre).record[
+                "theta"
+            ]
+        )
         for centre in ((), shapes)
     ]
     apart = [np.abs(theta - np.array(shapes)).mean() for theta in found]

@@ -1,4 +1,5 @@
-"""How long runs will be: exact where a parameter says it, and the full budget where runs do not end by themselves."""
+"""How long runs will be: exact where a parameter says it, and the full budget where runs do not end
+by themselves."""
 
 import numpy as np
 

@@ -40,7 +40,9 @@ def empty():
 def test_a_sample_becomes_a_start_with_the_suggested_configuration():
     policy = Scheduled(AsynchronousHalving(), Scripted(({"x": 0.25},)))
     decision = policy.decide(empty(), empty().rng("decide"))
-    assert decision == Decision(Start({"x": 0.25}, 1.0, {}, None, "bracket 0"), {"seen": (1.0, 0, {})})
+    assert decision == Decision(
+        Start({"x": 0.25}, 1.0, {}, None, "bracket 0"), {"seen": (1.0, 0, {})}
+    )
 
 
 def test_an_exhausted_space_still_promotes_and_then_finishes():
@@ -50,7 +52,9 @@ def test_an_exhausted_space_still_promotes_and_then_finishes():
     assert len(history.trials) == 4
     assert history.with_status("running") == []
     assert max(trial.budget for trial in history.trials) >= 3
-    assert policy.decide(history, history.rng("decide")).action == Finish("every configuration of the space was tried")
+    assert policy.decide(history, history.rng("decide")).action == Finish(
+        "every configuration of the space was tried"
+    )
 
 
 def test_reviews_are_the_schedulers():
@@ -67,7 +71,8 @@ def test_the_outline_is_the_decision_without_the_suggester():
             raise AssertionError("a model was fitted")
 
     history = play(
-        Scheduled(AsynchronousHalving(brackets=2), Scripted(({"x": 0.5},) * 40)), World(workers=2, events=60)
+        Scheduled(AsynchronousHalving(brackets=2), Scripted(({"x": 0.5},) * 40)),
+        World(workers=2, events=60),
     )
     kinds = set()
     for length in range(1, history.length):
@@ -75,10 +80,14 @@ def test_the_outline_is_the_decision_without_the_suggester():
         decided = Scheduled(AsynchronousHalving(brackets=2), Scripted(({"x": 0.5},) * 40)).decide(
             part, part.rng("decide")
         )
-        outlined = Scheduled(AsynchronousHalving(brackets=2), Costly()).outline(part, part.rng("decide"))
+        outlined = Scheduled(AsynchronousHalving(brackets=2), Costly()).outline(
+            part, part.rng("decide")
+        )
         kinds.add(type(outlined.action))
         if isinstance(decided.action, Start):
-            expected = Start({}, decided.action.budget, decided.action.tag, None, decided.action.reason)
+            expected = Start(
+                {}, decided.action.budget, decided.action.tag, None, decided.action.reason
+            )
             assert outlined.action == expected
         else:
             assert outlined == decided

@@ -17,8 +17,14 @@ def rows_of(curves: list[list[float]], scouts: set[int]) -> RowList:
     events: list[Event] = [StudyCreated(name="scouts", problem=problem.to_json(), method={})]
     for trial, losses in enumerate(curves):
         tag = {SCOUT: True} if trial in scouts else {}
-        events += [TrialAdded(trial=trial, config={"x": 0.5}, tag=tag), BudgetGranted(trial=trial, budget=len(losses))]
-        events += [Reported(trial=trial, step=k + 1, metrics={"loss": loss}) for k, loss in enumerate(losses)]
+        events += [
+            TrialAdded(trial=trial, config={"x": 0.5}, tag=tag),
+            BudgetGranted(trial=trial, budget=len(losses)),
+        ]
+        events += [
+            Reported(trial=trial, step=k + 1, metrics={"loss": loss})
+            for k, loss in enumerate(losses)
+        ]
     return History.of(events).derive(CurveTable())
 
 
@@ -38,7 +44,11 @@ def test_the_better_half_goes_on_from_the_highest_level_down() -> None:
     rows = rows_of([[0.9], [0.3], [0.5], [0.4], [0.8, 0.7], [0.8, 0.6]], scouts=set(range(6)))
     assert promotion(rows, waiting_of(rows)) == (5, 2.0, 3.0)
     rows = rows_of([[0.9], [0.3], [0.5], [0.4], [0.8, 0.7]], scouts=set(range(5)))
-    assert promotion(rows, waiting_of(rows)) == (1, 1.0, 2.0)  # one trial alone at a level cannot be compared
+    assert promotion(rows, waiting_of(rows)) == (
+        1,
+        1.0,
+        2.0,
+    )  # one trial alone at a level cannot be compared
 
 
 def test_scouts_are_compared_with_scouts_alone() -> None:
@@ -54,7 +64,13 @@ def test_a_new_one_is_due_when_the_better_half_has_gone_on() -> None:
 
 
 def test_stuck_is_who_sits_at_the_best_value_and_does_not_move() -> None:
-    flat, fell, late, young, above = [0.7] * 3, [0.9, 0.7, 0.7], [0.72, 0.71, 0.7], [0.7, 0.7], [0.8] * 3
+    flat, fell, late, young, above = (
+        [0.7] * 3,
+        [0.9, 0.7, 0.7],
+        [0.72, 0.71, 0.7],
+        [0.7, 0.7],
+        [0.8] * 3,
+    )
     rows = rows_of([flat, fell, late, young, above], scouts=set())
     assert stuck(rows, 0.5) == {0}
     assert stuck(rows, 2.5) == {0, 2}  # of a wider range 0.02 is no movement

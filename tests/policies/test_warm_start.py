@@ -41,17 +41,23 @@ def study(tmp_path: Path) -> scrimp.Study:
     url = f"sqlite:///{tmp_path}/s.db"
     past = scrimp.create_study("past", SPACE, method="sobol", storage=url, seed=0)
     past.optimize(lambda trial: (trial.params["lr"] - 0.3) ** 2, n_trials=8)
-    made = scrimp.create_study("new", SPACE, method="gp-ei:initial=3", learn_from=["past"], storage=url, seed=0)
+    made = scrimp.create_study(
+        "new", SPACE, method="gp-ei:initial=3", learn_from=["past"], storage=url, seed=0
+    )
     made.optimize(lambda trial: (trial.params["lr"] - 0.35) ** 2, n_trials=5)
     return made
 
 
 def test_pictures_show_the_model_that_decides(study: scrimp.Study) -> None:
     assert isinstance(study.suggester, BayesianSuggester) and study.suggester.acquisition == "ei"
-    assert "otherwise" not in json.dumps(scrimp.plots.surrogate(study, "lr").to_plotly_json(), default=str)
+    assert "otherwise" not in json.dumps(
+        scrimp.plots.surrogate(study, "lr").to_plotly_json(), default=str
+    )
 
 
-def test_a_queued_configuration_costs_no_model(study: scrimp.Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queued_configuration_costs_no_model(
+    study: scrimp.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*arguments: object) -> None:
         raise AssertionError("a model was fitted")
 
@@ -78,9 +84,13 @@ def test_the_first_starts_are_those_recommended_then_the_policy_decides() -> Non
     history = begin(Problem(SPACE))
     for expected in (0.25, 0.75):
         action = WARM.decide(history, history.rng("decide")).action
-        assert isinstance(action, Start) and action.config == {"lr": expected} and action.budget == 1.0
+        assert (
+            isinstance(action, Start) and action.config == {"lr": expected} and action.budget == 1.0
+        )
         history = tell(history, action.config, 0.5)
-    assert WARM.decide(history, history.rng("decide")) == COLD.decide(history, history.rng("decide"))
+    assert WARM.decide(history, history.rng("decide")) == COLD.decide(
+        history, history.rng("decide")
+    )
 
 
 def test_what_somebody_tried_is_not_repeated() -> None:
@@ -88,14 +98,19 @@ def test_what_somebody_tried_is_not_repeated() -> None:
     action = WARM.decide(history, np.random.default_rng(0)).action
     assert isinstance(action, Start) and action.config == {"lr": 0.75}
     both = WarmStarted(COLD, ({"lr": 0.25}, {"lr": 0.25}))
-    assert both.decide(history, history.rng("decide")) == COLD.decide(history, history.rng("decide"))
+    assert both.decide(history, history.rng("decide")) == COLD.decide(
+        history, history.rng("decide")
+    )
 
 
 def test_budgets_tags_and_everything_else_are_the_policys_own() -> None:
     inner = Scheduled(AsynchronousHalving(), RandomSuggester())
     warm = WarmStarted(inner, ({"lr": 0.25},))
     history = begin(Problem(SPACE, budget=Budget("epoch", 1, 9)))
-    action, cold = warm.decide(history, history.rng("x")).action, inner.decide(history, history.rng("x")).action
+    action, cold = (
+        warm.decide(history, history.rng("x")).action,
+        inner.decide(history, history.rng("x")).action,
+    )
     assert isinstance(action, Start) and isinstance(cold, Start)
     assert (action.budget, action.tag) == (cold.budget, cold.tag) and action.config == {"lr": 0.25}
     history = pend(history, {"lr": 0.25}, budget=1)

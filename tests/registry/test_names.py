@@ -1,4 +1,5 @@
-"""Names are given once, found in plugins that are installed or named, and say who registered them."""
+"""Names are given once, found in plugins that are installed or named, and say who registered
+them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ def test_the_same_thing_may_come_again_and_another_is_refused() -> None:
     known.add("blue", second)
     for name, owner in (("blue", __name__), ("red", "scrimp")):
         with pytest.raises(
-            MethodError, match=rf"colour '{name}' exists already \(of {owner}\): register yours under another"
+            MethodError,
+            match=rf"colour '{name}' exists already \(of {owner}\): register yours under another",
         ):
             known.add(name, lambda: 3)
     assert known["blue"]() == 2 and known["red"]() == 1
@@ -72,7 +74,9 @@ def test_what_could_not_be_written_as_text_is_no_name(name: str) -> None:
 
 
 def test_unknown_names_are_answered() -> None:
-    with pytest.raises(MethodError, match=r"there is no colour 'rad' among red: did you mean 'red'\?"):
+    with pytest.raises(
+        MethodError, match=r"there is no colour 'rad' among red: did you mean 'red'\?"
+    ):
         names()["rad"]
     with pytest.raises(AddressError, match="name the plugin that registers it"):
         Names("place", {}, AddressError)["x"]

@@ -49,7 +49,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_named_modules_are_imported_and_handed_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_modules_are_imported_and_handed_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module(folder, "toy_named", "from scrimp.registry.plugins import loading\nWHO = loading()\n")
     assert name_plugins(["toy_named", "toy_named"]) == ("toy_named",)
     assert sys.modules["toy_named"].WHO == "toy_named" and loading() is None
@@ -57,7 +59,9 @@ def test_named_modules_are_imported_and_handed_on(folder: Path, monkeypatch: pyt
     assert named_plugins() == ("toy_named", "toy_other")
 
 
-def test_modules_of_the_current_folder_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_of_the_current_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module(tmp_path, "toy_here", "")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
@@ -74,7 +78,9 @@ def test_modules_of_the_current_folder_are_found(tmp_path: Path, monkeypatch: py
         ("def", "fails on import .SyntaxError"),
     ],
 )
-def test_a_plugin_that_does_not_load_is_an_error(folder: Path, text: str | None, words: str) -> None:
+def test_a_plugin_that_does_not_load_is_an_error(
+    folder: Path, text: str | None, words: str
+) -> None:
     if text is not None:
         module(folder, "toy_broken", text)
     with pytest.raises(PluginError, match=f"plugin 'toy_broken'.*{words}"):
@@ -94,9 +100,13 @@ def test_a_text_is_no_list() -> None:
         name_plugins("toy")
 
 
-def test_a_record_alone_gets_nothing_imported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_alone_gets_nothing_imported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module(folder, "toy_recorded", "raise SystemExit('was run')")
-    with pytest.raises(PluginError, match=r"study 's' needs the plugin 'toy_recorded'.*--plugin toy_recorded"):
+    with pytest.raises(
+        PluginError, match=r"study 's' needs the plugin 'toy_recorded'.*--plugin toy_recorded"
+    ):
         load_recorded(["toy_recorded"], "s")
     module(folder, "toy_recorded", "")
     monkeypatch.setenv(VARIABLE, "toy_recorded")
@@ -115,12 +125,16 @@ def test_an_installed_package_is_loaded_by_its_entry_point(folder: Path) -> None
     assert sys.modules["toy_installed"].CALLED == [1]
 
 
-def test_an_installed_plugin_that_fails_is_said_and_no_more(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_installed_plugin_that_fails_is_said_and_no_more(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     module(folder, "toy_failing", "1 / 0")
     announced(folder, "toy", "toy_failing")
     load_available()
     assert "plugin 'toy_failing' fails on import" in caplog.text
-    assert [(name, error is None) for name, error in installed_plugins()] == [("toy_failing", False)]
+    assert [(name, error is None) for name, error in installed_plugins()] == [
+        ("toy_failing", False)
+    ]
     with pytest.raises(PluginError, match="toy_failing"):
         load_recorded(["toy_failing"], "s")
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from scrimp.history.events import BudgetGranted, Ended, Event, Lost, Reported, StudyChanged, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Event,
+    Lost,
+    Reported,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.space.parameter import Float
@@ -13,7 +22,9 @@ class Log:
     """A study over epochs that is written event by event."""
 
     def __init__(self, maximum: float = 9, minimum: float = 1) -> None:
-        problem = Problem(Space(x=Float(0, 1)), metric="loss", budget=Budget("epoch", minimum, maximum))
+        problem = Problem(
+            Space(x=Float(0, 1)), metric="loss", budget=Budget("epoch", minimum, maximum)
+        )
         self.history = History.of([StudyCreated(name="log", problem=problem.to_json(), method={})])
 
     def append(self, *events: Event) -> None:
@@ -24,11 +35,18 @@ class Log:
 
     def start(self, budget: float, **tag: object) -> int:
         number = len(self.history.trials)
-        self.append(TrialAdded(trial=number, config={"x": 0.5}, tag=tag), BudgetGranted(trial=number, budget=budget))
+        self.append(
+            TrialAdded(trial=number, config={"x": 0.5}, tag=tag),
+            BudgetGranted(trial=number, budget=budget),
+        )
         return number
 
     def resume(self, trial: int, budget: float) -> None:
-        self.append(BudgetGranted(trial=trial, budget=budget, attempt=self.history.trials[trial].attempt + 1))
+        self.append(
+            BudgetGranted(
+                trial=trial, budget=budget, attempt=self.history.trials[trial].attempt + 1
+            )
+        )
 
     def report(self, trial: int, step: float, loss: float | None) -> None:
         attempt = self.history.trials[trial].attempt

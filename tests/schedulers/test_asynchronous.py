@@ -99,7 +99,9 @@ def test_asha_as_published_promotes_the_best_third_once_there_are_three(log):
     assert log.ask(asha) == Resume(1, 3.0, "within the cutoff at 1")
     log.resume(1, 3.0)
     started(log, [0.3, 0.7])
-    assert isinstance(log.ask(asha), Sample) is False and log.ask(asha).trial == 3  # 0.3 is the best of five now
+    assert (
+        isinstance(log.ask(asha), Sample) is False and log.ask(asha).trial == 3
+    )  # 0.3 is the best of five now
 
 
 def test_delayed_promotion_lets_no_more_than_a_third_go_on(log):
@@ -132,7 +134,11 @@ def test_follows_numpy_quantile_on_random_histories(new_log):
         for level, above in reversed(list(pairwise(levels))):
             at = {t.id: p.loss for t in log.history.trials for p in t.curve if p.step == level}
             paused = [(loss, t) for t, loss in at.items() if log.history.trials[t].budget == level]
-            if len(at) > 1 and paused and min(paused)[0] <= np.quantile(list(at.values()), level / above):
+            if (
+                len(at) > 1
+                and paused
+                and min(paused)[0] <= np.quantile(list(at.values()), level / above)
+            ):
                 expected = min(paused)[1], above
                 break
         request = log.ask(asha)
@@ -169,7 +175,9 @@ def test_a_run_that_ended_early_counts_at_every_higher_rung(log):
     started(log, [0.2, 0.9])
     log.resume(1, 3.0)
     log.report(1, 3.0, 0.25)
-    assert log.ask(asha) == Resume(1, 9.0, "within the cutoff at 3")  # better than the run that ended
+    assert log.ask(asha) == Resume(
+        1, 9.0, "within the cutoff at 3"
+    )  # better than the run that ended
 
 
 def test_a_failed_trial_counts_nowhere(log):
@@ -215,7 +223,9 @@ def test_by_stopping_each_loss_is_judged_with_itself_included(new_log):
                 seen[step].append(loss)
                 if len(seen[step]) > 1 and loss > np.quantile(seen[step], 1 / 3):
                     expected = Verdict.STOP
-            assert scheduler.review(log.history, trial) is (expected if step < 9 else Verdict.CONTINUE)
+            assert scheduler.review(log.history, trial) is (
+                expected if step < 9 else Verdict.CONTINUE
+            )
             if expected is Verdict.STOP:
                 log.end(trial, "stopped")
                 break
@@ -232,7 +242,9 @@ def test_brackets_start_where_the_law_says(new_log):
     assert drawn[0].tag == ({"bracket": drawn[0].bracket} if drawn[0].bracket else {})
     counts = np.bincount([item.bracket for item in drawn], minlength=4)
     expected = count * np.array(bracket_law(levels, 4))
-    assert float(np.sum((counts - expected) ** 2 / expected)) < 16.3  # chi-square, 3 degrees, level 0.001
+    assert (
+        float(np.sum((counts - expected) ** 2 / expected)) < 16.3
+    )  # chi-square, 3 degrees, level 0.001
 
 
 def test_a_bracket_is_drawn_before_a_promotion_is_looked_for(log):
@@ -306,9 +318,13 @@ class Timed(Policy):
 
 @pytest.mark.parametrize("scheduler", [AsynchronousHalving(brackets=2), SynchronousHalving(None)])
 def test_a_decision_costs_the_same_however_long_the_history(new_log, scheduler):
-    """4,000 trials on the simulated clock, medians of the first and the last thousand decisions; 20,000 behave alike."""
+    """4,000 trials on the simulated clock, medians of the first and the last thousand decisions;
+    20,000 behave alike."""
     problem = new_log().history.problem.to_json()
-    events = [StudyCreated(name="long", problem=problem, method={}), StudyChanged(totals={"n_trials": 4_000})]
+    events = [
+        StudyCreated(name="long", problem=problem, method={}),
+        StudyChanged(totals={"n_trials": 4_000}),
+    ]
     executor = Simulated(Noise(), "loss", slots=8)
     ledger = Ledger(MemoryStorage().create("long", events), executor.clock)
     policy = Timed(Scheduled(scheduler, Uniform()), [])

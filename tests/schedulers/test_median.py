@@ -26,7 +26,9 @@ def test_stops_beyond_the_median_of_running_averages(log):
             log.report(trial, step, losses[-1])
             averages[step].append(sum(losses) / len(losses))
             stop = len(averages[step]) >= 5 and averages[step][-1] > np.median(averages[step])
-            assert scheduler.review(log.history, trial) is (Verdict.STOP if stop else Verdict.CONTINUE)
+            assert scheduler.review(log.history, trial) is (
+                Verdict.STOP if stop else Verdict.CONTINUE
+            )
             if stop:
                 log.end(trial, "stopped")
                 stopped += 1

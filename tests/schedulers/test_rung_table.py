@@ -27,7 +27,11 @@ def built_anew(history, level):
     for trial in history.trials:
         reached = [point for point in trial.curve if point.step >= level]
         early = trial.status == "completed" and trial.curve
-        if trial.status != "failed" and LEVELS[trial.tag.get("bracket", 0)] <= level and (reached or early):
+        if (
+            trial.status != "failed"
+            and LEVELS[trial.tag.get("bracket", 0)] <= level
+            and (reached or early)
+        ):
             loss = (reached or trial.curve[-1:])[0].loss
             losses.append(math.inf if loss is None else loss)
     return sorted(losses)
@@ -47,7 +51,9 @@ def test_holds_what_the_curves_say(seed, kind, chances):
     for rung in rungs:
         assert rung.losses == built_anew(history, rung.level)
     waiting = sorted(-trial for rung in rungs for _, trial in rung.waiting)
-    assert waiting == [trial.id for trial in history.trials if trial.status == "paused" and trial.curve]
+    assert waiting == [
+        trial.id for trial in history.trials if trial.status == "paused" and trial.curve
+    ]
 
 
 def test_running_averages(log):
@@ -77,14 +83,22 @@ def test_too_few_cannot_be_compared():
 
 def test_violations_rank_behind_and_go_on_while_there_is_nothing_better():
     problem = Problem(
-        Space(x=Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 9), constraints={"size": AtMost(4)}
+        Space(x=Float(0, 1)),
+        metric="loss",
+        budget=Budget("epoch", 1, 9),
+        constraints={"size": AtMost(4)},
     )
     history = History.of([StudyCreated(name="log", problem=problem.to_json(), method={})])
     table = RungTable(LEVELS, (1 / 3, 1 / 3))
 
     def arrive(history, number, loss, size):
-        events = [TrialAdded(trial=number, config={"x": 0.5}), BudgetGranted(trial=number, budget=1.0)]
-        return history.with_events([*events, Reported(trial=number, step=1, metrics={"loss": loss, "size": size})])
+        events = [
+            TrialAdded(trial=number, config={"x": 0.5}),
+            BudgetGranted(trial=number, budget=1.0),
+        ]
+        return history.with_events(
+            [*events, Reported(trial=number, step=1, metrics={"loss": loss, "size": size})]
+        )
 
     for number, (loss, size) in enumerate([(0.1, 9.0), (0.2, 5.0), (0.1, 7.0)]):
         history = arrive(history, number, loss, size)
@@ -97,14 +111,20 @@ def test_violations_rank_behind_and_go_on_while_there_is_nothing_better():
 def test_averages_are_of_what_holds():
     """A first epoch beyond the limit, as every run has one, decides nothing later."""
     problem = Problem(
-        Space(x=Float(0, 1)), metric="loss", budget=Budget("epoch", 1, 9), constraints={"size": AtMost(4)}
+        Space(x=Float(0, 1)),
+        metric="loss",
+        budget=Budget("epoch", 1, 9),
+        constraints={"size": AtMost(4)},
     )
     history = History.of([StudyCreated(name="log", problem=problem.to_json(), method={})])
     for number, (size, loss) in enumerate([(9.0, 0.2), (5.0, 0.6)]):
         reports = [(1, size, 0.9), (2, 3.0, loss), (3, 3.0, loss + 0.1)]
         history = history.with_events(
             [TrialAdded(trial=number, config={"x": 0.5}), BudgetGranted(trial=number, budget=9.0)]
-            + [Reported(trial=number, step=k, metrics={"loss": y, "size": s}) for k, s, y in reports]
+            + [
+                Reported(trial=number, step=k, metrics={"loss": y, "size": s})
+                for k, s, y in reports
+            ]
         )
     rungs = history.derive(RungTable((1.0, 3.0, 9.0), (0.5, 0.5), average=True))
     assert rungs.rungs[0].losses == pytest.approx([3.5e300, (3 + 5 / 6) * 1e300])

@@ -58,7 +58,9 @@ def test_brackets_are_drawn_by_the_law():
     draws = np.random.default_rng(0).random(20_000)
     counts = np.bincount([rungs.draw_bracket(law, u) for u in draws], minlength=4)
     expected = 20_000 * np.array(law)
-    assert float(np.sum((counts - expected) ** 2 / expected)) < 16.3  # chi-square, 3 degrees, level 0.001
+    assert (
+        float(np.sum((counts - expected) ** 2 / expected)) < 16.3
+    )  # chi-square, 3 degrees, level 0.001
     assert rungs.draw_bracket(law, np.nextafter(1.0, 0.0)) == 3
     assert rungs.draw_bracket((1.0,), 0.99) == 0
 

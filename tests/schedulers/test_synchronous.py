@@ -36,7 +36,8 @@ def test_keeps_the_rules_in_any_world(brackets, seed, workers, chances):
 
 
 def run(log, scheduler, decisions, loss):
-    """One worker takes that many decisions; each trial reports ``loss(trial, level)``. Returns (bracket, level, trial)."""
+    """One worker takes that many decisions; each trial reports ``loss(trial, level)``. Returns
+    (bracket, level, trial)."""
     done = []
     for _ in range(decisions):
         request = log.ask(scheduler)
@@ -52,12 +53,28 @@ def run(log, scheduler, decisions, loss):
 
 def test_one_worker_runs_through_the_published_sizes(log):
     """Levels 1, 3, 9: brackets of (9, 3, 1), (5, 2) and (3); then the first again."""
-    done = run(log, SynchronousHalving(brackets=None), 13 + 7 + 3 + 13, lambda trial, level: float(-trial))
+    done = run(
+        log, SynchronousHalving(brackets=None), 13 + 7 + 3 + 13, lambda trial, level: float(-trial)
+    )
     sizes = {}
     for bracket, level, _ in done:
         sizes[bracket, level] = sizes.get((bracket, level), 0) + 1
-    assert sizes == {(0, 1): 9, (0, 3): 3, (0, 9): 1, (1, 3): 5, (1, 9): 2, (2, 9): 3, (3, 1): 9, (3, 3): 3, (3, 9): 1}
-    assert [trial for bracket, level, trial in done if (bracket, level) == (0, 3)] == [8, 7, 6]  # the best three
+    assert sizes == {
+        (0, 1): 9,
+        (0, 3): 3,
+        (0, 9): 1,
+        (1, 3): 5,
+        (1, 9): 2,
+        (2, 9): 3,
+        (3, 1): 9,
+        (3, 3): 3,
+        (3, 9): 1,
+    }
+    assert [trial for bracket, level, trial in done if (bracket, level) == (0, 3)] == [
+        8,
+        7,
+        6,
+    ]  # the best three
 
 
 def test_hyperband_as_published_rounds_down(new_log):
@@ -70,7 +87,10 @@ def test_hyperband_as_published_rounds_down(new_log):
 def test_nasbench_hyperband_first_bracket(new_log):
     log = new_log(200)
     done = run(
-        log, SynchronousHalving(brackets=None), 243 + 81 + 27 + 9 + 3 + 1 + 98, lambda trial, level: trial / level
+        log,
+        SynchronousHalving(brackets=None),
+        243 + 81 + 27 + 9 + 3 + 1 + 98,
+        lambda trial, level: trial / level,
     )
     levels = [level for _, level, _ in done]
     assert [levels.count(level) for level in (1, 3, 9, 27, 81, 200)] == [243, 81 + 98, 27, 9, 3, 1]
@@ -85,7 +105,9 @@ def test_surplus_workers_fill_the_next_bracket(log):
     other = log.start(1.0, bracket=1)
     for trial in range(9):
         log.report(trial, 1.0, float(trial))
-    assert log.ask(scheduler) == Resume(0, 3.0, "bracket 0, level 3")  # the older bracket goes first
+    assert log.ask(scheduler) == Resume(
+        0, 3.0, "bracket 0, level 3"
+    )  # the older bracket goes first
     for trial in range(3):
         log.resume(trial, 3.0)
     assert log.ask(scheduler).tag == {"bracket": 1}
@@ -100,7 +122,9 @@ def test_failed_slots_count_as_worst_and_are_not_waited_for(log):
         log.end(trial, "failed")
     log.report(7, 1.0, 0.7)
     log.lose(8)
-    assert isinstance(log.ask(scheduler), Sample)  # the stale trial is still running: the rung waits for it
+    assert isinstance(
+        log.ask(scheduler), Sample
+    )  # the stale trial is still running: the rung waits for it
     log.resume(8, 1.0)
     log.report(8, 1.0, 0.8)
     assert log.ask(scheduler) == Resume(7, 3.0, "bracket 0, level 3")  # only two are left of three
@@ -131,15 +155,20 @@ def test_a_run_that_ended_early_moves_on_without_running(log):
             log.end(0, "completed")
     promoted = run(log, scheduler, 2, lambda trial, level: 5.0)
     assert [trial for _, _, trial in promoted] == [1, 2]
-    assert isinstance(log.ask(scheduler), Sample)  # 0 held the third slot, and the last: the bracket is over
+    assert isinstance(
+        log.ask(scheduler), Sample
+    )  # 0 held the third slot, and the last: the bracket is over
 
 
 def test_an_unfinished_rung_is_thinned_in_proportion(log):
-    """Five of nine slots are filled when the last configuration is in: ceil(5 * 3 / 9) = 2 go on."""
+    """Five of nine slots are filled when the last configuration is in: ceil(5 * 3 / 9) = 2 go
+    on."""
     scheduler = SynchronousHalving()
     log.limit(5)
     run(log, scheduler, 5, lambda trial, level: float(trial))
-    assert [trial for _, level, trial in run(log, scheduler, 3, lambda trial, level: float(trial))] == [0, 1, 0]
+    assert [
+        trial for _, level, trial in run(log, scheduler, 3, lambda trial, level: float(trial))
+    ] == [0, 1, 0]
     assert isinstance(log.ask(scheduler), Finish)
     log.limit(6)
     assert isinstance(log.ask(scheduler), Sample)

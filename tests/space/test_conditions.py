@@ -40,8 +40,15 @@ def test_a_child_of_an_inactive_parent_is_inactive_and_order_of_declaration_is_f
         "optimizer": OPTIMIZER,
     }
     assert Conditions.of(parameters).order == ("optimizer", "nesterov", "decay")
-    assert exists({"optimizer": "sgd", "nesterov": True}, **parameters) == {"optimizer", "nesterov", "decay"}
-    assert exists({"optimizer": "sgd", "nesterov": False}, **parameters) == {"optimizer", "nesterov"}
+    assert exists({"optimizer": "sgd", "nesterov": True}, **parameters) == {
+        "optimizer",
+        "nesterov",
+        "decay",
+    }
+    assert exists({"optimizer": "sgd", "nesterov": False}, **parameters) == {
+        "optimizer",
+        "nesterov",
+    }
     assert exists({"optimizer": "adam", "nesterov": True}, **parameters) == {"optimizer"}
 
 
@@ -52,8 +59,14 @@ def test_values_of_parents_are_told_apart_by_type():
 
 
 BAD = [
-    ({"m": Float(0, 1, when={"optimiser": "sgd"}), "optimizer": OPTIMIZER}, ["'m'", "'optimiser'", "mean 'optimizer'"]),
-    ({"m": Float(0, 1, when={"zz": 1}), "optimizer": OPTIMIZER}, ["'m'", "'zz'", "parameters are 'm', 'optimizer'"]),
+    (
+        {"m": Float(0, 1, when={"optimiser": "sgd"}), "optimizer": OPTIMIZER},
+        ["'m'", "'optimiser'", "mean 'optimizer'"],
+    ),
+    (
+        {"m": Float(0, 1, when={"zz": 1}), "optimizer": OPTIMIZER},
+        ["'m'", "'zz'", "parameters are 'm', 'optimizer'"],
+    ),
     ({"m": Float(0, 1, when={"m": 0.5})}, ["'m'", "itself", "another"]),
     (
         {"m": Float(0, 1, when={"optimizer": "sdg"}), "optimizer": OPTIMIZER},
@@ -62,10 +75,21 @@ BAD = [
     ({"m": Float(0, 1, when={"n": 9}), "n": Int(1, 8)}, ["'m'", "'n' is 9", "from 1 to 8"]),
     ({"m": Float(0, 1, when={"n": True}), "n": Int(1, 8)}, ["'m'", "'n' is True", "whole number"]),
     ({"m": Float(0, 1, when={"c": 2}), "c": Constant(1)}, ["'m'", "'c' is 2", "one of 1"]),
-    ({"m": Float(0, 1, when={"lr": 0.5}), "lr": Float(0, 1)}, ["'m'", "'lr'", "Float(0.0, 1.0)", "must be an Int"]),
-    ({"m": Float(0, 1, when={"n": 5}), "n": Int(1, 5000)}, ["'m'", "'n'", "Int(1, 5000)", "at most 1000"]),
     (
-        {"a": Int(0, 1, when={"b": 0}), "b": Int(0, 1, when={"c": 0}), "c": Int(0, 1, when={"a": 0}), "d": Int(0, 1)},
+        {"m": Float(0, 1, when={"lr": 0.5}), "lr": Float(0, 1)},
+        ["'m'", "'lr'", "Float(0.0, 1.0)", "must be an Int"],
+    ),
+    (
+        {"m": Float(0, 1, when={"n": 5}), "n": Int(1, 5000)},
+        ["'m'", "'n'", "Int(1, 5000)", "at most 1000"],
+    ),
+    (
+        {
+            "a": Int(0, 1, when={"b": 0}),
+            "b": Int(0, 1, when={"c": 0}),
+            "c": Int(0, 1, when={"a": 0}),
+            "d": Int(0, 1),
+        },
         ["cycle", "a -> b -> c -> a", "remove"],
     ),
     (
@@ -106,7 +130,10 @@ def test_nearest_names():
 @given(spaces())
 def test_the_count_is_the_length_of_the_grid(space):
     small = (
-        Space({name: parameter for name, parameter in space.items() if not _long(parameter)} or {"one": 1})
+        Space(
+            {name: parameter for name, parameter in space.items() if not _long(parameter)}
+            or {"one": 1}
+        )
         if not _tied(space)
         else Space(one=1)
     )
@@ -119,4 +146,6 @@ def _long(parameter):
 
 def _tied(space):
     """Whether a parameter that will be left out is the parent of another."""
-    return any(_long(space[parent]) for needs in space.conditions.allowed.values() for parent in needs)
+    return any(
+        _long(space[parent]) for needs in space.conditions.allowed.values() for parent in needs
+    )

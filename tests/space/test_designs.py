@@ -33,7 +33,9 @@ def test_the_grid_is_the_product_of_the_values_that_exist():
     configs = list(grid_design(SPACE, {"lr": 3, "momentum": 2}))
     assert [c["lr"] for c in configs] == pytest.approx([1e-4] * 3 + [1e-2] * 3 + [1.0] * 3)
     assert configs[0] == {"lr": 1e-4, "optimizer": "adam", "batch": 32}
-    assert configs[1:3] == [{"lr": 1e-4, "optimizer": "sgd", "momentum": m, "batch": 32} for m in (0.0, 0.9)]
+    assert configs[1:3] == [
+        {"lr": 1e-4, "optimizer": "sgd", "momentum": m, "batch": 32} for m in (0.0, 0.9)
+    ]
     assert len({SPACE.key(config) for config in configs}) == 9
 
 

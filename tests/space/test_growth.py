@@ -57,11 +57,16 @@ def test_growth_keeps_every_configuration(parameters, expected):
     found = upgrade(CONFIG, OLD, new)
     assert found is not None
     assert new.key(found) == new.key(expected)
-    assert all(upgrade(config, OLD, new) is not None for config in OLD.sample(50, np.random.default_rng(0)))
+    assert all(
+        upgrade(config, OLD, new) is not None for config in OLD.sample(50, np.random.default_rng(0))
+    )
 
 
 NARROWED = [
-    ({"lr": Float(1e-3, 1e-1, log=True)}, ["'lr' ran from 0.0001 to 0.1 and now from 0.001 to 0.1"]),
+    (
+        {"lr": Float(1e-3, 1e-1, log=True)},
+        ["'lr' ran from 0.0001 to 0.1 and now from 0.001 to 0.1"],
+    ),
     ({"layers": Int(2, 4)}, ["'layers' ran from 1 to 4 and now from 2 to 4"]),
     ({"layers": Ordinal([2, 3])}, ["'layers' no longer takes 1, 4"]),
     ({"lr": Ordinal([0.1, 0.01])}, ["'lr' was continuous and is now Ordinal([0.1, 0.01])"]),
@@ -71,7 +76,10 @@ NARROWED = [
     ({"batch": Constant(64)}, ["'batch' no longer takes 32"]),
     ({"layers": ...}, ["'layers' is gone"]),
     ({"dropout": Float(0, 0.5)}, ["'dropout' is new and has no default"]),
-    ({"momentum": Float(0, 0.9)}, ["'momentum' exists for more values of 'optimizer' than before and has no default"]),
+    (
+        {"momentum": Float(0, 0.9)},
+        ["'momentum' exists for more values of 'optimizer' than before and has no default"],
+    ),
     (
         {"momentum": Float(0, 0.9, when={"optimizer": ["sgd", "adam"]})},
         ["'momentum' exists for more values of 'optimizer'"],
@@ -105,7 +113,9 @@ def test_no_losses_means_that_every_configuration_fits(old, data):
             new[name] = _with(parameter, when=None)
         elif change == "default" and not isinstance(parameter, Constant):
             new[name] = _with(
-                parameter, default=parameter.from_unit(0.3), when=data.draw(st.sampled_from([None, parameter.when]))
+                parameter,
+                default=parameter.from_unit(0.3),
+                when=data.draw(st.sampled_from([None, parameter.when])),
             )
     parents = {parent for parameter in new.values() for parent in parameter.when or ()}
     if not new or not parents <= set(new):

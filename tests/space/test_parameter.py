@@ -29,7 +29,10 @@ BAD_DEFINITIONS = [
     (lambda: Float(0.0, 1.0, default=2.0), ["Float", "default is 2.0", "from 0.0 to 1.0"]),
     (lambda: Float(0.0, 1.0, prior=0.5), ["Float", "prior is 0.5", "(value, confidence)"]),
     (lambda: Float(0.0, 1.0, prior=(3.0, "low")), ["Float", "prior is 3.0", "from 0.0 to 1.0"]),
-    (lambda: Float(0.0, 1.0, prior=(0.5, "sure")), ["Float", "confidence 'sure'", "'low', 'medium', 'high'"]),
+    (
+        lambda: Float(0.0, 1.0, prior=(0.5, "sure")),
+        ["Float", "confidence 'sure'", "'low', 'medium', 'high'"],
+    ),
     (lambda: Float(0.0, 1.0, prior=(0.5, 0)), ["Float", "confidence 0", "above 0"]),
     (lambda: Float(0.0, 1.0, prior=(0.5, True)), ["Float", "confidence True", "number above 0"]),
     (lambda: Float(0.0, 1.0, when="sgd"), ["Float", "when is 'sgd'", "map parents"]),
@@ -52,7 +55,10 @@ BAD_DEFINITIONS = [
     (lambda: Float(0.0, 1.0, step=1e-15), ["Float", "step is 1e-15", "larger"]),
     (lambda: Float(1e9, 1e9 + 1, step=1e-7), ["Float", "step is 1e-07", "larger"]),
     (lambda: Float(0.0, 1.0, step=0.1, default=0.25), ["Float", "default is 0.25", "steps of 0.1"]),
-    (lambda: Float(0.0, 1.0, step=0.1, prior=(0.25, "low")), ["Float", "prior is 0.25", "steps of 0.1"]),
+    (
+        lambda: Float(0.0, 1.0, step=0.1, prior=(0.25, "low")),
+        ["Float", "prior is 0.25", "steps of 0.1"],
+    ),
     (lambda: Int(1, 8, step=0.5), ["Int", "step is 0.5", "whole number"]),
     (lambda: Int(1, 8, step=0), ["Int", "step is 0", "above 0"]),
     (lambda: Int(1, 8, step=8), ["Int", "step is 8", "smaller"]),
@@ -152,13 +158,17 @@ def test_values_are_normalised(parameter, value, normal):
 @given(parameters(), st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_every_place_has_a_legal_value_and_leads_back(parameter, places):
     values = parameter.from_units(np.array(places))
-    assert [identity(parameter.validate("p", value)) for value in values] == [identity(value) for value in values]
+    assert [identity(parameter.validate("p", value)) for value in values] == [
+        identity(value) for value in values
+    ]
     units = parameter.to_units(values)
     assert ((units >= -1e-15) & (units <= 1 + 1e-15)).all()
     if isinstance(parameter, Float) and parameter.step is None:
         np.testing.assert_allclose(units, places, rtol=0, atol=1e-12)
     else:
-        assert [identity(value) for value in parameter.from_units(units)] == [identity(value) for value in values]
+        assert [identity(value) for value in parameter.from_units(units)] == [
+            identity(value) for value in values
+        ]
 
 
 @settings(max_examples=100, deadline=None)
@@ -178,7 +188,9 @@ def test_scalars_are_the_same_as_arrays():
     assert parameter.from_unit(1.0) == 1.0
 
 
-@pytest.mark.parametrize(("log", "shares"), [(False, [0.25] * 4), (True, np.diff(np.log([0.5, 1.5, 2.5, 3.5, 4.5])))])
+@pytest.mark.parametrize(
+    ("log", "shares"), [(False, [0.25] * 4), (True, np.diff(np.log([0.5, 1.5, 2.5, 3.5, 4.5])))]
+)
 def test_every_integer_has_its_share(log, shares):
     values = Int(1, 4, log=log).from_units((np.arange(100_000) + 0.5) / 100_000)
     counts = np.bincount(values, minlength=5)[1:] / 100_000
@@ -197,7 +209,10 @@ def test_places_of_listed_values():
 def test_grids_and_sizes():
     assert list(Int(2, 5).grid) == [2, 3, 4, 5]
     assert Float(0, 1).grid is None
-    sizes = [item.size for item in (Float(0, 1), Int(2, 5), Ordinal([1, 2]), Categorical(["a", "c"]), Constant(1))]
+    sizes = [
+        item.size
+        for item in (Float(0, 1), Int(2, 5), Ordinal([1, 2]), Categorical(["a", "c"]), Constant(1))
+    ]
     assert sizes == [math.inf, 4, 2, 2, 1]
     assert Int(0, 10**12).size == 10**12 + 1
 

@@ -21,7 +21,10 @@ def test_records_restore_the_parameter(parameter: Parameter) -> None:
         ({"low": 0}, ["'lr'", "type None", "float, int"]),
         ({"type": "flaot", "low": 0}, ["'lr'", "'flaot'", "float, int"]),
         ({"type": "float", "low": 0}, ["'lr'", "lacks 'high'", "low, high"]),
-        ({"type": "float", "low": 0, "high": 1, "steps": 0.1}, ["'lr'", "unknown setting 'steps'", "low, high"]),
+        (
+            {"type": "float", "low": 0, "high": 1, "steps": 0.1},
+            ["'lr'", "unknown setting 'steps'", "low, high"],
+        ),
         ({"type": "float", "low": 2, "high": 1}, ["'lr'", "low is 2", "below high"]),
         ({"type": "categorical"}, ["'lr'", "lacks 'choices'", "choices"]),
     ],

@@ -20,7 +20,15 @@ SPACE = Space(
     batch=32,
 )
 ADAM = {"lr": 0.01, "layers": 3, "width": 64, "optimizer": "adamw", "batch": 32}
-SGD = {"lr": 0.01, "layers": 3, "width": 64, "optimizer": "sgd", "momentum": 0.9, "nesterov": True, "batch": 32}
+SGD = {
+    "lr": 0.01,
+    "layers": 3,
+    "width": 64,
+    "optimizer": "sgd",
+    "momentum": 0.9,
+    "nesterov": True,
+    "batch": 32,
+}
 
 
 class TestSpace(SpaceBattery):
@@ -64,11 +72,23 @@ BAD_SPACES = [
     (lambda: Space(x=float("nan")), ["'x'", "nan", "finite"]),
     (lambda: Space(m=Float(0, 1, when={"o": 1})), ["'m'", "'o'", "not in the space"]),
     (lambda: Space.from_json({}), ["record {}", "list its parameters"]),
-    (lambda: Space.from_json({"parameters": [{"type": "int"}]}), ["'type': 'int'", "each with a name"]),
-    (lambda: Space.from_json({"parameters": [{"name": "n", "type": "int", "low": 1}]}), ["'n'", "lacks 'high'"]),
+    (
+        lambda: Space.from_json({"parameters": [{"type": "int"}]}),
+        ["'type': 'int'", "each with a name"],
+    ),
+    (
+        lambda: Space.from_json({"parameters": [{"name": "n", "type": "int", "low": 1}]}),
+        ["'n'", "lacks 'high'"],
+    ),
     (lambda: Pool(SPACE, []), ["no configurations", "at least one"]),
-    (lambda: Pool(SPACE, [ADAM, SGD, ADAM]), ["configurations 0 and 2", "'lr': 0.01", "listed once"]),
-    (lambda: Pool(SPACE, [ADAM, {**ADAM, "lr": 1}]), ["configuration 1", "'lr' is 1", "from 1e-05 to 0.1"]),
+    (
+        lambda: Pool(SPACE, [ADAM, SGD, ADAM]),
+        ["configurations 0 and 2", "'lr': 0.01", "listed once"],
+    ),
+    (
+        lambda: Pool(SPACE, [ADAM, {**ADAM, "lr": 1}]),
+        ["configuration 1", "'lr' is 1", "from 1e-05 to 0.1"],
+    ),
 ]
 
 
@@ -89,12 +109,24 @@ BAD_CONFIGS = [
     ({**ADAM, "optimizer": "adam"}, ["'optimizer' is 'adam'", "one of 'adamw', 'sgd'"]),
     ({**ADAM, "optimizer": None}, ["'optimizer' is None", "one of 'adamw', 'sgd'"]),
     ({**ADAM, "batch": 64}, ["'batch' is 64", "one of 32"]),
-    ({**ADAM, "momentum": 0.9}, ["'momentum' is 0.9", "left out", "only when 'optimizer' is 'sgd'", "is 'adamw'"]),
-    ({**ADAM, "learning_rate": 0.1}, ["'learning_rate' with value 0.1", "not in the space", "'lr', 'layers'"]),
+    (
+        {**ADAM, "momentum": 0.9},
+        ["'momentum' is 0.9", "left out", "only when 'optimizer' is 'sgd'", "is 'adamw'"],
+    ),
+    (
+        {**ADAM, "learning_rate": 0.1},
+        ["'learning_rate' with value 0.1", "not in the space", "'lr', 'layers'"],
+    ),
     ({**ADAM, "widht": 64}, ["'widht' with value 64", "not in the space", "did you mean 'width'"]),
     ({**ADAM, 5: 64}, ["parameter 5 with value 64", "not in the space"]),
-    ({k: v for k, v in ADAM.items() if k != "lr"}, ["'lr' is missing", "no default", "Float(1e-05, 0.1, log=True)"]),
-    ({k: v for k, v in SGD.items() if k != "momentum"}, ["'momentum' is missing", "no default", "Float(0.0, 0.99"]),
+    (
+        {k: v for k, v in ADAM.items() if k != "lr"},
+        ["'lr' is missing", "no default", "Float(1e-05, 0.1, log=True)"],
+    ),
+    (
+        {k: v for k, v in SGD.items() if k != "momentum"},
+        ["'momentum' is missing", "no default", "Float(0.0, 0.99"],
+    ),
     ([("lr", 0.1)], ["the configuration is [('lr', 0.1)]", "map parameter names"]),
     (None, ["the configuration is None", "map parameter names"]),
 ]
@@ -110,7 +142,9 @@ def test_bad_configurations_are_refused_with_name_value_and_rule(config, words):
 
 
 def test_validation_normalises_fills_in_and_orders():
-    config = SPACE.validate({"optimizer": "sgd", "momentum": 0, "width": 128.0, "lr": np.float64(0.01)})
+    config = SPACE.validate(
+        {"optimizer": "sgd", "momentum": 0, "width": 128.0, "lr": np.float64(0.01)}
+    )
     expected = {
         "lr": 0.01,
         "layers": 2,
@@ -125,9 +159,15 @@ def test_validation_normalises_fills_in_and_orders():
 
 
 def test_a_child_whose_parent_is_absent_is_refused_too():
-    space = Space(a=Categorical([0, 1]), b=Categorical([0, 1], when={"a": 1}), c=Float(0, 1, when={"b": 1}))
+    space = Space(
+        a=Categorical([0, 1]), b=Categorical([0, 1], when={"a": 1}), c=Float(0, 1, when={"b": 1})
+    )
     with pytest.raises(
-        ConfigError, match=r"'c' is 0\.5; it must be left out, since it exists only when 'b' is 1, and that is absent"
+        ConfigError,
+        match=(
+            r"'c' is 0\.5; it must be left out, since it exists only when 'b' is 1, and that is"
+            r" absent"
+        ),
     ):
         space.validate({"a": 0, "c": 0.5})
 
@@ -143,7 +183,10 @@ def test_spaces_are_mappings():
 
 
 def test_repr_can_be_read():
-    assert repr(Space(lr=Float(1e-5, 0.1, log=True), b=1)) == "Space(lr=Float(1e-05, 0.1, log=True), b=Constant(1))"
+    assert (
+        repr(Space(lr=Float(1e-5, 0.1, log=True), b=1))
+        == "Space(lr=Float(1e-05, 0.1, log=True), b=Constant(1))"
+    )
     assert repr(Space({"a-b": 1})) == "Space({'a-b': Constant(1)})"
 
 
@@ -160,7 +203,9 @@ def test_active_follows_the_conditions():
 
 
 def test_keys_tell_types_and_absence_apart():
-    space = Space(a=Categorical([1, True, 1.0, None]), b=Categorical([0, None], when={"a": [1, True]}))
+    space = Space(
+        a=Categorical([1, True, 1.0, None]), b=Categorical([0, None], when={"a": [1, True]})
+    )
     configs = [
         {"a": 1, "b": 0},
         {"a": 1, "b": None},
@@ -176,7 +221,9 @@ def test_sizes():
     assert SPACE.size == math.inf
     assert Space(a=Int(1, 8), b=Ordinal([1, 2, 3]), c=5).size == 24
     conditional = Space(
-        o=Categorical(["x", "y", "z"]), m=Int(1, 10, when={"o": "x"}), n=Int(1, 2, when={"o": ["x", "y"]})
+        o=Categorical(["x", "y", "z"]),
+        m=Int(1, 10, when={"o": "x"}),
+        n=Int(1, 2, when={"o": ["x", "y"]}),
     )
     assert conditional.size == 10 * 2 + 2 + 1
     many = {f"o{i}": Categorical([0, 1]) for i in range(40)} | {
@@ -190,7 +237,9 @@ def test_samples_are_uniform_over_choices_and_scales():
     configs = SPACE.sample(5000, np.random.default_rng(0))
     share = np.mean([config["optimizer"] == "sgd" for config in configs])
     assert abs(share - 0.5) < 5 * 0.5 / math.sqrt(5000)
-    assert abs(np.mean([math.log10(config["lr"]) for config in configs]) + 3) < 5 * 4 / math.sqrt(12 * 5000)
+    assert abs(np.mean([math.log10(config["lr"]) for config in configs]) + 3) < 5 * 4 / math.sqrt(
+        12 * 5000
+    )
     assert all(("momentum" in config) == (config["optimizer"] == "sgd") for config in configs)
 
 
@@ -220,7 +269,9 @@ class TestPoolMembers:
 
     def test_draws_are_without_replacement(self):
         drawn = self.pool.sample(30, np.random.default_rng(0))
-        assert {self.pool.key(config) for config in drawn} == {self.pool.key(config) for config in self.members}
+        assert {self.pool.key(config) for config in drawn} == {
+            self.pool.key(config) for config in self.members
+        }
         assert drawn != self.members
         with pytest.raises(ConfigError, match="31 configurations asked of a pool of 30"):
             self.pool.sample(31, np.random.default_rng(0))

@@ -1,4 +1,5 @@
-"""``step`` from end to end: the values, the unit interval, designs, growth, records, and every method that searches."""
+"""``step`` from end to end: the values, the unit interval, designs, growth, records, and every
+method that searches."""
 
 import json
 from decimal import Decimal
@@ -19,7 +20,11 @@ from scrimp.space.space_text import read_space_text
 from scrimp.space.steps import Steps, count_steps
 from scrimp.testing.spaces import SpaceBattery
 
-SPACE = Space(dropout=Float(0, 1, step=0.1), width=Int(8, 256, step=8), deep=Float(-0.3, 1.5, step=0.6, default=0.3))
+SPACE = Space(
+    dropout=Float(0, 1, step=0.1),
+    width=Int(8, 256, step=8),
+    deep=Float(-0.3, 1.5, step=0.6, default=0.3),
+)
 
 
 class TestSpaceInSteps(SpaceBattery):
@@ -29,7 +34,10 @@ class TestSpaceInSteps(SpaceBattery):
 
 class TestSpaceUnderAFloatParent(SpaceBattery):
     def space(self):
-        return Space(rate=Float(0, 0.3, step=0.1), more=Int(1, 9, step=4, when={"rate": [0.1, 0.30000000000000004]}))
+        return Space(
+            rate=Float(0, 0.3, step=0.1),
+            more=Int(1, 9, step=4, when={"rate": [0.1, 0.30000000000000004]}),
+        )
 
 
 @pytest.mark.parametrize(
@@ -47,34 +55,50 @@ def test_values_are_those_one_would_write(low, step, count):
         steps[count]
 
 
-@pytest.mark.parametrize("parameter", [Float(0, 1, step=0.1), Int(8, 256, step=8), Float(0, 1e5, step=0.001)])
+@pytest.mark.parametrize(
+    "parameter", [Float(0, 1, step=0.1), Int(8, 256, step=8), Float(0, 1e5, step=0.001)]
+)
 def test_every_value_owns_an_equal_part_and_sits_in_its_middle(parameter):
     count = len(parameter.grid)
     places = sorted({0, 1, count // 2, count - 2, count - 1})
     for place in places:
         value = parameter.grid[place]
-        assert parameter.to_unit(value) == pytest.approx(float(Fraction(2 * place + 1, 2 * count)), abs=1e-15)
+        assert parameter.to_unit(value) == pytest.approx(
+            float(Fraction(2 * place + 1, 2 * count)), abs=1e-15
+        )
         inside = (np.array([0.02, 0.5, 0.98]) + place) / count
         assert parameter.from_units(inside) == [value] * 3
-    assert parameter.from_units(np.array([0.0, 1.0, -3.0, 4.0])) == [parameter.low, parameter.high] * 2
+    assert (
+        parameter.from_units(np.array([0.0, 1.0, -3.0, 4.0])) == [parameter.low, parameter.high] * 2
+    )
 
 
 def test_a_high_off_the_grid_is_lowered_with_a_warning_and_recorded_so():
-    with pytest.warns(UserWarning, match=r"high is 1\.0, which steps of 0\.3 from 0\.0 do not meet; it becomes 0\.9"):
+    with pytest.warns(
+        UserWarning,
+        match=r"high is 1\.0, which steps of 0\.3 from 0\.0 do not meet; it becomes 0\.9",
+    ):
         parameter = Float(0, 1, step=0.3)
     assert (parameter.high, list(parameter.grid)) == (0.9, [0.0, 0.3, 0.6, 0.9])
     with pytest.warns(UserWarning, match="becomes 9"):
         whole = Int(1, 10, step=4)
     assert list(whole.grid) == [1, 5, 9]
     for made in (parameter, whole):
-        assert parameter_from_json("x", json.loads(json.dumps(made.to_json()))) == made  # no warning again
+        assert (
+            parameter_from_json("x", json.loads(json.dumps(made.to_json()))) == made
+        )  # no warning again
     assert Float(0, 0.1 + 0.7, step=0.1).high == 0.8  # rounding is not off the grid
 
 
 def test_records_say_the_step_and_old_ones_have_none():
     assert Int(8, 64, step=8).to_json() == {"type": "int", "low": 8, "high": 64, "step": 8}
     assert Int(1, 8, step=1) == Int(1, 8)
-    assert Int(1, 8, step=1, log=True).to_json() == {"type": "int", "low": 1, "high": 8, "log": True}
+    assert Int(1, 8, step=1, log=True).to_json() == {
+        "type": "int",
+        "low": 1,
+        "high": 8,
+        "log": True,
+    }
     assert parameter_from_json("x", {"type": "float", "low": 0, "high": 1}).step is None
     assert repr(Float(0, 1, step=0.25)) == "Float(0.0, 1.0, step=0.25)"
     assert SPACE.size == 11 * 32 * 4
@@ -104,7 +128,9 @@ def test_models_see_discrete_columns():
     encoding = Encoding(SPACE)
     assert [len(column.values) for column in encoding.columns] == [11, 32, 4]
     assert all(column.ordered for column in encoding.columns)
-    assert Encoding(Space(x=Float(0, 1, step=1e-4))).columns[0].values is None  # many values: continuous, snapped
+    assert (
+        Encoding(Space(x=Float(0, 1, step=1e-4))).columns[0].values is None
+    )  # many values: continuous, snapped
     x = encoding.domain.sample(200, np.random.default_rng(1))
     moved, _ = encoding.domain.moves(x[:5], np.random.default_rng(2))
     for rows in (x, moved):
@@ -133,7 +159,9 @@ def test_models_see_discrete_columns():
 def test_steps_may_become_finer(old, new, words):
     before, after = Space(x=old), Space(x=new)
     found = losses(before, after)
-    assert ([] if not words else [words]) == [word for word in [words] if word and any(word in text for text in found)]
+    assert ([] if not words else [words]) == [
+        word for word in [words] if word and any(word in text for text in found)
+    ]
     assert bool(found) == bool(words)
     kept = [upgrade({"x": value}, before, after) for value in old.grid or ()]
     assert (None in kept) <= bool(words)
@@ -143,7 +171,9 @@ def test_steps_may_become_finer(old, new, words):
 def test_every_kind_of_method_tries_the_grid_only(method):
     space = Space(x=Float(0, 1, step=0.1), n=Int(8, 32, step=8), fine=Float(0, 1, step=0.0001))
     budget = scrimp.Budget("epoch", 1, 3) if method in ("dehb", "freeze-thaw") else None
-    study = scrimp.create_study("s", space, method=method, budget=budget, storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "s", space, method=method, budget=budget, storage="memory://", seed=0
+    )
     for _ in range(8):
         trial = study.ask()
         assert space.validate(trial.params) == trial.params

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.space.values import distinct, identity, is_finite, is_number, one_of, plain, scalar, shares
+from scrimp.space.values import (
+    distinct,
+    identity,
+    is_finite,
+    is_number,
+    one_of,
+    plain,
+    scalar,
+    shares,
+)
 
 
 class Color(StrEnum):
@@ -32,8 +41,19 @@ def test_identity_tells_equal_values_of_different_types_apart():
 
 
 def test_numbers_and_finite_numbers():
-    assert [is_number(value) for value in (1, 1.5, True, "1", None)] == [True, True, False, False, False]
-    assert [is_finite(value) for value in (1, float("nan"), float("inf"), 10**400)] == [True, False, False, False]
+    assert [is_number(value) for value in (1, 1.5, True, "1", None)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [is_finite(value) for value in (1, float("nan"), float("inf"), 10**400)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("value", [(1, 2), [1], {}, object(), float("nan"), float("-inf")])

@@ -24,10 +24,14 @@ def filled(storage: Storage, count: int = 10) -> Storage:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
-def test_a_copy_holds_the_log_and_grows(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_holds_the_log_and_grows(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backup, "CHUNK", 4)
     source = filled(MemoryStorage())
-    target: Storage = SqliteStorage(tmp_path / "b.db") if kind == "sqlite" else JournalStorage(tmp_path / "b")
+    target: Storage = (
+        SqliteStorage(tmp_path / "b.db") if kind == "sqlite" else JournalStorage(tmp_path / "b")
+    )
     assert copy_study(source, target, "digits") == 11
     assert target.open("digits").read() == source.open("digits").read()
     assert copy_study(source, target, "digits") == 0
@@ -58,10 +62,14 @@ def test_verifying(tmp_path: Path) -> None:
     for name in ("digits", "other"):
         scrimp.create_study(name, scrimp.Space(x=scrimp.Float(0, 1)), storage=url)
     storage = SqliteStorage(tmp_path / "s.db")
-    assert verify_study(storage, "digits").damage == "" and verify_study(storage, "digits").events == 1
+    assert (
+        verify_study(storage, "digits").damage == "" and verify_study(storage, "digits").events == 1
+    )
     storage.close()
     with sqlite3.connect(tmp_path / "s.db") as connection:
-        connection.execute("UPDATE events SET event = replace(event, 'digits', 'figits') WHERE study = 1")
+        connection.execute(
+            "UPDATE events SET event = replace(event, 'digits', 'figits') WHERE study = 1"
+        )
     connection.close()
     assert "is not what was stored" in verify_study(storage, "digits").damage
     assert verify_study(storage, "other").damage == ""

@@ -1,4 +1,5 @@
-"""Events as lines of JSON: nothing changes on the way, formats may be mixed, broken lines are named."""
+"""Events as lines of JSON: nothing changes on the way, formats may be mixed, broken lines are
+named."""
 
 import json
 from typing import Any
@@ -13,13 +14,19 @@ from scrimp.storage.event_json import decode, decode_text, encode
 from scrimp.testing.storages import EVERY_KIND, first_event
 
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
 
 
-@given(st.dictionaries(st.text(), plain, max_size=4), st.floats(allow_nan=False, allow_infinity=False))
+@given(
+    st.dictionaries(st.text(), plain, max_size=4), st.floats(allow_nan=False, allow_infinity=False)
+)
 def test_round_trip(config: dict[str, Any], time: float) -> None:
     event = TrialAdded(trial=0, config=config, tag=config, time=time)
     (line,) = encode([event])
@@ -123,7 +130,11 @@ def test_metrics_that_are_not_finite_are_null() -> None:
 def test_lines_that_come_as_one_text() -> None:
     events = [Lost(trial=number) for number in range(3)]
     lines = encode(events)
-    assert decode_text("\n".join(lines), "s") == events == decode_text("\n".join(lines[:2]), "s") + events[2:]
+    assert (
+        decode_text("\n".join(lines), "s")
+        == events
+        == decode_text("\n".join(lines[:2]), "s") + events[2:]
+    )
     for broken in ("", "7 {}", '{"event":"lost"', lines[0] + lines[0]):
         with pytest.raises(StorageError, match="event 6 of study 's' cannot be read"):
             decode_text("\n".join([lines[0], broken, lines[1]]), "s", 5)

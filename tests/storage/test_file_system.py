@@ -63,7 +63,20 @@ def test_network_kinds(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs", "f2fs", "fuseblk", "fuse.ntfs-3g", "virtiofs"]
+    "kind",
+    [
+        "ext4",
+        "xfs",
+        "btrfs",
+        "zfs",
+        "tmpfs",
+        "overlay",
+        "apfs",
+        "f2fs",
+        "fuseblk",
+        "fuse.ntfs-3g",
+        "virtiofs",
+    ],
 )
 def test_local_kinds(kind: str) -> None:
     assert not module.NETWORK.fullmatch(kind)
@@ -73,16 +86,22 @@ def test_this_folder_is_local(tmp_path: Path) -> None:
     check_local(tmp_path / "x.db")
 
 
-def test_sqlite_refuses_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_refuses_a_network_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 0 0:1 / {tmp_path} rw - nfs4 server:/x rw\n")
     monkeypatch.setattr(module, "MOUNTS", mounts)
     storage = SqliteStorage(tmp_path / "x.db")
-    with pytest.raises(StorageError, match=r"network file system \(nfs4\).*postgresql://.*journal://"):
+    with pytest.raises(
+        StorageError, match=r"network file system \(nfs4\).*postgresql://.*journal://"
+    ):
         storage.create("a", [first_event("a")])
     assert not (tmp_path / "x.db").exists()
 
 
-def test_without_a_list_of_mounts_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_list_of_mounts_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MOUNTS", tmp_path / "missing")
     check_local(tmp_path)

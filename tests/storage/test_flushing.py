@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.storage.flushing import MANY, flush_file, flush_folder, flush_tree, make_folders, write_flushed
+from scrimp.storage.flushing import (
+    MANY,
+    flush_file,
+    flush_folder,
+    flush_tree,
+    make_folders,
+    write_flushed,
+)
 
 
-def test_content_is_flushed_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_is_flushed_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flushed: list[bool] = []
     fsync = os.fsync
 
@@ -66,7 +75,9 @@ def test_files_are_flushed_before_their_folders_and_inner_folders_first(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux flushes a file system in one call")
-def test_many_files_are_flushed_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_are_flushed_in_one_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(MANY):
         (tmp_path / str(number)).write_text("x")
     seen = flushes(monkeypatch)
@@ -85,7 +96,9 @@ def test_new_folders_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert (tmp_path / "a" / "b").is_dir() and seen == [str(tmp_path), str(tmp_path / "a")]
 
 
-def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_flushed_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuses(number: int) -> Callable[[int], None]:
         def refuse(_: int) -> None:
             raise OSError(number, os.strerror(number))

@@ -1,4 +1,5 @@
-"""The merged log: claims decide the order, whatever a killed or unlucky writer leaves behind is skipped."""
+"""The merged log: claims decide the order, whatever a killed or unlucky writer leaves behind is
+skipped."""
 
 import errno
 import os
@@ -39,7 +40,11 @@ def test_two_writers_take_turns(folder: Path) -> None:
     assert [one.append(["a", "b"], None), two.append(["c"], 0), one.append(["d"], 1)] == [2, 3, 4]
     two.refresh()
     assert one.lines == two.lines == whole(folder) == [b"a", b"b", b"c", b"d"]
-    assert sorted(path.name for path in folder.iterdir() if path.name.isdigit()) == ["00000000", "00000001", "00000002"]
+    assert sorted(path.name for path in folder.iterdir() if path.name.isdigit()) == [
+        "00000000",
+        "00000001",
+        "00000002",
+    ]
     assert sum(path.name.startswith("writer-") for path in folder.iterdir()) == 2
 
 
@@ -79,7 +84,9 @@ def test_a_lost_claim_moves_on(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert whole(folder) == [*one.lines, b"next"] == [b"quick", b"slow", b"next"]
 
 
-def test_a_lost_claim_for_the_same_decision_is_a_conflict(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_claim_for_the_same_decision_is_a_conflict(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, two = log(folder), log(folder)
     overtaken(monkeypatch, two, 4)
     with pytest.raises(Conflict):
@@ -102,7 +109,9 @@ def test_a_lost_answer_to_a_claim_is_noticed(folder: Path, monkeypatch: pytest.M
     assert whole(folder) == [b"a", b"b"]
 
 
-def test_a_failing_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_disk_leaves_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = log(folder)
     one.append(["a"], 0)
     fsync = os.fsync
@@ -207,7 +216,9 @@ def test_batches_of_older_versions_have_no_checksum(folder: Path) -> None:
         log(folder).append(["e"], 7)
 
 
-def test_a_gap_is_named_and_never_appended_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gap_is_named_and_never_appended_to(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(journal_log, "PATIENCE", 0.1)
     one = log(folder)
     for line in "abc":
@@ -222,8 +233,11 @@ def test_a_gap_is_named_and_never_appended_to(folder: Path, monkeypatch: pytest.
     assert late.append(["d"], None) == 4
 
 
-def test_a_place_lost_after_it_was_read_is_not_filled_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer that knows one place finds the second free, because its name was lost; the third is there."""
+def test_a_place_lost_after_it_was_read_is_not_filled_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that knows one place finds the second free, because its name was lost; the third is
+    there."""
     early = log(folder)
     early.append(["a"], None)
     other = log(folder)
@@ -236,8 +250,11 @@ def test_a_place_lost_after_it_was_read_is_not_filled_again(folder: Path, monkey
     assert not (folder / "00000001").exists()
 
 
-def test_a_claim_that_is_followed_at_once_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else sees the new place and takes the next one before this writer comes back from its claim."""
+def test_a_claim_that_is_followed_at_once_stays(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else sees the new place and takes the next one before this writer comes back from
+    its claim."""
     one, two = log(folder), log(folder)
     link = os.link
 

@@ -1,4 +1,5 @@
-"""The names of a journal: nothing planted there leads outside or hides a study, and what a power cut tore is mended."""
+"""The names of a journal: nothing planted there leads outside or hides a study, and what a power
+cut tore is mended."""
 
 import os
 from pathlib import Path
@@ -24,7 +25,9 @@ def test_a_torn_name_is_mended_from_the_log(tmp_path: Path, content: str) -> Non
     assert storage.open("a").read() == [first_event("a")]
 
 
-def test_a_name_whose_log_is_gone_hides_no_other_study(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_whose_log_is_gone_hides_no_other_study(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     storage = JournalStorage(tmp_path)
     storage.create("a", [first_event("a")])
     (tmp_path / "names" / ("0" * 64)).write_text("not json")
@@ -32,13 +35,20 @@ def test_a_name_whose_log_is_gone_hides_no_other_study(tmp_path: Path, caplog: p
 
 
 def planted(tmp_path: Path, name: str, study: str, file: str | None = None) -> Path:
-    path = tmp_path / "studies" / "names" / (file or JournalNames(tmp_path / "studies").path(name).name)
+    path = (
+        tmp_path
+        / "studies"
+        / "names"
+        / (file or JournalNames(tmp_path / "studies").path(name).name)
+    )
     path.write_bytes(msgspec.json.encode({"number": 5, "name": name, "study": study}))
     return path
 
 
 @pytest.mark.parametrize("study", ["{tmp}/thesis", "../thesis", "", "5f0c", "names", "A" * 32])
-def test_a_planted_name_leads_nowhere(tmp_path: Path, study: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_planted_name_leads_nowhere(
+    tmp_path: Path, study: str, caplog: pytest.LogCaptureFixture
+) -> None:
     thesis = tmp_path / "thesis"
     thesis.mkdir()
     (thesis / "a.txt").write_text("precious")
@@ -60,7 +70,9 @@ def test_a_second_name_for_a_study_opens_and_deletes_nothing(tmp_path: Path) -> 
     assert record is not None
     path = planted(tmp_path, "evil", record.study)
     for use in (storage.open, storage.delete):
-        with pytest.raises(StorageError, match="names the log of study 'good'; somebody put it there"):
+        with pytest.raises(
+            StorageError, match="names the log of study 'good'; somebody put it there"
+        ):
             use("evil")
     path.unlink()
     assert storage.names() == ["good"] and len(storage.open("good").read()) == 1

@@ -1,4 +1,5 @@
-"""Leases of processes that died here are found; those of living, foreign or reused processes are left alone."""
+"""Leases of processes that died here are found; those of living, foreign or reused processes are
+left alone."""
 
 import os
 import subprocess
@@ -34,7 +35,9 @@ def test_a_killed_process_is_dead_before_and_after_it_is_reaped() -> None:
     lease = replace(own_lease(0, 1, "w", 9.0), pid=pid, started=started)
     assert dead_leases([lease]) == []
     process.kill()
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # dead, but its exit code still waits to be fetched
+    os.waitid(
+        os.P_PID, pid, os.WEXITED | os.WNOWAIT
+    )  # dead, but its exit code still waits to be fetched
     assert dead_leases([lease]) == [lease]
     process.wait()
     process.stdout.close()
@@ -95,7 +98,8 @@ def test_a_lease_without_renewals_runs_out_though_the_clock_was_set_back(
 
 
 def test_a_clock_that_was_set_forward_takes_nobodys_trial(watch: tuple[Vigil, list[float]]) -> None:
-    """The store says that the lease ran out two hours ago; its holder renews it within a third of its span."""
+    """The store says that the lease ran out two hours ago; its holder renews it within a third of
+    its span."""
     vigil, now = watch
     for beat in range(10):
         now[0] = 20.0 * beat
@@ -104,7 +108,9 @@ def test_a_clock_that_was_set_forward_takes_nobodys_trial(watch: tuple[Vigil, li
         assert vigil.silent([lease(beat, remaining=-7160.0)]) == []
 
 
-def test_a_lease_that_had_run_out_long_ago_is_watched_for_half_its_span(watch: tuple[Vigil, list[float]]) -> None:
+def test_a_lease_that_had_run_out_long_ago_is_watched_for_half_its_span(
+    watch: tuple[Vigil, list[float]],
+) -> None:
     vigil, now = watch
     assert vigil.silent([lease(1, remaining=-1e6)]) == []
     now[0] = 30.0

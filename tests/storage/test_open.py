@@ -1,4 +1,5 @@
-"""Storage URLs: the forms that work, the words for those that do not, and no secret in any of them."""
+"""Storage URLs: the forms that work, the words for those that do not, and no secret in any of
+them."""
 
 import os
 from pathlib import Path
@@ -75,7 +76,10 @@ def test_bad_urls(url: str, words: str) -> None:
     ("url", "shown"),
     [
         ("postgresql://ann:secret@db/hpo", "postgresql://ann@db/hpo"),
-        ("postgresql://ann:sec:re@t/secret@db:5432/hpo?sslpassword=secret", "postgresql://ann@db:5432/hpo"),
+        (
+            "postgresql://ann:sec:re@t/secret@db:5432/hpo?sslpassword=secret",
+            "postgresql://ann@db:5432/hpo",
+        ),
         ("postgresql://db/hpo?user=ann&password=secret", "postgresql://db/hpo"),
         ("ann:secret@db/hpo", "ann@db/hpo"),
         ("memory://", "memory://"),
@@ -87,7 +91,8 @@ def test_secrets_are_left_out(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://ann:secret@db", "ann:secret@db", "redis://db?password=secret", "memory://:secret@x"]
+    "url",
+    ["redis://ann:secret@db", "ann:secret@db", "redis://db?password=secret", "memory://:secret@x"],
 )
 def test_errors_keep_secrets(url: str) -> None:
     with pytest.raises(StorageError) as caught:

@@ -1,4 +1,5 @@
-"""The PostgreSQL storage keeps the contract, and loses or repeats nothing when the network or the server fails."""
+"""The PostgreSQL storage keeps the contract, and loses or repeats nothing when the network or the
+server fails."""
 
 import random
 import socket
@@ -45,8 +46,9 @@ class TestPostgresStorage(DurableStorageContract):
 class Network:
     """A socket that passes everything on to the server, until it is told to cut the line.
 
-    ``calls`` and ``answers`` are how many bytes may still pass in each direction; then the line goes dead, and the next
-    connection works again: for ever, or for as many bytes of answers as the next of the ``plans`` says.
+    ``calls`` and ``answers`` are how many bytes may still pass in each direction; then the line
+    goes dead, and the next connection works again: for ever, or for as many bytes of answers as the
+    next of the ``plans`` says.
     """
 
     def __init__(self, folder: Path, target: Path) -> None:
@@ -125,7 +127,9 @@ def shaky(shaky_url: str) -> Iterator[Storage]:
     storage.close()
 
 
-def test_a_lost_answer_is_not_a_second_append(shaky: Storage, storage: Storage, network: Network) -> None:
+def test_a_lost_answer_is_not_a_second_append(
+    shaky: Storage, storage: Storage, network: Network
+) -> None:
     store = shaky.create("digits", [first_event("digits")])
     network.answers = 0
     assert store.append([report(0), report(1)], decision=0) == 3
@@ -154,7 +158,8 @@ def test_a_lost_answer_to_a_creation(shaky: Storage, storage: Storage, network: 
 
 
 def test_any_cut_anywhere(shaky: Storage, storage: Storage, network: Network) -> None:
-    """80 appends over a line that breaks at random places: each event is stored once, and the lengths are true."""
+    """80 appends over a line that breaks at random places: each event is stored once, and the
+    lengths are true."""
     chance = random.Random(0)
     store = shaky.create("digits", [first_event("digits")])
     for number in range(80):
@@ -170,12 +175,16 @@ def test_any_cut_anywhere(shaky: Storage, storage: Storage, network: Network) ->
     assert storage.open("digits").read(1) == expected == store.read(1)
 
 
-def test_several_writers_over_a_shaky_line(shaky: Storage, shaky_url: str, network: Network) -> None:
+def test_several_writers_over_a_shaky_line(
+    shaky: Storage, shaky_url: str, network: Network
+) -> None:
     shaky.create("digits", [first_event("digits")])
     storages = [open_storage(shaky_url) for _ in range(3)]
     stores = [each.open("digits") for each in storages]
     chance = random.Random(1)
-    network.plans = [2000 + chance.randrange(1500) for _ in range(8)]  # enough to connect and get on a little
+    network.plans = [
+        2000 + chance.randrange(1500) for _ in range(8)
+    ]  # enough to connect and get on a little
     network.restore()
     with ThreadPoolExecutor(3) as pool:
         won = list(pool.map(lambda taker: decide(stores[taker], taker, 40), range(3)))
@@ -186,7 +195,8 @@ def test_several_writers_over_a_shaky_line(shaky: Storage, shaky_url: str, netwo
 
 
 def test_the_server_crashes_while_many_write() -> None:
-    """Killed twice at bad moments: every acknowledged batch is there once, in order, and none is torn."""
+    """Killed twice at bad moments: every acknowledged batch is there once, in order, and none is
+    torn."""
     if not available():
         pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
     with PrivateServer() as server:
@@ -211,7 +221,10 @@ def test_the_server_crashes_while_many_write() -> None:
         for _ in range(2):
             before = sum(acknowledged.values())
             while len(acknowledged) < len(threads) or sum(acknowledged.values()) < before + 40:
-                stop.wait(0.01)  # all of them are connected: a server that is away from the start is another matter
+                stop.wait(
+                    0.01
+                    # all of them are connected: a server that is away from the start is another matter
+                )
             server.stop("immediate")
             stop.wait(0.1)
             server.start()
@@ -225,7 +238,9 @@ def test_the_server_crashes_while_many_write() -> None:
         for event in storage.open("digits").read(1):
             assert isinstance(event, Reported)
             steps.setdefault(event.trial, []).append(event.step)
-        assert {writer: len(found) for writer, found in steps.items()} == {w: 3 * n for w, n in acknowledged.items()}
+        assert {writer: len(found) for writer, found in steps.items()} == {
+            w: 3 * n for w, n in acknowledged.items()
+        }
         assert all(found == [float(k + 1) for k in range(len(found))] for found in steps.values())
         storage.close()
 
@@ -234,7 +249,8 @@ def test_a_server_that_stays_away_is_named(server: PrivateServer) -> None:
     gone = "postgresql://ann:secret@/postgres?host=/nowhere"
     storage = open_storage(gone)
     with pytest.raises(
-        StorageError, match=r"postgresql://ann@/postgres cannot be reached: .*Check that the server runs"
+        StorageError,
+        match=r"postgresql://ann@/postgres cannot be reached: .*Check that the server runs",
     ) as caught:
         storage.names()
     assert "secret" not in str(caught.value)
@@ -250,7 +266,8 @@ def test_patience_ends(shaky_url: str, network: Network) -> None:
 
 
 def test_turns_leave_no_conflict(url: str, storage: Storage) -> None:
-    """Three processes' worth of deciders, each with its own connection: every decision succeeds at once."""
+    """Three processes' worth of deciders, each with its own connection: every decision succeeds at
+    once."""
     storage.create("digits", [first_event("digits")])
     others = [open_storage(url) for _ in range(3)]
 
@@ -310,7 +327,11 @@ def test_length_is_where_the_batch_ended(url: str, storage: Storage) -> None:
     one = storage.create("digits", [first_event("digits")])
     other = open_storage(url)
     two = other.open("digits")
-    assert [one.append([report(0)]), two.append([report(1)] * 3), one.append([report(2)])] == [2, 5, 6]
+    assert [one.append([report(0)]), two.append([report(1)] * 3), one.append([report(2)])] == [
+        2,
+        5,
+        6,
+    ]
     other.close()
 
 

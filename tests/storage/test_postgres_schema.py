@@ -1,4 +1,5 @@
-"""The procedures in the database: batches of old and new form, and what a crash may take back and what not."""
+"""The procedures in the database: batches of old and new form, and what a crash may take back and
+what not."""
 
 import os
 import signal
@@ -45,7 +46,8 @@ def storage(url: str) -> Iterator[Storage]:
 
 @pytest.fixture
 def crash(url: str) -> Iterator[Callable[[], None]]:
-    """The server's own writer sleeps until it is called: then it is killed, and with it goes what was not flushed."""
+    """The server's own writer sleeps until it is called: then it is killed, and with it goes what
+    was not flushed."""
     with psycopg.connect(url, autocommit=True) as connection:
         query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
         ((writer,),) = connection.execute(query).fetchall()
@@ -78,7 +80,8 @@ def append_without_flush(url: str) -> None:
         connection.execute("SET LOCAL synchronous_commit = off")
         connection.execute("UPDATE scrimp_studies SET length = length + 1")
         connection.execute(
-            "INSERT INTO scrimp_events SELECT id, length - 1, NULL, NULL, %s FROM scrimp_studies", (line,)
+            "INSERT INTO scrimp_events SELECT id, length - 1, NULL, NULL, %s FROM scrimp_studies",
+            (line,),
         )
 
 
@@ -90,7 +93,9 @@ def test_rows_of_one_event_each_are_read_on(url: str) -> None:
     def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         connection.execute("INSERT INTO scrimp_studies (name, length) VALUES ('digits', 3)")
         for position, line in enumerate(encode(events)):
-            connection.execute("INSERT INTO scrimp_events VALUES (1, %s, NULL, NULL, %s)", (position, line))
+            connection.execute(
+                "INSERT INTO scrimp_events VALUES (1, %s, NULL, NULL, %s)", (position, line)
+            )
 
     before.run(fill, create=True)
     before.close()
@@ -108,14 +113,18 @@ def test_many_batches_come_in_several_answers(storage: Storage, url: str) -> Non
     (line,) = encode([report(7)])
     with psycopg.connect(url) as connection:
         connection.execute(
-            "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, %s FROM generate_series(1, 12000) AS place", (line,)
+            "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, %s FROM generate_series(1,"
+            " 12000) AS place",
+            (line,),
         )
         connection.execute("UPDATE scrimp_studies SET length = 12001")
     assert len(store.read()) == 12001 and len(store.read(11999)) == 2
     assert len(store.extend([report(8)], 3)) == 11999
 
 
-def test_what_was_acknowledged_survives_a_crash(storage: Storage, crash: Callable[[], None]) -> None:
+def test_what_was_acknowledged_survives_a_crash(
+    storage: Storage, crash: Callable[[], None]
+) -> None:
     store = storage.create("digits", [first_event("digits")])
     assert store.append([report(0)]) == 2
     with store.turn(0):
@@ -124,8 +133,11 @@ def test_what_was_acknowledged_survives_a_crash(storage: Storage, crash: Callabl
     assert store.read(1) == [report(0), report(1)]
 
 
-def test_what_was_read_survives_a_crash(storage: Storage, url: str, crash: Callable[[], None]) -> None:
-    """Another's batch that was not on disk yet is, once somebody has seen it: outside a turn, and after one."""
+def test_what_was_read_survives_a_crash(
+    storage: Storage, url: str, crash: Callable[[], None]
+) -> None:
+    """Another's batch that was not on disk yet is, once somebody has seen it: outside a turn, and
+    after one."""
     store = storage.create("digits", [first_event("digits")])
     append_without_flush(url)
     assert store.read(1) == [report(7)]
@@ -136,7 +148,9 @@ def test_what_was_read_survives_a_crash(storage: Storage, url: str, crash: Calla
     assert store.read(1) == [report(7), report(7)]
 
 
-def test_a_crash_during_a_turn_makes_its_decision_void(storage: Storage, url: str, crash: Callable[[], None]) -> None:
+def test_a_crash_during_a_turn_makes_its_decision_void(
+    storage: Storage, url: str, crash: Callable[[], None]
+) -> None:
     store = storage.create("digits", [first_event("digits")])
     append_without_flush(url)
     with pytest.raises(TurnLost, match="crashed during a decision"), store.turn(1) as news:
@@ -147,7 +161,9 @@ def test_a_crash_during_a_turn_makes_its_decision_void(storage: Storage, url: st
     assert store.append([report(1)], decision=0) == 2
 
 
-def test_a_crash_that_takes_nothing_back_changes_nothing(storage: Storage, crash: Callable[[], None]) -> None:
+def test_a_crash_that_takes_nothing_back_changes_nothing(
+    storage: Storage, crash: Callable[[], None]
+) -> None:
     store = storage.create("digits", [first_event("digits")])
     store.append([report(7)])
     with store.turn(1) as news:
@@ -173,13 +189,19 @@ def test_a_reader_without_rights_to_write(storage: Storage, url: str) -> None:
 
 
 def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
-    """12 batches of 4 MB are more than a page holds; a single batch that is larger than a page still comes."""
+    """12 batches of 4 MB are more than a page holds; a single batch that is larger than a page
+    still comes."""
     store = storage.create("digits", [first_event("digits")])
     (line,) = encode([msgspec.structs.replace(report(1), metrics={"name": 1.0})])
     with psycopg.connect(url) as connection:
-        insert = "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, replace(%s, 'name', repeat('x', %s)) FROM {}"
+        insert = (
+            "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, replace(%s, 'name', repeat('x',"
+            " %s)) FROM {}"
+        )
         connection.execute(insert.format("generate_series(1, 12) AS place").encode(), (line, 2**22))
-        connection.execute(insert.format("generate_series(13, 13) AS place").encode(), (line, PAGE_BYTES + 1))
+        connection.execute(
+            insert.format("generate_series(13, 13) AS place").encode(), (line, PAGE_BYTES + 1)
+        )
         connection.execute("UPDATE scrimp_studies SET length = 14")
     page = store._asked(READ, 1, 1)[2]  # type: ignore[attr-defined]
     assert page is not None and 2**24 < len(page) <= PAGE_BYTES
@@ -194,7 +216,13 @@ def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
         ("UPDATE scrimp_events SET checksum = NULL WHERE position = 5", 5),
         ("DELETE FROM scrimp_events WHERE position = 3", 4),
         ("DELETE FROM scrimp_events WHERE position > 7", 11),
-        ("INSERT INTO scrimp_events SELECT 1, 11, NULL, NULL, event FROM scrimp_events WHERE position = 10", 11),
+        (
+            (
+                "INSERT INTO scrimp_events SELECT 1, 11, NULL, NULL, event FROM scrimp_events WHERE"
+                " position = 10"
+            ),
+            11,
+        ),
     ],
 )
 def test_a_damaged_log_says_so(storage: Storage, url: str, damage: str, where: int) -> None:
@@ -204,5 +232,8 @@ def test_a_damaged_log_says_so(storage: Storage, url: str, damage: str, where: i
     assert len(storage.open("digits").read()) == 11
     with psycopg.connect(url) as connection:
         assert connection.execute(damage.encode()).rowcount
-    with pytest.raises(StorageError, match=f"what begins with event {where} of study 'digits' is not what was stored"):
+    with pytest.raises(
+        StorageError,
+        match=f"what begins with event {where} of study 'digits' is not what was stored",
+    ):
         storage.open("digits")

@@ -29,7 +29,9 @@ def database(url: str) -> Iterator[PostgresServer]:
 
 
 def asked(database: PostgresServer, query: str) -> object:
-    return database.run(lambda connection: connection.execute(query.encode()).fetchall(), create=True)
+    return database.run(
+        lambda connection: connection.execute(query.encode()).fetchall(), create=True
+    )
 
 
 def test_nothing_is_created_by_looking(url: str, database: PostgresServer) -> None:
@@ -48,18 +50,27 @@ def test_nothing_is_created_by_looking(url: str, database: PostgresServer) -> No
 def test_an_older_schema_is_upgraded_in_place(url: str, database: PostgresServer) -> None:
     storage = open_storage(url)
     storage.create("digits", [first_event("digits")]).append([report(0)])
-    later = (*STEPS, "CREATE TABLE extra AS SELECT max(position) AS x FROM scrimp_events", "DROP TABLE scrimp_leases")
+    later = (
+        *STEPS,
+        "CREATE TABLE extra AS SELECT max(position) AS x FROM scrimp_events",
+        "DROP TABLE scrimp_leases",
+    )
     upgraded = PostgresServer(url, "shown", steps=later)
     assert asked(upgraded, "SELECT x FROM extra") == [(1,)]
     assert asked(upgraded, "SELECT max(version) FROM scrimp_schema") == [(len(STEPS) + 2,)]
     assert asked(upgraded, "SELECT to_regclass('scrimp_leases')") == [(None,)]
     upgraded.close()
     again = PostgresServer(url, "shown", steps=later)
-    assert asked(again, "SELECT count(*) FROM scrimp_schema") == [(len(STEPS) + 2,)]  # each step ran once
+    assert asked(again, "SELECT count(*) FROM scrimp_schema") == [
+        (len(STEPS) + 2,)
+    ]  # each step ran once
     again.close()
     storage.close()
     older = open_storage(url)
-    with pytest.raises(StorageError, match=f"schema version {len(STEPS) + 2}, this scrimp knows {len(STEPS)}; upgrade"):
+    with pytest.raises(
+        StorageError,
+        match=f"schema version {len(STEPS) + 2}, this scrimp knows {len(STEPS)}; upgrade",
+    ):
         older.names()
     with pytest.raises(StorageError, match="upgrade scrimp"):
         older.names()
@@ -70,7 +81,13 @@ def test_a_failing_upgrade_changes_nothing(url: str) -> None:
     storage = open_storage(url)
     storage.create("digits", [first_event("digits"), report(0)])
     broken = PostgresServer(
-        url, "shown", steps=(*STEPS, "CREATE TABLE extra (x int)", "DELETE FROM scrimp_events; SELECT * FROM missing")
+        url,
+        "shown",
+        steps=(
+            *STEPS,
+            "CREATE TABLE extra (x int)",
+            "DELETE FROM scrimp_events; SELECT * FROM missing",
+        ),
     )
     with pytest.raises(StorageError):
         asked(broken, "SELECT 1")
@@ -105,7 +122,9 @@ def test_a_user_without_rights(server: PrivateServer, url: str) -> None:
 def test_a_read_only_server(url: str) -> None:
     storage = open_storage(url)
     store = storage.create("digits", [first_event("digits")])
-    closed = open_storage(url.replace("options=", "options=-cdefault_transaction_read_only%3Don%20"))
+    closed = open_storage(
+        url.replace("options=", "options=-cdefault_transaction_read_only%3Don%20")
+    )
     assert closed.open("digits").read() == store.read()
     with pytest.raises(StorageError, match="read-only server"):
         closed.open("digits").append([report(0)])
@@ -115,7 +134,9 @@ def test_a_read_only_server(url: str) -> None:
 
 def test_a_missing_database(url: str) -> None:
     storage = open_storage(url.replace("/postgres?", "/missing?"))
-    with pytest.raises(StorageError, match=r'cannot be reached: .*database "missing" does not exist'):
+    with pytest.raises(
+        StorageError, match=r'cannot be reached: .*database "missing" does not exist'
+    ):
         storage.names()
 
 
@@ -125,7 +146,8 @@ def test_a_terminated_backend_is_replaced(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for number in range(5):
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'scrimp'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ="
+                " 'scrimp'"
             )
             assert store.append([report(number)]) == 2 + number
     assert len(store.read()) == 6
@@ -172,5 +194,11 @@ def test_pickling(database: PostgresServer) -> None:
 
 
 def test_options_of_the_url_win(server: PrivateServer) -> None:
-    options = PostgresServer("postgresql://db/hpo?connect_timeout=3&application_name=mine", "shown")._options
-    assert (options["connect_timeout"], options["application_name"], options["keepalives_idle"]) == ("3", "mine", "30")
+    options = PostgresServer(
+        "postgresql://db/hpo?connect_timeout=3&application_name=mine", "shown"
+    )._options
+    assert (
+        options["connect_timeout"],
+        options["application_name"],
+        options["keepalives_idle"],
+    ) == ("3", "mine", "30")

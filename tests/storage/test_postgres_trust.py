@@ -12,7 +12,8 @@ from scrimp.testing.postgres_server import PrivateServer
 from scrimp.testing.storages import first_event
 
 RUN_BY_OTHERS = (
-    "CREATE FUNCTION spy() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO loot VALUES (1); RETURN 1; END $$"
+    "CREATE FUNCTION spy() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO loot VALUES (1);"
+    " RETURN 1; END $$"
 )
 
 
@@ -41,22 +42,36 @@ def refused(url: str, words: str) -> None:
     ("tampering", "words"),
     [
         (
-            "ALTER TABLE scrimp_schema RENAME TO hidden; CREATE VIEW scrimp_schema AS SELECT spy()::integer AS version",
+            (
+                "ALTER TABLE scrimp_schema RENAME TO hidden; CREATE VIEW scrimp_schema AS SELECT"
+                " spy()::integer AS version"
+            ),
             "scrimp_schema in .* is not a plain table",
         ),
         (
-            "ALTER TABLE scrimp_studies RENAME TO hidden; "
-            "CREATE VIEW scrimp_studies AS SELECT id + 0 * spy() AS id, name, length, checksum FROM hidden",
+            (
+                "ALTER TABLE scrimp_studies RENAME TO hidden; CREATE VIEW scrimp_studies AS SELECT"
+                " id + 0 * spy() AS id, name, length, checksum FROM hidden"
+            ),
             "scrimp_studies in .* is not a plain table",
         ),
-        ("CREATE RULE r AS ON INSERT TO scrimp_leases DO ALSO SELECT spy()", "scrimp_leases in .* has rules"),
         (
-            "ALTER TABLE scrimp_events ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON scrimp_events USING (spy() = 1)",
+            "CREATE RULE r AS ON INSERT TO scrimp_leases DO ALSO SELECT spy()",
+            "scrimp_leases in .* has rules",
+        ),
+        (
+            (
+                "ALTER TABLE scrimp_events ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON"
+                " scrimp_events USING (spy() = 1)"
+            ),
             "scrimp_events in .* has row policies",
         ),
         (
-            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM spy(); RETURN NEW; END $$; "
-            "CREATE TRIGGER t BEFORE INSERT ON scrimp_events FOR EACH ROW EXECUTE FUNCTION f()",
+            (
+                "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM spy();"
+                " RETURN NEW; END $$; CREATE TRIGGER t BEFORE INSERT ON scrimp_events FOR EACH ROW"
+                " EXECUTE FUNCTION f()"
+            ),
             "scrimp_events in .* has triggers",
         ),
         ("ALTER TABLE scrimp_events ALTER decision SET DEFAULT spy()", "has column defaults"),
@@ -64,13 +79,19 @@ def refused(url: str, words: str) -> None:
         ("CREATE INDEX i ON scrimp_events ((study + 1))", "has other indexes"),
         ("CREATE INDEX i ON scrimp_events (study) WHERE study > 7", "has other indexes"),
         (
-            "CREATE OR REPLACE FUNCTION scrimp_flush() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM spy(); END $$",
+            (
+                "CREATE OR REPLACE FUNCTION scrimp_flush() RETURNS void LANGUAGE plpgsql AS $$"
+                " BEGIN PERFORM spy(); END $$"
+            ),
             "the procedure scrimp_flush in .* is not the one that scrimp made",
         ),
         ("ALTER PROCEDURE scrimp_append SECURITY DEFINER", "the procedure scrimp_append"),
         ("DROP FUNCTION scrimp_turn", "procedures of scrimp are missing or doubled"),
         (
-            "CREATE FUNCTION scrimp_flush(x integer) RETURNS void LANGUAGE sql AS 'SELECT spy(); SELECT NULL::void'",
+            (
+                "CREATE FUNCTION scrimp_flush(x integer) RETURNS void LANGUAGE sql AS 'SELECT"
+                " spy(); SELECT NULL::void'"
+            ),
             "the procedure scrimp_flush",
         ),
     ],
@@ -86,14 +107,17 @@ def test_a_superuser_stays_away_from_tables_of_others(server: PrivateServer) -> 
     url = server.url(schema)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            f"DROP ROLE IF EXISTS mallory; CREATE ROLE mallory LOGIN; GRANT ALL ON SCHEMA {schema} TO mallory".encode()
+            f"DROP ROLE IF EXISTS mallory; CREATE ROLE mallory LOGIN; GRANT ALL ON SCHEMA {schema}"
+            " TO mallory".encode()
         )
     hers = open_storage(url.replace("postgres@", "mallory@"))
     hers.create("digits", [first_event("digits")])
     assert hers.open("digits").read() == [first_event("digits")]
     hers.close()
     storage = open_storage(url)
-    with pytest.raises(StorageError, match="belongs to mallory, so its owner could run code with your rights"):
+    with pytest.raises(
+        StorageError, match="belongs to mallory, so its owner could run code with your rights"
+    ):
         storage.names()
     storage.close()
     as_owner = open_storage(url.replace("options=", "options=-crole%3Dmallory%20"))

@@ -39,7 +39,9 @@ def test_a_silent_call_ends_and_an_answered_one_goes_on() -> None:
         with watch.over(line):  # type: ignore[arg-type]
             line.theirs.send(b"answer")
             assert line.ours.recv(10) == b"answer"
-    threading.Event().wait(0.5)  # longer than the longest answer: nothing is out, so nothing is shut
+    threading.Event().wait(
+        0.5
+    )  # longer than the longest answer: nothing is out, so nothing is shut
     line.theirs.send(b"still open")
     assert line.ours.recv(10) == b"still open"
     with watch.over(line):  # type: ignore[arg-type]
@@ -67,7 +69,9 @@ def test_the_watch_survives_a_fork() -> None:
     line.close()
 
 
-@pytest.mark.skipif(not available(), reason="no PostgreSQL server is installed here (initdb, pg_ctl)")
+@pytest.mark.skipif(
+    not available(), reason="no PostgreSQL server is installed here (initdb, pg_ctl)"
+)
 def test_a_frozen_server_is_left_once_asked_to_end() -> None:
     with PrivateServer() as server:
         url = server.url("frozen")
@@ -76,7 +80,9 @@ def test_a_frozen_server_is_left_once_asked_to_end() -> None:
         storage._server._watch._look = 0.05
         store.hurry_once(lambda: True)
         post = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
-        children = subprocess.run(["pgrep", "-P", str(post)], capture_output=True, text=True).stdout.split()
+        children = subprocess.run(
+            ["pgrep", "-P", str(post)], capture_output=True, text=True
+        ).stdout.split()
         everybody = [post, *map(int, children)]
         for process in everybody:
             os.kill(process, signal.SIGSTOP)
@@ -84,7 +90,9 @@ def test_a_frozen_server_is_left_once_asked_to_end() -> None:
             began = time.monotonic()
             with pytest.raises(Unreachable):
                 store.read()
-            assert time.monotonic() - began < 55  # far less than the minute of patience; generous for a busy machine
+            assert (
+                time.monotonic() - began < 55
+            )  # far less than the minute of patience; generous for a busy machine
         finally:
             for process in everybody:
                 os.kill(process, signal.SIGCONT)
@@ -92,7 +100,9 @@ def test_a_frozen_server_is_left_once_asked_to_end() -> None:
         storage.close()
 
 
-@pytest.mark.skipif(not available(), reason="no PostgreSQL server is installed here (initdb, pg_ctl)")
+@pytest.mark.skipif(
+    not available(), reason="no PostgreSQL server is installed here (initdb, pg_ctl)"
+)
 def test_a_statement_timeout_while_waiting_for_a_turn_means_no_turn() -> None:
     with PrivateServer() as server:
         url = server.url("limits")

@@ -4,11 +4,19 @@ import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.history.events import Lost
-from scrimp.storage.refusals import check_name, decision_taken, existing_study, lines_of, unknown_study
+from scrimp.storage.refusals import (
+    check_name,
+    decision_taken,
+    existing_study,
+    lines_of,
+    unknown_study,
+)
 from scrimp.testing.storages import BAD_NAMES
 
 
-@pytest.mark.parametrize("name", ["a", "x" * 200, "digits 1", "größe", "学習率", "a/b", "..", "💡", "'; DROP TABLE"])
+@pytest.mark.parametrize(
+    "name", ["a", "x" * 200, "digits 1", "größe", "学習率", "a/b", "..", "💡", "'; DROP TABLE"]
+)
 def test_good_names(name: str) -> None:
     assert check_name(name) == name
 

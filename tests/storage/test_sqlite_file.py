@@ -1,4 +1,5 @@
-"""The SQLite file under faults: each becomes a StorageError with a remedy, and never a damaged or half-written log."""
+"""The SQLite file under faults: each becomes a StorageError with a remedy, and never a damaged or
+half-written log."""
 
 import os
 import pickle
@@ -20,14 +21,18 @@ from scrimp.storage.sqlite_file import STEPS, SqliteFile
 from scrimp.testing.storages import first_event, report
 from tests.storage.conftest import fill
 
-# -- what the file says about itself ------------------------------------------------------------------------------
+# -- what the file says about
+# itself ------------------------------------------------------------------------------
 
 
 def test_settings(storage: SqliteStorage, path: Path) -> None:
     store = storage.create("digits", [first_event("digits")])
     store.append([report(0)])
     connection = storage._file._connected(create=False)
-    values = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "foreign_keys")}
+    values = {
+        name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("synchronous", "foreign_keys")
+    }
     assert values == {"synchronous": 2, "foreign_keys": 1}
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == b"wal"
     assert connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)
@@ -53,18 +58,26 @@ def test_positions_have_no_gaps(storage: SqliteStorage) -> None:
     for number in range(5):
         store.append([report(number)] * 3)
         other.append([report(number)])
-    assert storage._file.rows("SELECT position FROM events WHERE study = 1") == [(k,) for k in range(16)]
-    assert storage._file.rows("SELECT position FROM events WHERE study = 2") == [(k,) for k in range(6)]
+    assert storage._file.rows("SELECT position FROM events WHERE study = 1") == [
+        (k,) for k in range(16)
+    ]
+    assert storage._file.rows("SELECT position FROM events WHERE study = 2") == [
+        (k,) for k in range(6)
+    ]
 
 
 def test_reading_news_uses_the_primary_key(storage: SqliteStorage) -> None:
     storage.create("digits", [first_event("digits")])
-    query = "EXPLAIN QUERY PLAN SELECT event FROM events WHERE study = ? AND position >= ? ORDER BY position"
+    query = (
+        "EXPLAIN QUERY PLAN SELECT event FROM events WHERE study = ? AND position >= ? ORDER BY"
+        " position"
+    )
     ((*_, plan),) = storage._file.rows(query, 1, 0)
     assert plan == b"SEARCH events USING PRIMARY KEY (study=? AND position>?)"
 
 
-# -- schema versions ----------------------------------------------------------------------------------------------
+# -- schema
+# versions ----------------------------------------------------------------------------------------------
 
 
 def test_a_newer_schema_is_refused(storage: SqliteStorage, path: Path) -> None:
@@ -72,13 +85,19 @@ def test_a_newer_schema_is_refused(storage: SqliteStorage, path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StorageError, match=f"schema version 99, this scrimp knows {len(STEPS)}; upgrade scrimp"):
+    with pytest.raises(
+        StorageError, match=f"schema version 99, this scrimp knows {len(STEPS)}; upgrade scrimp"
+    ):
         storage.names()
 
 
 def test_an_older_schema_is_upgraded_in_place(storage: SqliteStorage, path: Path) -> None:
     events = fill(storage)
-    later = (*STEPS, "CREATE TABLE extra (x); INSERT INTO extra SELECT max(position) FROM events", "DROP TABLE leases")
+    later = (
+        *STEPS,
+        "CREATE TABLE extra (x); INSERT INTO extra SELECT max(position) FROM events",
+        "DROP TABLE leases",
+    )
     upgraded = SqliteFile(path, steps=later)
     assert upgraded.rows("SELECT x FROM extra") == [(len(events) - 1,)]
     assert upgraded.rows("PRAGMA user_version") == [(len(STEPS) + 2,)]
@@ -91,7 +110,9 @@ def test_an_older_schema_is_upgraded_in_place(storage: SqliteStorage, path: Path
 
 def test_a_failing_upgrade_changes_nothing(storage: SqliteStorage, path: Path) -> None:
     events = fill(storage)
-    broken = SqliteFile(path, steps=(*STEPS, "CREATE TABLE extra (x)", "DELETE FROM events; SELECT * FROM missing"))
+    broken = SqliteFile(
+        path, steps=(*STEPS, "CREATE TABLE extra (x)", "DELETE FROM events; SELECT * FROM missing")
+    )
     with pytest.raises(StorageError, match="no such table: missing"):
         broken.rows("SELECT 1")
     assert storage.open("digits").read() == events
@@ -121,16 +142,24 @@ def test_many_open_a_new_file_at_once(path: Path) -> None:
     storage.close()
 
 
-# -- files that are not what they should be -----------------------------------------------------------------------
+# -- files that are not what they should
+# be -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "content", [b"hello, this is text\n" * 100, b"\x00" * 4096, b"SQLite format 3\x00" + b"\xff" * 5000]
+    "content",
+    [b"hello, this is text\n" * 100, b"\x00" * 4096, b"SQLite format 3\x00" + b"\xff" * 5000],
 )
 def test_a_file_that_is_no_database(storage: SqliteStorage, path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    for use in (storage.names, lambda: storage.open("x"), lambda: storage.create("x", [first_event("x")])):
-        with pytest.raises(StorageError, match=r"is not a database; choose another file|is damaged"):
+    for use in (
+        storage.names,
+        lambda: storage.open("x"),
+        lambda: storage.create("x", [first_event("x")]),
+    ):
+        with pytest.raises(
+            StorageError, match=r"is not a database; choose another file|is damaged"
+        ):
             use()
     assert path.read_bytes() == content
 
@@ -167,7 +196,9 @@ def test_a_truncated_file(storage: SqliteStorage, path: Path) -> None:
     fill(storage, 2000)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
-    with pytest.raises(StorageError, match=r"is damaged; restore a backup, or save what can be read"):
+    with pytest.raises(
+        StorageError, match=r"is damaged; restore a backup, or save what can be read"
+    ):
         storage.open("digits").read()
 
 
@@ -220,7 +251,8 @@ def test_a_file_removed_before_use(storage: SqliteStorage, path: Path) -> None:
     assert not path.exists()
 
 
-# -- processes ----------------------------------------------------------------------------------------------------
+# --
+# processes ----------------------------------------------------------------------------------------------------
 
 WRITER = """
 import sys
@@ -239,7 +271,9 @@ def test_killed_writers_leave_a_consistent_log(storage: SqliteStorage, path: Pat
     storage._file._patience = 60.0
     store = storage.create("digits", [first_event("digits")])
     commands = [[sys.executable, "-c", WRITER, str(path), str(writer)] for writer in range(3)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands
+    ]
     acknowledged = []
     for writer, process in enumerate(processes):
         assert process.stdout is not None
@@ -249,7 +283,9 @@ def test_killed_writers_leave_a_consistent_log(storage: SqliteStorage, path: Pat
         acknowledged.append(5 + 5 * writer + len(process.stdout.readlines()))
         process.stdout.close()
         process.wait()
-        assert store.append([report(99, writer + 1)]) > 1  # nobody is blocked by what the dead one held
+        assert (
+            store.append([report(99, writer + 1)]) > 1
+        )  # nobody is blocked by what the dead one held
     steps: dict[int, list[float]] = {}
     for event in store.read(1):
         assert isinstance(event, Reported)
@@ -283,20 +319,25 @@ def test_pickling_keeps_path_and_patience(storage: SqliteStorage, path: Path) ->
 def test_an_altered_event_is_named(storage: SqliteStorage, path: Path) -> None:
     fill(storage, 20)
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE events SET event = replace(event, '7.0', '8.0') WHERE position = 8")
+        connection.execute(
+            "UPDATE events SET event = replace(event, '7.0', '8.0') WHERE position = 8"
+        )
         assert connection.total_changes == 1
     connection.close()
     store = storage.open("digits")
     with pytest.raises(StorageError, match="event 8 of study 'digits' is not what was stored"):
         store.read()
-    assert len(store.read(9)) == 12  # what follows a history that was read before is not checked again
+    assert (
+        len(store.read(9)) == 12
+    )  # what follows a history that was read before is not checked again
 
 
 def test_events_written_past_scrimp_are_named(storage: SqliteStorage, path: Path) -> None:
     fill(storage, 3)
     with sqlite3.connect(path) as connection:
         connection.execute(
-            "INSERT INTO events (study, position, event) SELECT study, 4, event FROM events WHERE position = 3"
+            "INSERT INTO events (study, position, event) SELECT study, 4, event FROM events WHERE"
+            " position = 3"
         )
     connection.close()
     with pytest.raises(StorageError, match="event 4 of study 'digits'"):
@@ -309,7 +350,9 @@ def test_a_file_of_an_older_schema_is_read_where_nothing_may_be_written(
     old = SqliteFile(path, steps=STEPS[:2])
     with old.transaction(create=True) as connection:
         connection.execute("INSERT INTO studies (name) VALUES ('digits')")
-        connection.execute("INSERT INTO events VALUES (1, 0, NULL, ?)", (encode([first_event("digits")])[0],))
+        connection.execute(
+            "INSERT INTO events VALUES (1, 0, NULL, ?)", (encode([first_event("digits")])[0],)
+        )
     old.close()
 
     def refuse(self: SqliteFile, connection: sqlite3.Connection) -> None:

@@ -1,4 +1,5 @@
-"""The machine around a SQLite file: permissions, a full disk, locks. Each becomes an error with a remedy, and nothing is lost."""
+"""The machine around a SQLite file: permissions, a full disk, locks. Each becomes an error with a
+remedy, and nothing is lost."""
 
 import os
 import sqlite3
@@ -49,8 +50,9 @@ def public() -> Iterator[Path]:
 def open_elsewhere(path: Path) -> "subprocess.Popen[str]":
     """Another process that keeps the database open until its input ends."""
     code = (
-        "import sys; from scrimp.storage.sqlite import SqliteStorage; "
-        "SqliteStorage(sys.argv[1]).open('digits').append([]); print('open', flush=True); sys.stdin.read()"
+        "import sys; from scrimp.storage.sqlite import SqliteStorage;"
+        " SqliteStorage(sys.argv[1]).open('digits').append([]); print('open', flush=True);"
+        " sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(path)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -75,7 +77,10 @@ def test_a_read_only_file_can_be_read(public: Path, busy: bool) -> None:
             return f"{len(store.read())} {len(store.read(1))} {error}"
         return "it was written"
 
-    assert as_nobody(look) == f"501 500 {path} cannot be written; check the permissions of the file and its folder"
+    assert (
+        as_nobody(look)
+        == f"501 500 {path} cannot be written; check the permissions of the file and its folder"
+    )
     public.chmod(0o755)
     if keeper is not None:
         keeper.communicate()
@@ -85,7 +90,9 @@ def test_a_folder_that_may_not_be_written(public: Path) -> None:
     public.chmod(0o555)
     storage = SqliteStorage(public / "x.db")
     said = as_nobody(lambda: storage.create("x", [first_event("x")]))
-    assert said.startswith("StorageError") and "x.db cannot be opened; check the permissions" in said
+    assert (
+        said.startswith("StorageError") and "x.db cannot be opened; check the permissions" in said
+    )
     public.chmod(0o755)
 
 
@@ -93,7 +100,9 @@ def test_disk_full(storage: SqliteStorage) -> None:
     store = storage.create("digits", [first_event("digits")])
     connection = storage._file._connected(create=False)
     connection.execute("PRAGMA max_page_count = 40")
-    with pytest.raises(StorageError, match="is full; this batch was not stored: free some space and go on"):
+    with pytest.raises(
+        StorageError, match="is full; this batch was not stored: free some space and go on"
+    ):
         for number in range(100_000):
             store.append([report(number)] * 100, decision=number)
     stored = store.read()
@@ -103,11 +112,16 @@ def test_disk_full(storage: SqliteStorage) -> None:
 
 
 @pytest.mark.parametrize("kind", [SqliteStorage, JournalStorage])
-def test_a_disk_that_is_really_full(tmp_path: Path, kind: type[SqliteStorage] | type[JournalStorage]) -> None:
-    """On a disk of 600 kB: what was acknowledged is there, what was refused is not, and room lets it go on."""
+def test_a_disk_that_is_really_full(
+    tmp_path: Path, kind: type[SqliteStorage] | type[JournalStorage]
+) -> None:
+    """On a disk of 600 kB: what was acknowledged is there, what was refused is not, and room lets
+    it go on."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], capture_output=True
+    )
     if mounted.returncode:
         pytest.skip("only root may mount a small disk")
     ballast = disk / "ballast"

@@ -1,4 +1,5 @@
-"""Every storage against the model of one: any order of calls, several handles, deleted and reopened studies."""
+"""Every storage against the model of one: any order of calls, several handles, deleted and reopened
+studies."""
 
 import tempfile
 from collections.abc import Callable
@@ -47,6 +48,8 @@ def test_the_model_finds_a_storage_that_forgets_decisions() -> None:
             return super().names()
 
     machine = storage_machine(Forgetful, durable=False, examples=300)
-    quick = settings(machine.TestCase.settings, phases=[Phase.generate])  # found is enough: no need for the smallest
+    quick = settings(
+        machine.TestCase.settings, phases=[Phase.generate]
+    )  # found is enough: no need for the smallest
     with pytest.raises(AssertionError, match="Conflict was due"):
         run_state_machine_as_test(machine, settings=quick)

@@ -9,7 +9,10 @@ import pytest
 
 import scrimp
 from scrimp.acquisition import registry
-from scrimp.acquisition.improvement import log_expected_improvement, log_expected_improvement_and_derivatives
+from scrimp.acquisition.improvement import (
+    log_expected_improvement,
+    log_expected_improvement_and_derivatives,
+)
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.errors import MethodError, NumericalError
 from scrimp.suggesters import bayesian
@@ -25,10 +28,14 @@ SPACE = scrimp.Space(
 
 def loss(params: dict[str, Any]) -> float:
     offset = {"a": 0.3, "b": 0.0, "c": 0.5}[params["kind"]]
-    return (params["x"] - 0.6) ** 2 + 0.02 * (params["n"] - 4) ** 2 + offset + params.get("extra", 0.2)
+    return (
+        (params["x"] - 0.6) ** 2 + 0.02 * (params["n"] - 4) ** 2 + offset + params.get("extra", 0.2)
+    )
 
 
-def study_with(count: int, method: Any = "gp", space: scrimp.Space = SPACE, **settings: Any) -> scrimp.Study:
+def study_with(
+    count: int, method: Any = "gp", space: scrimp.Space = SPACE, **settings: Any
+) -> scrimp.Study:
     study = scrimp.create_study("s", space, method=method, storage="memory://", seed=1, **settings)
     for _ in range(count):
         trial = study.ask()
@@ -36,7 +43,9 @@ def study_with(count: int, method: Any = "gp", space: scrimp.Space = SPACE, **se
     return study
 
 
-@pytest.mark.parametrize("method", ["gp", "gp-ei", "gp-pi", "gp-ucb", "gp:acquisition=thompson", "gp:kernel=rbf-noard"])
+@pytest.mark.parametrize(
+    "method", ["gp", "gp-ei", "gp-pi", "gp-ucb", "gp:acquisition=thompson", "gp:kernel=rbf-noard"]
+)
 def test_every_variant_gives_valid_and_distinct_configurations(method: str) -> None:
     study = study_with(14, method)
     params = [trial.params for trial in study.trials]
@@ -86,7 +95,8 @@ def test_running_trials_are_not_repeated() -> None:
 
 
 def test_it_beats_random_search_at_equal_cost() -> None:
-    """6 seeds, 20 trials: the mean log regret is lower by at least one (a factor of e); random varies by about 0.4."""
+    """6 seeds, 20 trials: the mean log regret is lower by at least one (a factor of e); random
+    varies by about 0.4."""
 
     def final(method: str, seed: int) -> float:
         result = scrimp.minimize(loss, SPACE, 20, seed=seed, method=method)
@@ -98,7 +108,9 @@ def test_it_beats_random_search_at_equal_cost() -> None:
 
 def test_failures_are_avoided() -> None:
     """Half of the space fails; the model learns to keep away from it."""
-    study = scrimp.create_study("f", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "f", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0
+    )
     for _ in range(20):
         trial = study.ask()
         x = trial.params["x"]
@@ -107,13 +119,21 @@ def test_failures_are_avoided() -> None:
         else:
             study.tell(trial, (x - 0.3) ** 2)
     late = [trial.status for trial in study.trials[8:]]
-    assert late.count("failed") <= 3 and study.best_value < 1e-3  # blind search would fail six times
+    assert (
+        late.count("failed") <= 3 and study.best_value < 1e-3
+    )  # blind search would fail six times
 
 
 def test_constraints_are_learned() -> None:
     space = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
     study = scrimp.create_study(
-        "c", space, method="gp", metric="loss", constraints={"sum": scrimp.AtMost(0.8)}, storage="memory://", seed=0
+        "c",
+        space,
+        method="gp",
+        metric="loss",
+        constraints={"sum": scrimp.AtMost(0.8)},
+        storage="memory://",
+        seed=0,
     )
     for _ in range(25):
         trial = study.ask()
@@ -121,7 +141,9 @@ def test_constraints_are_learned() -> None:
         study.tell(trial, {"loss": -(x + 0.5 * y), "sum": x + y})
     assert -0.8 <= study.best_value < -0.78  # the optimum is -0.8 at (0.8, 0), on the limit
     late = [trial.params["x"] + trial.params["y"] for trial in study.trials[10:]]
-    assert np.median(np.abs(np.array(late) - 0.8)) < 0.05  # it works along the limit; unconstrained it would run to 2
+    assert (
+        np.median(np.abs(np.array(late) - 0.8)) < 0.05
+    )  # it works along the limit; unconstrained it would run to 2
 
 
 def test_costs_are_taken_into_account() -> None:
@@ -129,7 +151,9 @@ def test_costs_are_taken_into_account() -> None:
     space = scrimp.Space(x=scrimp.Float(0, 1))
 
     def run(cost: str | None) -> int:
-        study = scrimp.create_study("c", space, method="gp", metric="loss", cost=cost, storage="memory://", seed=3)
+        study = scrimp.create_study(
+            "c", space, method="gp", metric="loss", cost=cost, storage="memory://", seed=3
+        )
         for _ in range(18):
             trial = study.ask()
             x = trial.params["x"]
@@ -154,11 +178,18 @@ def test_it_looks_elsewhere_when_nothing_improves() -> None:
         True,
     ]
     failing = np.concatenate([falling, np.full(20, np.inf)])  # failures are no progress either
-    assert [explores(failing[: 12 + count], 6) for count in range(5, 9)] == [False, True, False, True]
+    assert [explores(failing[: 12 + count], 6) for count in range(5, 9)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_reported_noise_enters_the_model() -> None:
-    study = scrimp.create_study("n", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "n", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0
+    )
     rng = np.random.default_rng(0)
     for _ in range(12):
         trial = study.ask()
@@ -173,7 +204,9 @@ def test_pools_are_searched_without_replacement_and_end() -> None:
     pool = scrimp.Pool(scrimp.Space(x=scrimp.Float(0, 1)), configs)
     study = scrimp.create_study("p", pool, method="gp", storage="memory://", seed=0)
     study.optimize(lambda trial: (trial.params["x"] - 0.4) ** 2, n_trials=50)
-    assert sorted(trial.params["x"] for trial in study.trials) == [config["x"] for config in configs]
+    assert sorted(trial.params["x"] for trial in study.trials) == [
+        config["x"] for config in configs
+    ]
 
 
 def test_the_users_guess_comes_first() -> None:
@@ -199,7 +232,9 @@ def test_a_failing_model_degrades_openly(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(bayesian, "fit_models", broken)
     study.tell(study.ask(), 1.0)
-    assert len(study.history.degraded) == 1 and "not positive definite" in study.history.degraded[0][1]
+    assert (
+        len(study.history.degraded) == 1 and "not positive definite" in study.history.degraded[0][1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +262,10 @@ class PerSecond(SeveralModelsAcquisition):
     logarithmic: ClassVar[bool] = True
 
     def alpha(self, beliefs: Any, incumbent: Any) -> Any:
-        return log_expected_improvement(beliefs["loss"].mean, beliefs["loss"].std, incumbent) - beliefs["cost"].mean
+        return (
+            log_expected_improvement(beliefs["loss"].mean, beliefs["loss"].std, incumbent)
+            - beliefs["cost"].mean
+        )
 
     def derivatives(self, beliefs: Any, incumbent: Any) -> Any:
         _, d_mean, d_std = log_expected_improvement_and_derivatives(
@@ -236,14 +274,18 @@ class PerSecond(SeveralModelsAcquisition):
         return {"loss": (d_mean, d_std), "cost": (-1.0, 0.0)}
 
 
-def test_a_formula_over_loss_and_cost_decides_as_the_wrapper_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_formula_over_loss_and_cost_decides_as_the_wrapper_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In a study: costs of 1 to 20 units, one failed trial, and evaluations that run."""
     monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
     registry.register_acquisition("per-second", PerSecond)
     space = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
     def asked(method: str) -> list[dict[str, Any]]:
-        study = scrimp.create_study("s", space, method=method, cost="price", storage="memory://", seed=1)
+        study = scrimp.create_study(
+            "s", space, method=method, cost="price", storage="memory://", seed=1
+        )
         for k in range(7):
             trial = study.ask()
             x, y = trial.params["x"], trial.params["y"]
@@ -253,7 +295,9 @@ def test_a_formula_over_loss_and_cost_decides_as_the_wrapper_does(monkeypatch: p
                 study.tell(trial, {"value": (x - 0.5) ** 2 + y, "price": 20.0**x})
         return [trial.params for trial in (study.ask(), study.ask())]
 
-    for mine, theirs in zip(asked("gp:acquisition=per-second,patience=0"), asked("gp:patience=0"), strict=True):
+    for mine, theirs in zip(
+        asked("gp:acquisition=per-second,patience=0"), asked("gp:patience=0"), strict=True
+    ):
         assert mine == pytest.approx(theirs, abs=1e-3)
 
 
@@ -263,8 +307,12 @@ def test_models_that_a_study_cannot_have_are_missed_before_anything_is_evaluated
     monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
     registry.register_acquisition("per-second", PerSecond)
     with pytest.raises(
-        MethodError, match="needs a model of 'cost', which this study has no data for; give create_study"
+        MethodError,
+        match="needs a model of 'cost', which this study has no data for; give create_study",
     ):
         study_with(1, "gp:acquisition=per-second")
-    with pytest.raises(MethodError, match="models of loss, cost, and a method of budgets has that of the loss alone"):
+    with pytest.raises(
+        MethodError,
+        match="models of loss, cost, and a method of budgets has that of the loss alone",
+    ):
         study_with(1, "mobster-joint:acquisition=per-second", budget=scrimp.Budget("epoch", 1, 9))

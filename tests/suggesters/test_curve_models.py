@@ -13,7 +13,13 @@ from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.suggesters import curve_models
 from scrimp.suggesters.bayesian import encoding_of
-from scrimp.suggesters.curve_models import ADDITIVE, CurveSettings, curve_model, fit_curves, register_curve_model
+from scrimp.suggesters.curve_models import (
+    ADDITIVE,
+    CurveSettings,
+    curve_model,
+    fit_curves,
+    register_curve_model,
+)
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.testing.suggesters import begin, pend
 
@@ -22,7 +28,8 @@ LEVELS = (1.0, 3.0, 9.0)
 
 
 def history_of(count, running=1, **limits):
-    """Trial k paused at level 1, 3 or 9; ``running`` more trials have no report yet. ``limits``: the most each metric may be."""
+    """Trial k paused at level 1, 3 or 9; ``running`` more trials have no report yet. ``limits``:
+    the most each metric may be."""
     constraints = {name: AtMost(limit) for name, limit in limits.items()}
     history = begin(Problem(SPACE, budget=Budget("epoch", 1, 9), constraints=constraints))
     configs = SPACE.sample(count + running, np.random.default_rng(0))
@@ -31,7 +38,10 @@ def history_of(count, running=1, **limits):
         history = pend(history, config, budget=level)
         steps = range(1, int(level) + 1) if number < count else ()
         history = history.with_events(
-            [Reported(trial=number, step=k, metrics={"value": config["x"] + 1.0 / k, **config}) for k in steps]
+            [
+                Reported(trial=number, step=k, metrics={"value": config["x"] + 1.0 / k, **config})
+                for k in steps
+            ]
         )
     return history
 
@@ -42,7 +52,9 @@ def fit(history, settings, seed=0):
 
 def learn(history, notes):
     """The history in which the notes of a decision were written down."""
-    return history.with_events([Noted(decision=history.decisions, seen=history.length, notes=dict(notes))])
+    return history.with_events(
+        [Noted(decision=history.decisions, seen=history.length, notes=dict(notes))]
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +93,8 @@ def test_every_model_learns_that_x_matters(model, data):
 
 
 @pytest.mark.parametrize(
-    "settings", [CurveSettings(), CurveSettings("gp_independent"), CurveSettings("gp_issm", data="all")]
+    "settings",
+    [CurveSettings(), CurveSettings("gp_independent"), CurveSettings("gp_issm", data="all")],
 )
 def test_so_do_models_of_warped_columns(settings):
     curves = fit(history_of(18), replace(settings, input_warping=True))
@@ -118,7 +131,9 @@ def test_losses_are_capped_unless_told_otherwise():
     history = history_of(18)
     wild = history.with_events([Reported(trial=18, step=1, metrics={"value": 1e6})])
     capped, raw = (fit(wild, CurveSettings(cap=cap)).fitted for cap in (True, False))
-    assert capped.data.y.max() < 4.2 and raw.data.y.max() > 4.5  # 27 of 28 are alike: (28 - 1) / sqrt(27) = 5.2
+    assert (
+        capped.data.y.max() < 4.2 and raw.data.y.max() > 4.5
+    )  # 27 of 28 are alike: (28 - 1) / sqrt(27) = 5.2
 
 
 def test_a_restored_model_is_the_fitted_one_and_other_records_are_set_aside():

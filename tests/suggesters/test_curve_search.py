@@ -21,7 +21,9 @@ def test_the_start_design_lasts_until_enough_is_known():
     assert len(first_suggestion(history, 3, 2, rng).configs) == 2
     for x in (0.1, 0.2, 0.3):
         history = pend(history, {"x": x})
-    assert first_suggestion(history, 3, 1, rng).notes == {"reason": "first design"}  # nothing was reported yet
+    assert first_suggestion(history, 3, 1, rng).notes == {
+        "reason": "first design"
+    }  # nothing was reported yet
     history = tell(history, {"x": 0.4}, 1.0)
     assert first_suggestion(history, 3, 1, rng) is None
     assert len(first_suggestion(history, 5, 4, rng).configs) == 4  # never fewer than asked for
@@ -50,6 +52,13 @@ def test_the_ladder():
             raise NumericalError("no")
         return Suggestion(({"x": 0.5},), {"a": 1})
 
-    found = degrading(CurveSettings("gp_issm", data="all"), decide, history, Request(1.0), 1, np.random.default_rng(0))
+    found = degrading(
+        CurveSettings("gp_issm", data="all"),
+        decide,
+        history,
+        Request(1.0),
+        1,
+        np.random.default_rng(0),
+    )
     assert tried == [("gp_issm", "all"), ("gp_independent", "rungs")]
     assert found.notes == {"a": 1, "degraded": "gp_issm failed (no); gp_independent instead"}

@@ -37,17 +37,21 @@ class TestBohb(SuggesterBattery):
         return DensitySuggester(random_fraction=1 / 3)
 
 
-def with_curve(history: History, losses: list[float | None], granted: float | None = None) -> History:
+def with_curve(
+    history: History, losses: list[float | None], granted: float | None = None
+) -> History:
     """One more trial that reported these losses at steps 1, 2, ..."""
     number = len(history.trials)
     history = pend(history, {"x": number / 100}, len(losses) if granted is None else granted)
     return history.with_events(
-        Reported(trial=number, step=step, metrics={"value": loss}) for step, loss in enumerate(losses, 1)
+        Reported(trial=number, step=step, metrics={"value": loss})
+        for step, loss in enumerate(losses, 1)
     )
 
 
 def test_the_largest_level_with_enough_trials_is_ranked() -> None:
-    """Four trials reached 1, three reached 3, two reached 9; the trial that stands at 4 counts with its loss at 3."""
+    """Four trials reached 1, three reached 3, two reached 9; the trial that stands at 4 counts with
+    its loss at 3."""
     history = begin(Problem(LINE, budget=Budget("epoch", 1, 9)))
     history = with_curve(history, [0.5])
     history = with_curve(history, [0.1, 0.2, 0.7])
@@ -67,7 +71,8 @@ def test_a_trial_that_ended_by_itself_has_reached_every_level() -> None:
 
 
 def test_failed_and_running_trials_are_avoided() -> None:
-    """A failed one although it had the best loss, a running one, and one whose loss was no number is ranked last."""
+    """A failed one although it had the best loss, a running one, and one whose loss was no number
+    is ranked last."""
     history = begin(Problem(LINE, budget=Budget("epoch", 1, 9)))
     history = with_curve(history, [0.0], granted=3).with_events([Ended(trial=0, status="failed")])
     history = with_curve(with_curve(with_curve(history, [None]), [0.5]), [0.4])
@@ -121,17 +126,22 @@ def bowl(space: Space = LINE) -> History:
 
 def places(suggester: Suggester, history: History, count: int = 60) -> Any:
     """What it would suggest with many different generators (count,)."""
-    draws = [suggester.suggest(history, Request(1.0), 1, np.random.default_rng(seed)) for seed in range(count)]
+    draws = [
+        suggester.suggest(history, Request(1.0), 1, np.random.default_rng(seed))
+        for seed in range(count)
+    ]
     return np.array([draw.configs[0]["x"] for draw in draws])
 
 
 def test_suggestions_lie_where_the_good_trials_do() -> None:
-    """Within 0.15 of the optimum 90 % of the time; uniform draws would be there 30 % of the time."""
+    """Within 0.15 of the optimum 90 % of the time; uniform draws would be there 30 % of the
+    time."""
     assert np.mean(np.abs(places(DensitySuggester(), bowl()) - 0.3) < 0.15) > 0.9
 
 
 def test_a_random_fraction_goes_anywhere() -> None:
-    """Half of 200 suggestions uniform: 35 % +- 10 % lie farther than 0.15 from the optimum, four standard deviations wide."""
+    """Half of 200 suggestions uniform: 35 % +- 10 % lie farther than 0.15 from the optimum, four
+    standard deviations wide."""
     away = np.abs(places(DensitySuggester(random_fraction=0.5), bowl(), 200) - 0.3) > 0.15
     assert 0.25 < np.mean(away) < 0.5
 
@@ -176,7 +186,8 @@ def test_running_trials_may_be_ignored_as_published() -> None:
 
 
 def test_settings_of_the_papers_change_the_densities() -> None:
-    """The kernels follow the spread of what was seen; weights are equal; d + 1 = 2 are good where 15 % of five would be one."""
+    """The kernels follow the spread of what was seen; weights are equal; d + 1 = 2 are good where
+    15 % of five would be one."""
     history = begin(Problem(LINE))
     for x in (0.30, 0.32, 0.5, 0.7, 0.9):
         history = tell(history, {"x": x}, (x - 0.3) ** 2)
@@ -191,10 +202,15 @@ def test_settings_of_the_papers_change_the_densities() -> None:
 
 
 def test_a_batch_spreads() -> None:
-    """Eight at once cover a wider range than eight for the same history one by one, in the mean over 20 generators."""
+    """Eight at once cover a wider range than eight for the same history one by one, in the mean
+    over 20 generators."""
     history, ranges = bowl(), []
     for seed in range(20):
-        batch = DensitySuggester().suggest(history, Request(1.0), 8, np.random.default_rng(seed)).configs
+        batch = (
+            DensitySuggester()
+            .suggest(history, Request(1.0), 8, np.random.default_rng(seed))
+            .configs
+        )
         ranges.append(np.ptp([config["x"] for config in batch]))
     singles = np.ptp(places(DensitySuggester(), history, 160).reshape(20, 8), axis=1)
     assert np.mean(ranges) > 1.3 * np.mean(singles)
@@ -215,13 +231,20 @@ def test_a_pool_gives_the_nearest_row_that_is_left() -> None:
 
 
 def test_a_branch_is_learned_with_its_own_parameters() -> None:
-    """'sgd' with momentum near 0.9 is best: suggestions find the branch, and the value within it."""
+    """'sgd' with momentum near 0.9 is best: suggestions find the branch, and the value within
+    it."""
     space = Space(
-        optimizer=Categorical(["adam", "sgd"]), momentum=Float(0, 1, when={"optimizer": "sgd"}), lr=Float(0, 1)
+        optimizer=Categorical(["adam", "sgd"]),
+        momentum=Float(0, 1, when={"optimizer": "sgd"}),
+        lr=Float(0, 1),
     )
 
     def loss(config: Mapping[str, Any]) -> float:
-        return (config["momentum"] - 0.9) ** 2 if config["optimizer"] == "sgd" else 0.3 + 0.1 * config["lr"]
+        return (
+            (config["momentum"] - 0.9) ** 2
+            if config["optimizer"] == "sgd"
+            else 0.3 + 0.1 * config["lr"]
+        )
 
     history = drive(DensitySuggester(), begin(Problem(space)), 40, loss)
     late = [trial.config for trial in history.trials[25:]]
@@ -232,22 +255,28 @@ def test_a_branch_is_learned_with_its_own_parameters() -> None:
 
 
 def test_a_small_discrete_space_is_searched_by_the_model() -> None:
-    """The optimum of 400 configurations within 30 trials, in at least 8 of 10 studies (by chance: in 0.75 of 10)."""
+    """The optimum of 400 configurations within 30 trials, in at least 8 of 10 studies (by chance:
+    in 0.75 of 10)."""
     space, found = Space(a=Int(0, 19), b=Int(0, 19)), 0
     for seed in range(10):
         history = begin(Problem(space, seed=seed))
-        history = drive(DensitySuggester(), history, 30, lambda c: (c["a"] - 13) ** 2 + (c["b"] - 6) ** 2)
+        history = drive(
+            DensitySuggester(), history, 30, lambda c: (c["a"] - 13) ** 2 + (c["b"] - 6) ** 2
+        )
         found += any(trial.loss == 0 for trial in history.trials)
     assert found >= 8
 
 
 @pytest.mark.parametrize("name", ["branin", "hartmann6", "ackley5"])
 def test_better_than_random_search(name: str) -> None:
-    """Best of 50 trials, 20 seeds each: a one-sided rank test rejects "no better than random" at the 1 % level."""
+    """Best of 50 trials, 20 seeds each: a one-sided rank test rejects "no better than random" at
+    the 1 % level."""
     formula = FORMULAS[name]
     problem = [Problem(described_space(formula.space), seed=seed) for seed in range(20)]
     best = {
-        type(suggester): [drive(suggester, begin(item), 50, formula.evaluate).best for item in problem]
+        type(suggester): [
+            drive(suggester, begin(item), 50, formula.evaluate).best for item in problem
+        ]
         for suggester in (DensitySuggester(), RandomSuggester())
     }
     losses = [[point[1].loss for point in runs if point is not None] for runs in best.values()]

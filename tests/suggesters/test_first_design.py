@@ -24,7 +24,12 @@ def test_the_guess_completes_the_priors_and_leaves_out_what_is_inactive() -> Non
         free=scrimp.Int(1, 9),
     )
     config = guess(history_of(space).history)
-    assert config is not None and config["kind"] == "a" and "only_b" not in config and 1 <= config["free"] <= 9
+    assert (
+        config is not None
+        and config["kind"] == "a"
+        and "only_b" not in config
+        and 1 <= config["free"] <= 9
+    )
 
 
 def test_guesses_on_pools_and_under_conditions() -> None:
@@ -43,5 +48,9 @@ def test_the_design_is_even_and_counts_what_lacks() -> None:
     rng = np.random.default_rng(0)
     assert first_configs(study.history, lacking=0, count=4, rng=rng) == []
     assert len(first_configs(study.history, lacking=2, count=4, rng=rng)) == 2
-    values = sorted(trial.params["x"] for trial in history_of(scrimp.Space(x=scrimp.Float(0, 1)), told=8).trials)
-    assert max(np.diff([0.0, *values, 1.0])) < 0.3  # eight random points leave a larger gap nine times in ten
+    values = sorted(
+        trial.params["x"] for trial in history_of(scrimp.Space(x=scrimp.Float(0, 1)), told=8).trials
+    )
+    assert (
+        max(np.diff([0.0, *values, 1.0])) < 0.3
+    )  # eight random points leave a larger gap nine times in ten

@@ -25,7 +25,10 @@ def test_walks_in_order_and_ends() -> None:
     history = drive(suggester, begin(Problem(SPACE)), 4, lambda config: config["x"])
     walked = [(trial.config["x"], trial.config["a"]) for trial in history.trials]
     assert walked == [(0.0, "u"), (0.0, "v"), (0.5, "u"), (0.5, "v")]
-    assert [(config["x"], config["a"]) for config in ask(suggester, history, 9).configs] == [(1.0, "u"), (1.0, "v")]
+    assert [(config["x"], config["a"]) for config in ask(suggester, history, 9).configs] == [
+        (1.0, "u"),
+        (1.0, "v"),
+    ]
 
 
 def test_known_configurations_are_skipped() -> None:
@@ -54,7 +57,8 @@ def test_an_impossible_resolution_is_refused() -> None:
 
 
 def test_a_long_walk_costs_the_same_at_its_end() -> None:
-    """20,000 places: asks at the end cost at most 5 times what they cost at the start; walking anew would cost 1,000 times."""
+    """20,000 places: asks at the end cost at most 5 times what they cost at the start; walking anew
+    would cost 1,000 times."""
     suggester = GridSuggester()
     history = begin(Problem(Space(a=Int(1, 200), b=Int(1, 100))))
     spent = []

@@ -46,7 +46,9 @@ def test_a_changed_space_keeps_what_has_a_place_in_it() -> None:
     history = pend(pend(begin(problem), {"a": 1, "n": 1}), {"a": True, "n": 3})
     history.derive(KNOWN)
     narrower = Space(a=Categorical([1, True]), n=Int(1, 2), x=Float(0, 1, default=0.5))
-    known = history.with_events([StudyChanged(problem=replace(problem, space=narrower).to_json())]).derive(KNOWN)
+    known = history.with_events(
+        [StudyChanged(problem=replace(problem, space=narrower).to_json())]
+    ).derive(KNOWN)
     assert known.space == narrower
     assert known.configs == [{"a": 1, "n": 1, "x": 0.5}, None]
     assert {"a": 1, "n": 1, "x": 0.5} in known

@@ -26,7 +26,9 @@ SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
 
 def study_with(count: int, method: Any = "sobol", **settings: Any) -> scrimp.Study:
-    study = scrimp.create_study("s", SPACE, method=method, storage="memory://", seed=1, metric="loss", **settings)
+    study = scrimp.create_study(
+        "s", SPACE, method=method, storage="memory://", seed=1, metric="loss", **settings
+    )
     for _ in range(count):
         trial = study.ask()
         x, y = trial.params["x"], trial.params["y"]
@@ -73,7 +75,11 @@ def test_refits_follow_a_geometric_schedule() -> None:
 
 def test_the_record_is_a_note_and_the_next_fit_starts_there() -> None:
     study = study_with(10, method="gp")
-    notes = [event.notes for event in study.history.events if isinstance(event, Noted) and "fit" in event.notes]
+    notes = [
+        event.notes
+        for event in study.history.events
+        if isinstance(event, Noted) and "fit" in event.notes
+    ]
     assert notes and notes[-1]["fit"]["loss"]["n"] == 9
     assert fitted(study).notes["fit"]["loss"]["n"] == 10
 
@@ -87,7 +93,12 @@ def test_a_record_of_another_model_is_not_used() -> None:
 def test_length_scales_are_bounded_and_broadcast() -> None:
     models = fitted(study_with(10), ModelSettings(kernel="rbf-noard"))
     scales = length_scales(models.fitted["loss"], 2)
-    assert scales.shape == (2,) and scales[0] == scales[1] and (scales >= 0.01).all() and (scales <= 2.0).all()
+    assert (
+        scales.shape == (2,)
+        and scales[0] == scales[1]
+        and (scales >= 0.01).all()
+        and (scales <= 2.0).all()
+    )
 
 
 def test_a_capped_model_is_still_refitted() -> None:
@@ -116,18 +127,24 @@ def test_mcmc_samples_all_models() -> None:
     study.tell(study.ask(), state="failed")
     models = fitted(study, ModelSettings(mcmc=True))
     assert set(models.fitted) == {"loss", "constraint:size", "constraint:failure", "cost"}
-    assert {name: len(model.members) for name, model in models.fitted.items()} == dict.fromkeys(models.fitted, 10)
+    assert {name: len(model.members) for name, model in models.fitted.items()} == dict.fromkeys(
+        models.fitted, 10
+    )
 
 
 def test_samples_follow_a_record_without_any() -> None:
     """Earlier versions sampled the loss alone: the next fit begins anew."""
     study = study_with(7, cost="price")
     before = fitted(study).notes
-    study._ledger.append([Noted(decision=study.history.decisions, seen=study.history.length, notes=dict(before))])
+    study._ledger.append(
+        [Noted(decision=study.history.decisions, seen=study.history.length, notes=dict(before))]
+    )
     assert len(fitted(study, ModelSettings(mcmc=True)).fitted["cost"].members) == 10
 
 
-def test_a_surrogate_by_name_models_loss_constraint_and_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_surrogate_by_name_models_loss_constraint_and_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
     catalog.register_surrogate("smooth", lambda columns: ExactGP.over(columns, "rbf-noard"))
     study = study_with(9, constraints={"size": scrimp.AtMost(0.0)}, cost="price")

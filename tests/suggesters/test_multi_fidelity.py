@@ -1,4 +1,5 @@
-"""MOBSTER: at the right budget, aware of what runs, better than random search, open about failures."""
+"""MOBSTER: at the right budget, aware of what runs, better than random search, open about
+failures."""
 
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester, acquisition
 from scrimp.testing.play import World, play
 from scrimp.testing.suggesters import SuggesterBattery
 
-SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b"]))
+SPACE = scrimp.Space(
+    x=scrimp.Float(0, 1), y=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b"])
+)
 
 
 class TestJoint(SuggesterBattery):
@@ -28,7 +31,8 @@ class TestJoint(SuggesterBattery):
 
 @pytest.mark.parametrize("model", ["gp_multitask", "gp_independent"])
 @pytest.mark.parametrize(
-    "scheduler", [AsynchronousHalving(brackets=None), AsynchronousHalving("stopping"), SynchronousHalving(None)]
+    "scheduler",
+    [AsynchronousHalving(brackets=None), AsynchronousHalving("stopping"), SynchronousHalving(None)],
 )
 def test_any_number_of_brackets_under_any_scheduler(scheduler, model):
     """In a world in which trials fail, vanish, skip steps and diverge; the rules are in `play`."""
@@ -39,13 +43,22 @@ def test_any_number_of_brackets_under_any_scheduler(scheduler, model):
 
 def curve(params, step):
     """A curve that falls towards a bowl; far configurations also fall more slowly."""
-    bowl = (params["x"] - 0.7) ** 2 + (params["y"] - 0.2) ** 2 + (0.3 if params["kind"] == "b" else 0.0)
+    bowl = (
+        (params["x"] - 0.7) ** 2
+        + (params["y"] - 0.2) ** 2
+        + (0.3 if params["kind"] == "b" else 0.0)
+    )
     return bowl + (1.0 + bowl) / step
 
 
 def run(method, seed=0, n_trials=20):
     study = scrimp.create_study(
-        "m", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 9), storage="memory://", seed=seed
+        "m",
+        SPACE,
+        method=method,
+        budget=scrimp.Budget("epoch", 1, 9),
+        storage="memory://",
+        seed=seed,
     )
 
     def objective(trial):
@@ -61,9 +74,12 @@ def test_the_level_is_that_of_bohb():
     assert acquisition_level(np.array([3.0, 9.0]), 3) == 3.0
 
 
-@pytest.mark.parametrize("method", ["mobster-joint", "mobster-indep", "sync-mobster", "mobster-joint:type=stopping"])
+@pytest.mark.parametrize(
+    "method", ["mobster-joint", "mobster-indep", "sync-mobster", "mobster-joint:type=stopping"]
+)
 def test_it_beats_successive_halving_on_random_configurations(method):
-    """3 seeds, 20 configurations, where chance gives the other side two wins of three in one case of two: the mean must win."""
+    """3 seeds, 20 configurations, where chance gives the other side two wins of three in one case
+    of two: the mean must win."""
     partner = "sync-hyperband" if method.startswith("sync") else "asha"
     gaps = [run(partner, seed).best_value - run(method, seed).best_value for seed in range(3)]
     assert np.mean(gaps) > 0.0
@@ -97,7 +113,8 @@ def test_settings_work(settings):
 
 
 def test_the_acquisition_decides(monkeypatch):
-    """A formula of one's own, in place of expected improvement: here the one that prefers a large x."""
+    """A formula of one's own, in place of expected improvement: here the one that prefers a large
+    x."""
     monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
 
     @dataclass(frozen=True)
@@ -109,7 +126,10 @@ def test_the_acquisition_decides(monkeypatch):
             return 1.0, 0.0
 
     registry.register_acquisition("careless", Careless)
-    chosen = [run(f"mobster-joint:random_fraction=0,acquisition={name}").trials[6:] for name in ("careless", "log-ei")]
+    chosen = [
+        run(f"mobster-joint:random_fraction=0,acquisition={name}").trials[6:]
+        for name in ("careless", "log-ei")
+    ]
     worse, better = (np.mean([curve(trial.params, 9) for trial in trials]) for trials in chosen)
     assert worse > better + 0.2
 
@@ -133,7 +153,10 @@ def test_failing_models_give_way_to_simpler_ones_and_say_so(monkeypatch):
 
     monkeypatch.setattr(multi_fidelity, "fit_curves", broken)
     study.ask()
-    assert study.history.degraded[-1][1] == "gp_multitask failed (not positive definite); gp_independent instead"
+    assert (
+        study.history.degraded[-1][1]
+        == "gp_multitask failed (not positive definite); gp_independent instead"
+    )
     assert study.history.note("believed")
 
     def hopeless(*arguments):
@@ -151,7 +174,10 @@ def test_failing_models_give_way_to_simpler_ones_and_say_so(monkeypatch):
 def test_works_without_rungs():
     """A scheduler that compares nothing leaves one level."""
     problem = Problem(SPACE, budget=Budget("epoch", 1, 9))
-    assert play(Scheduled(AsynchronousHalving(), MultiFidelitySuggester()), World(problem=problem, events=30))
+    assert play(
+        Scheduled(AsynchronousHalving(), MultiFidelitySuggester()),
+        World(problem=problem, events=30),
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ class TestRandomSuggester(SuggesterBattery):
 
 def test_draws_are_uniform() -> None:
     """Kolmogorov's distance of 2,000 draws from uniform: 0.043 is its 0.1 % level."""
-    configs = ask(RandomSuggester(), begin(Problem(Space(x=Float(1e-4, 1.0, log=True)))), 2000).configs
+    configs = ask(
+        RandomSuggester(), begin(Problem(Space(x=Float(1e-4, 1.0, log=True)))), 2000
+    ).configs
     units = np.sort([np.log10(config["x"]) / 4 + 1 for config in configs])
     assert np.abs(units - (np.arange(2000) + 0.5) / 2000).max() < 0.043
 
@@ -65,12 +67,15 @@ def test_taken_configurations_are_not_drawn() -> None:
 
 @pytest.mark.parametrize("trials", [20_000, 100_000])
 def test_one_ask_is_cheap_after_many_trials(trials: int) -> None:
-    """About 1 ms of CPU, with a new trial between asks; the least of 20, because the machine has other work."""
+    """About 1 ms of CPU, with a new trial between asks; the least of 20, because the machine has
+    other work."""
     space = Space(x=Int(1, 10**6), y=Float(0, 1))
     if trials == 20_000:
         space = Pool(space, [{"x": x + 1, "y": 0.5} for x in range(trials + 100)])
     history = begin(Problem(space))
-    history = history.with_events(TrialAdded(trial=i, config={"x": i + 1, "y": 0.5}) for i in range(trials))
+    history = history.with_events(
+        TrialAdded(trial=i, config={"x": i + 1, "y": 0.5}) for i in range(trials)
+    )
     ask(RandomSuggester(), history)
     spent = []
     for _ in range(20):

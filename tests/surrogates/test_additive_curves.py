@@ -48,7 +48,10 @@ class TestAdditiveCurves(SurrogateContract):
 
     def test_pullback(self, fitted, x):
         """In the configuration's columns; between steps there is nothing to move along."""
-        d_mean, d_variance = np.random.default_rng(1).standard_normal((7, 1)), np.linspace(-1.0, 1.0, 7)
+        d_mean, d_variance = (
+            np.random.default_rng(1).standard_normal((7, 1)),
+            np.linspace(-1.0, 1.0, 7),
+        )
 
         def total(z):
             posterior = fitted.posterior(np.column_stack([z, x[:, 2]]))
@@ -61,14 +64,21 @@ class TestAdditiveCurves(SurrogateContract):
 
 @pytest.fixture
 def data():
-    """Curves of several lengths, one with a gap, one that ran to the end; known noise at some observations."""
+    """Curves of several lengths, one with a gap, one that ran to the end; known noise at some
+    observations."""
     rng = np.random.default_rng(0)
     configs = rng.random((7, 2))
     lengths = (3, 5, 3, 1, 9, 5, 2)
-    rows = [[*configs[i], STEPS[j]] for i in range(7) for j in range(lengths[i]) if (i, j) != (1, 2)]
+    rows = [
+        [*configs[i], STEPS[j]] for i in range(7) for j in range(lengths[i]) if (i, j) != (1, 2)
+    ]
     x = np.array(rows)[rng.permutation(len(rows))]
     noise = np.where(x[:, 0] < 0.4, 0.05, 0.0)
-    return Data(x, np.sin(4 * x[:, 0]) + 1.5 * np.exp(-3 * x[:, 2]) + 0.1 * rng.standard_normal(len(x)), noise)
+    return Data(
+        x,
+        np.sin(4 * x[:, 0]) + 1.5 * np.exp(-3 * x[:, 2]) + 0.1 * rng.standard_normal(len(x)),
+        noise,
+    )
 
 
 @pytest.fixture
@@ -79,15 +89,20 @@ def values(model):
 
 
 def dense(model, values, x1, x2):
-    """Mean of f at x1, and the covariances of f(x1), y(x2) of the process written out entry by entry.
+    """Mean of f at x1, and the covariances of f(x1), y(x2) of the process written out entry by
+    entry.
 
-    Returns mean (n,), Cov(f1, f2), Cov(f1, y2), Cov(y1, y2) without known noise; equal rows share curves and noise draws.
+    Returns mean (n,), Cov(f1, f2), Cov(f1, y2), Cov(y1, y2) without known noise; equal rows share
+    curves and noise draws.
     """
     prior, moments = model.parts(values)
     s1, s2 = (np.rint(x[:, 2] * COUNT).astype(int) - 1 for x in (x1, x2))
     same = (x1[:, None, :2] == x2[None, :, :2]).all(-1)
     plain = prior.covariance(x1[:, :2].copy(), x2[:, :2].copy())
-    kinds = [plain + same * part[np.ix_(s1, s2)] for part in (moments.latent, moments.cross, moments.observed)]
+    kinds = [
+        plain + same * part[np.ix_(s1, s2)]
+        for part in (moments.latent, moments.cross, moments.observed)
+    ]
     return prior.mean(x1[:, :2]) + moments.mean[s1], *kinds
 
 
@@ -97,7 +112,9 @@ def test_posterior_and_likelihood_are_those_of_the_dense_process(model, data, va
     new = np.column_stack([rng.random((4, 2)), [STEPS[0], STEPS[3], STEPS[8], STEPS[8]]])
     new = np.vstack([new, new[:1]])
     new[-1, 2] = STEPS[6]  # a second step of an unseen configuration
-    old = np.column_stack([np.repeat(data.x[:6, :2], 2, axis=0), np.resize([STEPS[8], STEPS[1], STEPS[5]], 12)])
+    old = np.column_stack(
+        [np.repeat(data.x[:6, :2], 2, axis=0), np.resize([STEPS[8], STEPS[1], STEPS[5]], 12)]
+    )
     x = np.vstack([new, old])
     mean, _, _, covariance = dense(model, values, data.x, data.x)
     full = covariance + np.diag(data.noise)
@@ -105,12 +122,16 @@ def test_posterior_and_likelihood_are_those_of_the_dense_process(model, data, va
     cross = dense(model, values, x, data.x)[2]
     solved = np.linalg.solve(full, np.column_stack([data.y - mean, cross.T]))
     posterior = fitted.posterior(x, joint=True)
-    np.testing.assert_allclose(posterior.mean[:, 0], prior_mean + cross @ solved[:, 0], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        posterior.mean[:, 0], prior_mean + cross @ solved[:, 0], rtol=1e-8, atol=1e-9
+    )
     expected = latent - cross @ solved[:, 1:]
     np.testing.assert_allclose(posterior.covariance, expected, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(posterior.variance, expected.diagonal(), rtol=1e-8, atol=1e-8)
     residual = data.y - mean
-    likelihood = -0.5 * (residual @ solved[:, 0] + np.linalg.slogdet(full)[1] + len(residual) * np.log(2 * np.pi))
+    likelihood = -0.5 * (
+        residual @ solved[:, 0] + np.linalg.slogdet(full)[1] + len(residual) * np.log(2 * np.pi)
+    )
     assert fitted.log_marginal_likelihood == pytest.approx(likelihood, rel=1e-9)
     assert model.log_posterior(data).log_density(values) == pytest.approx(
         likelihood + model.vector.log_density(values), rel=1e-9
@@ -119,15 +140,21 @@ def test_posterior_and_likelihood_are_those_of_the_dense_process(model, data, va
 
 def test_likelihood_gradient(model, data, values):
     posterior = model.log_posterior(data)
-    close(posterior.value_and_gradient(values)[1], numerical_gradient(posterior.log_density, values))
-    many = model.log_posterior(Data(data.x, np.stack([data.y, data.y + 0.3, 0.5 * data.y], axis=1), data.noise))
+    close(
+        posterior.value_and_gradient(values)[1], numerical_gradient(posterior.log_density, values)
+    )
+    many = model.log_posterior(
+        Data(data.x, np.stack([data.y, data.y + 0.3, 0.5 * data.y], axis=1), data.noise)
+    )
     close(many.value_and_gradient(values)[1], numerical_gradient(many.log_density, values))
 
 
 def backward_recursion(values, curves, prior):
-    """The published recursion of the innovations model, with the innovation variance of unobserved steps corrected.
+    """The published recursion of the innovations model, with the innovation variance of unobserved
+    steps corrected.
 
-    From the last observed step back: v = 1, w = y; then e = 1 + gamma a, v <- e v, w <- e w + (y before) - y + a.
+    From the last observed step back: v = 1, w = y; then e = 1 + gamma a, v <- e v, w <- e w + (y
+    before) - y + a.
     """
     power, log_amplitude, bend, noise = values[-4:]
     steps = np.arange(1.0, COUNT + 1)
@@ -144,7 +171,13 @@ def backward_recursion(values, curves, prior):
         c, d = a[last:].sum(), bend**2 * noise * (a[last:] ** 2).sum()
         s = v @ v / noise
         end = v @ w / noise / s
-        total += -0.5 * (w @ w / noise - s * end**2 + np.log(s) + last * np.log(noise) + (last - 1) * np.log(2 * np.pi))
+        total += -0.5 * (
+            w @ w / noise
+            - s * end**2
+            + np.log(s)
+            + last * np.log(noise)
+            + (last - 1) * np.log(2 * np.pi)
+        )
         ends.append(end + c)
         variances.append(1 / s + d)
     return total, np.array(ends), np.array(variances)
@@ -163,9 +196,13 @@ def test_innovations_follow_the_published_recursion():
     covariance = prior.covariance(configs, configs) + np.diag(variances)
     gap = ends - prior.mean(configs)
     expected = total - 0.5 * (
-        gap @ np.linalg.solve(covariance, gap) + np.linalg.slogdet(covariance)[1] + 5 * np.log(2 * np.pi)
+        gap @ np.linalg.solve(covariance, gap)
+        + np.linalg.slogdet(covariance)[1]
+        + 5 * np.log(2 * np.pi)
     )
-    fitted = model.restore(Data(x, np.concatenate(curves)), {"parameters": model.vector.to_json(values), "explored": 1})
+    fitted = model.restore(
+        Data(x, np.concatenate(curves)), {"parameters": model.vector.to_json(values), "explored": 1}
+    )
     assert fitted.log_marginal_likelihood == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(fitted.ends.data.y[:, 0], ends, rtol=1e-8)
     np.testing.assert_allclose(fitted.ends.data.noise, variances, rtol=1e-8)
@@ -191,8 +228,13 @@ def test_draws_need_one_set_of_targets(model, data):
 def test_starts_race_on_whole_curves_even_where_these_are_longer_than_asked_for(model):
     """A part is made of whole curves: here two of nine steps each, where 4 rows are asked for."""
     rows = np.concatenate(
-        [np.column_stack([np.tile(row, (9, 1)), STEPS]) for row in np.random.default_rng(7).random((3, 2))]
+        [
+            np.column_stack([np.tile(row, (9, 1)), STEPS])
+            for row in np.random.default_rng(7).random((3, 2))
+        ]
     )
     whole = Data(rows, np.sin(4 * rows[:, 0]) + np.exp(-3 * rows[:, 2]))
-    raced = replace(model, search=SearchSettings(rows=4, iterations=5)).fit(whole, np.random.default_rng(0))
+    raced = replace(model, search=SearchSettings(rows=4, iterations=5)).fit(
+        whole, np.random.default_rng(0)
+    )
     assert np.isfinite(raced.log_marginal_likelihood)

@@ -14,7 +14,8 @@ COLUMNS = (Column(), Column())
 
 @pytest.mark.parametrize("name", ["exp-decay-sum", "exp-decay-combined", "freeze-thaw"])
 class TestDecayModels:
-    """The joint models of configurations and budgets are exact GPs; the battery runs on one of them below."""
+    """The joint models of configurations and budgets are exact GPs; the battery runs on one of them
+    below."""
 
     def test_fit_improves(self, name):
         rng = np.random.default_rng(0)
@@ -22,7 +23,9 @@ class TestDecayModels:
         data = Data(x, np.sin(4 * x[:, 0]) + 2.0 * np.exp(-4 * x[:, 2]))
         model = ExactGP(budget_prior(name, COLUMNS))
         fitted = model.fit(data, rng)
-        start = model.restore(data, {"parameters": model.vector.to_json(model.vector.initial), "explored": 1})
+        start = model.restore(
+            data, {"parameters": model.vector.to_json(model.vector.initial), "explored": 1}
+        )
         assert fitted.log_marginal_likelihood > start.log_marginal_likelihood + 5.0
 
 
@@ -53,7 +56,11 @@ def test_is_the_whole_model_at_that_budget(view):
     )
     np.testing.assert_array_equal(view.mean(x), view.whole.mean(rows))
     assert view.sample(x, 3, np.random.default_rng(0)).shape == (3, 5)
-    assert view.members[0].share == 0.4 and view.data is view.whole.data and view.state is view.whole.state
+    assert (
+        view.members[0].share == 0.4
+        and view.data is view.whole.data
+        and view.state is view.whole.state
+    )
 
 
 def test_conditioning_is_at_that_budget(view):
@@ -67,5 +74,7 @@ def test_pullback(view):
     x = np.random.default_rng(2).random((3, 2))
     pull = view.posterior_and_pullback(x)[1]
     weights = np.array([1.0, -0.5, 2.0])
-    expected = numerical_gradient(lambda z: float(weights @ (view.mean(z)[:, 0] + view.posterior(z).variance)), x)
+    expected = numerical_gradient(
+        lambda z: float(weights @ (view.mean(z)[:, 0] + view.posterior(z).variance)), x
+    )
     close(pull(weights[:, None], weights), expected)

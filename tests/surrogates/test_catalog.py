@@ -19,6 +19,8 @@ def test_the_models_of_scrimp_and_of_others(monkeypatch: pytest.MonkeyPatch) -> 
 
     register_surrogate("mine", make)
     assert isinstance(surrogate_by_name(OWN_MODEL, (Column(),)), ExactGP)
-    assert isinstance(surrogate_by_name("mine", (Column(), Column())), ExactGP) and len(handed[0]) == 2
+    assert (
+        isinstance(surrogate_by_name("mine", (Column(), Column())), ExactGP) and len(handed[0]) == 2
+    )
     with pytest.raises(MethodError, match="surrogate 'gp' exists already"):
         register_surrogate("gp", make)

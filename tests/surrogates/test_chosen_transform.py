@@ -1,4 +1,5 @@
-"""The evidence chooses the transform that generated the data, and the choice is part of the state."""
+"""The evidence chooses the transform that generated the data, and the choice is part of the
+state."""
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from scrimp.surrogates.target_transform import Standardise, Transformed, Winsori
 
 COLUMNS = (Column(), Column())
 MODEL = ChosenTransform(
-    ExactGP.over(COLUMNS), {"plain": (Standardise(),), "power": (Standardise(), YeoJohnson(), Standardise())}
+    ExactGP.over(COLUMNS),
+    {"plain": (Standardise(),), "power": (Standardise(), YeoJohnson(), Standardise())},
 )
 
 
@@ -66,7 +68,9 @@ def test_restoring_and_growing_give_the_same_numbers() -> None:
     grown = fitted.condition(fitted.model_units(more))
     assert grown.state["choice"] == fitted.state["choice"]
     whole = MODEL.restore(Data(x, np.exp(f)), fitted.state)
-    np.testing.assert_allclose(grown.posterior(x).mean, whole.posterior(x).mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        grown.posterior(x).mean, whole.posterior(x).mean, rtol=1e-6, atol=1e-8
+    )
 
 
 def test_diverged_targets_are_capped_for_every_option() -> None:
@@ -81,14 +85,22 @@ def test_diverged_targets_are_capped_for_every_option() -> None:
 
 def test_a_fit_of_another_model_is_no_start_and_cannot_be_restored() -> None:
     x, f = smooth(1, 12)
-    other = Transformed(ExactGP.over(COLUMNS), (Standardise(),)).fit(Data(x, f), np.random.default_rng(0)).state
+    other = (
+        Transformed(ExactGP.over(COLUMNS), (Standardise(),))
+        .fit(Data(x, f), np.random.default_rng(0))
+        .state
+    )
     assert MODEL.fit(Data(x, f), np.random.default_rng(0), other).state["choice"] in MODEL.options
-    with pytest.raises(StudyError, match="the recorded fit chose None, which is no option here: fit anew"):
+    with pytest.raises(
+        StudyError, match="the recorded fit chose None, which is no option here: fit anew"
+    ):
         MODEL.restore(Data(x, f), other)
 
 
 @pytest.mark.parametrize("power", [False, True])
-def test_of_many_data_a_part_makes_the_first_choice(power: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_data_a_part_makes_the_first_choice(
+    power: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, f = smooth(5, 320)
     y = np.exp(2 * f) if power else f
     data = Data(x, y)

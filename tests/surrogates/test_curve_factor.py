@@ -14,7 +14,9 @@ LATER = np.array([0.4])
 class Twin:
     """Dense formulas on one covariance of observations and points."""
 
-    def __init__(self, theta: np.ndarray, features: np.ndarray, config: np.ndarray, time: np.ndarray) -> None:
+    def __init__(
+        self, theta: np.ndarray, features: np.ndarray, config: np.ndarray, time: np.ndarray
+    ) -> None:
         self.p = CurveParameters.of(theta)
         self.mean = self.p.mean + self.p.slope * time
         self.k = curve_covariance(CurveRows(features, np.arange(D), config, time), theta)
@@ -45,12 +47,17 @@ def test_marginals_equal_the_dense_twin_however_rows_come() -> None:
         new.at(0.4, stop)
     whitened = factor.whiten(z)
     old = factor.columns(factor.scaled(features[:15]), np.arange(15), time[60:75])
-    got = [factor.marginals(old, time[60:75], whitened), factor.marginals(new.at(0.4, 60), LATER, whitened)]
+    got = [
+        factor.marginals(old, time[60:75], whitened),
+        factor.marginals(new.at(0.4, 60), LATER, whitened),
+    ]
     np.testing.assert_allclose(np.concatenate([part[0] for part in got]), mean, atol=1e-8)
     np.testing.assert_allclose(np.concatenate([part[1] for part in got]), deviation, atol=1e-8)
     weights = factor.weights(z)
     cross = factor.cross(factor.scaled(features[15:]), None, np.array([0.4]))
-    np.testing.assert_allclose(factor.parameters.means(LATER) + weights @ cross, mean[15:], atol=1e-8)
+    np.testing.assert_allclose(
+        factor.parameters.means(LATER) + weights @ cross, mean[15:], atol=1e-8
+    )
 
 
 def test_pending_rows_narrow_the_variance_keep_the_mean_and_leave_no_trace() -> None:
@@ -69,7 +76,9 @@ def test_pending_rows_narrow_the_variance_keep_the_mean_and_leave_no_trace() -> 
     times = np.concatenate([time[:60], [0.4, 0.9], np.full(15, 0.4)])
     twin = Twin(theta, features, order, times)
     own = np.concatenate([config[:60], pending])
-    believed = Twin(theta, features, np.concatenate([config[:60], pending]), times[:62]).posterior(60, z)[0]
+    believed = Twin(theta, features, np.concatenate([config[:60], pending]), times[:62]).posterior(
+        60, z
+    )[0]
     mean, _ = twin.posterior(62, np.concatenate([z, believed]))
     np.testing.assert_allclose(during[0], mean, atol=1e-8)
     # newcomer 0 shares its features with a pending trial, but as a candidate it is nobody's curve
@@ -102,13 +111,18 @@ def test_the_pullback_equals_finite_differences_and_its_marginals_those_of_kept_
     factor.append(features[:2], np.array([0, 1]), np.array([0.9, 0.8]))  # pending
     points = factor.scaled(features[15:])
     mean, deviation, pull = factor.marginals_and_pullback(points, np.full(15, 0.4), whitened)
-    expected = factor.marginals(CandidateColumns(factor, features[15:]).at(0.4, 60), LATER, whitened)
+    expected = factor.marginals(
+        CandidateColumns(factor, features[15:]).at(0.4, 60), LATER, whitened
+    )
     np.testing.assert_allclose([mean, deviation], expected, atol=1e-10)
     weights = np.random.default_rng(0).standard_normal((2, 15))
     gradient = pull(*weights)
     for column in range(D):
         step = np.zeros(D)
         step[column] = 1e-5
-        ends = [factor.marginals_and_pullback(points + sign * step, np.full(15, 0.4), whitened) for sign in (1, -1)]
+        ends = [
+            factor.marginals_and_pullback(points + sign * step, np.full(15, 0.4), whitened)
+            for sign in (1, -1)
+        ]
         numeric = sum(weights[k] * (ends[0][k] - ends[1][k]) / 2e-5 for k in (0, 1))
         np.testing.assert_allclose(gradient[:, column], numeric, atol=1e-6)

@@ -1,4 +1,5 @@
-"""The curve process: its covariance written out point by point, the gradient by differences, and what a fit finds."""
+"""The curve process: its covariance written out point by point, the gradient by differences, and
+what a fit finds."""
 
 import numpy as np
 import pytest
@@ -43,7 +44,9 @@ def test_covariance_is_the_formula() -> None:
         apart = abs(rows.time[i] - rows.time[j])
         expected = across * (p.level + p.shape * matern(apart / p.shape_time))
         expected += (a == b) * p.own * matern(apart / p.own_time)
-        expected *= np.exp(p.growth * (rows.time[i] - 0.5)) * np.exp(p.growth * (rows.time[j] - 0.5))
+        expected *= np.exp(p.growth * (rows.time[i] - 0.5)) * np.exp(
+            p.growth * (rows.time[j] - 0.5)
+        )
         assert covariance[i, j] == pytest.approx(expected, abs=1e-12)
 
 
@@ -55,8 +58,12 @@ def test_posterior_density_is_tempered_likelihood_times_prior() -> None:
         p = CurveParameters.of(theta)
         covariance = curve_covariance(rows, theta) + p.noise_variance * np.eye(len(z))
         likelihood = multivariate_normal(p.means(rows.time), covariance).logpdf(z)
-        apart = (theta - np.array(prior_mode(3))) / np.array([1, 1, 1, 1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1, 1, 0.7])
-        values.append(negative_log_posterior(theta, rows, z)[0] + 0.3 * likelihood - 0.5 * apart @ apart)
+        apart = (theta - np.array(prior_mode(3))) / np.array(
+            [1, 1, 1, 1.22, 1.22, 1.22, 0.7, 0.7, 1.4, 1, 1, 0.7]
+        )
+        values.append(
+            negative_log_posterior(theta, rows, z)[0] + 0.3 * likelihood - 0.5 * apart @ apart
+        )
     assert values[0] == pytest.approx(values[1], abs=1e-8)  # up to one constant
 
 
@@ -67,7 +74,11 @@ def test_gradient_by_differences(seed: int) -> None:
     gradient = negative_log_posterior(theta, rows, z)[1]
     steps = 1e-5 * np.eye(12)
     numeric = [
-        (negative_log_posterior(theta + step, rows, z)[0] - negative_log_posterior(theta - step, rows, z)[0]) / 2e-5
+        (
+            negative_log_posterior(theta + step, rows, z)[0]
+            - negative_log_posterior(theta - step, rows, z)[0]
+        )
+        / 2e-5
         for step in steps
     ]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-5)

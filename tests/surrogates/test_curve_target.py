@@ -1,4 +1,5 @@
-"""The transform of losses: its formula, its inverse, and what it does with values that are not finite or all equal."""
+"""The transform of losses: its formula, its inverse, and what it does with values that are not
+finite or all equal."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ def test_the_formula() -> None:
     cap = middle + (middle - low)
     raw = np.log(np.minimum(losses, cap) - low + 0.05 * (cap - low))
     target = CurveTarget.learn(losses)
-    expected = (raw - raw.mean()) / raw.std() + ~np.isfinite(losses)  # a failed run is worse than all
+    expected = (raw - raw.mean()) / raw.std() + ~np.isfinite(
+        losses
+    )  # a failed run is worse than all
     np.testing.assert_allclose(target.forward(losses), expected, atol=1e-12)
 
 
@@ -31,11 +34,14 @@ def test_backward_inverts_inside_the_range() -> None:
     target = CurveTarget.learn(losses)
     inside = losses[losses < target.cap]
     np.testing.assert_allclose(target.backward(target.forward(inside)), inside, atol=1e-12)
-    assert target.backward(np.array([-99.0, 99.0])).tolist() == pytest.approx([target.low, target.cap])
+    assert target.backward(np.array([-99.0, 99.0])).tolist() == pytest.approx(
+        [target.low, target.cap]
+    )
 
 
 @pytest.mark.parametrize(
-    "losses", [[2.0], [2.0, 2.0, 2.0], [0.0, 0.0, np.inf], [1.0, 1.0, 1.0, 1.0, 5.0], [-1e300, 1e300]]
+    "losses",
+    [[2.0], [2.0, 2.0, 2.0], [0.0, 0.0, np.inf], [1.0, 1.0, 1.0, 1.0, 5.0], [-1e300, 1e300]],
 )
 def test_degenerate_losses_give_finite_targets(losses: list[float]) -> None:
     target = CurveTarget.learn(np.array(losses))

@@ -17,7 +17,8 @@ MIXED = (CONTINUOUS, DISCRETE, CATEGORICAL)
 
 
 def uniform(column: Column, rng: np.random.Generator, count: int) -> Array:
-    """Draws (count,) of the uniform law a density is relative to: a discrete value has the width of its cell."""
+    """Draws (count,) of the uniform law a density is relative to: a discrete value has the width of
+    its cell."""
     u = rng.random(count)
     if column.values is None:
         return u
@@ -33,7 +34,8 @@ def rows(columns: tuple[Column, ...], count: int, seed: int) -> Array:
 
 
 def test_one_kernel_of_each_kind_by_hand() -> None:
-    """Against scipy's truncated normal, its distribution function, and the formula for categories."""
+    """Against scipy's truncated normal, its distribution function, and the formula for
+    categories."""
     x = np.array([[0.35, 0.7, 0.5], [0.02, 0.1, 1.0]])
     centre = np.array([[0.2, 0.5, 0.5]])
     widths = np.array([0.15, 0.3, 0.4])
@@ -51,17 +53,24 @@ def test_mixture_against_a_plain_loop() -> None:
     weights = np.random.default_rng(2).random(11)
     mixture = kernel_density(MIXED, centres, weights)
     share = weights / (weights.sum() + weights.mean())
-    singles = [KernelDensity(MIXED, centres[i : i + 1], np.ones(1), mixture.widths)(x) for i in range(11)]
+    singles = [
+        KernelDensity(MIXED, centres[i : i + 1], np.ones(1), mixture.widths)(x) for i in range(11)
+    ]
     np.testing.assert_allclose(mixture(x), 1 - share.sum() + share @ np.array(singles), rtol=1e-12)
 
 
 def test_it_integrates_to_one() -> None:
-    """Continuous by quadrature; discrete values weigh by the width of their cells, categories alike."""
+    """Continuous by quadrature; discrete values weigh by the width of their cells, categories
+    alike."""
     one = kernel_density((CONTINUOUS,), np.array([[0.0], [0.03], [0.7]]))
-    assert quad(lambda u: float(one(np.array([[u]]))[0]), 0, 1, limit=200)[0] == pytest.approx(1, abs=1e-8)
+    assert quad(lambda u: float(one(np.array([[u]]))[0]), 0, 1, limit=200)[0] == pytest.approx(
+        1, abs=1e-8
+    )
     for column, cells in ((UNEVEN, [0.125, 0.375, 0.5]), (CATEGORICAL, [1 / 3, 1 / 3, 1 / 3])):
         values = np.array(column.values)[:, None]
-        assert kernel_density((column,), values[[0, 2, 2]])(values) @ cells == pytest.approx(1, abs=1e-12)
+        assert kernel_density((column,), values[[0, 2, 2]])(values) @ cells == pytest.approx(
+            1, abs=1e-12
+        )
 
 
 def test_without_observations_nothing_is_known() -> None:
@@ -83,15 +92,22 @@ def test_inactive_columns_count_for_nothing() -> None:
 
 
 def test_samples_of_a_continuous_column_follow_the_density() -> None:
-    """Kolmogorov-Smirnov test of 4,000 draws at the 0.1 % level, with kernels that reach over both ends."""
-    density = kernel_density((CONTINUOUS,), np.array([[0.0], [0.05], [0.9]]), bandwidth=Bandwidth(0.3))
+    """Kolmogorov-Smirnov test of 4,000 draws at the 0.1 % level, with kernels that reach over both
+    ends."""
+    density = kernel_density(
+        (CONTINUOUS,), np.array([[0.0], [0.05], [0.9]]), bandwidth=Bandwidth(0.3)
+    )
     fine = np.linspace(0, 1, 4001)
-    cumulative = np.concatenate([[0], np.cumsum(density((fine[1:, None] + fine[:-1, None]) / 2)) / 4000])
+    cumulative = np.concatenate(
+        [[0], np.cumsum(density((fine[1:, None] + fine[:-1, None]) / 2)) / 4000]
+    )
     draws = density.sample(4000, np.random.default_rng(0))[:, 0]
     assert kstest(draws, lambda u: np.interp(u, fine, cumulative)).pvalue > 0.001
 
 
-@pytest.mark.parametrize(("column", "cells"), [(UNEVEN, [0.125, 0.375, 0.5]), (CATEGORICAL, [1 / 3, 1 / 3, 1 / 3])])
+@pytest.mark.parametrize(
+    ("column", "cells"), [(UNEVEN, [0.125, 0.375, 0.5]), (CATEGORICAL, [1 / 3, 1 / 3, 1 / 3])]
+)
 def test_samples_of_listed_values_follow_the_density(column: Column, cells: list[float]) -> None:
     """Chi-squared test of 4,000 draws at the 0.1 % level."""
     values = np.array(column.values)
@@ -103,7 +119,8 @@ def test_samples_of_listed_values_follow_the_density(column: Column, cells: list
 
 
 def test_a_draw_keeps_its_columns_together() -> None:
-    """Two clusters in opposite corners: few draws mix them (the uniform component and the tails only)."""
+    """Two clusters in opposite corners: few draws mix them (the uniform component and the tails
+    only)."""
     corners = np.repeat([[0.1, 0.1], [0.9, 0.9]], 20, axis=0)
     draws = kernel_density((CONTINUOUS, CONTINUOUS), corners, bandwidth=Bandwidth(0.1)).sample(
         1000, np.random.default_rng(0)
@@ -112,7 +129,8 @@ def test_a_draw_keeps_its_columns_together() -> None:
 
 
 def test_bandwidths() -> None:
-    """h = scale n^(-1/(4+d)), inactive observations not counted, never below the floor; categories k / (n + k)."""
+    """h = scale n^(-1/(4+d)), inactive observations not counted, never below the floor; categories
+    k / (n + k)."""
     x = rows(MIXED, 32, 6)
     x[:16, 1] = np.nan
     widths = kernel_density(MIXED, x, bandwidth=Bandwidth(0.2, 0.01)).widths
@@ -126,14 +144,22 @@ def test_bandwidths_by_the_normal_reference_rule_and_draws_from_wider_kernels() 
     widths = Bandwidth(floor=1e-6, reference=True)(x)
     counts = np.array([32, 16, 32])
     np.testing.assert_allclose(widths, 1.06 * np.nanstd(x, axis=0) * counts ** (-1 / 7))
-    density = kernel_density((CONTINUOUS,), np.full((40, 1), 0.5), bandwidth=Bandwidth(0.01, 1e-6), uniform=0.0)
+    density = kernel_density(
+        (CONTINUOUS,), np.full((40, 1), 0.5), bandwidth=Bandwidth(0.01, 1e-6), uniform=0.0
+    )
     assert density.weights.sum() == pytest.approx(1.0)
-    spreads = [density.sample(4000, np.random.default_rng(0), widening).std() for widening in (1.0, 3.0)]
-    assert spreads[1] == pytest.approx(3.0 * spreads[0], rel=0.1)  # 4000 draws: a standard error of 1.6 % each
+    spreads = [
+        density.sample(4000, np.random.default_rng(0), widening).std() for widening in (1.0, 3.0)
+    ]
+    assert spreads[1] == pytest.approx(
+        3.0 * spreads[0], rel=0.1
+    )  # 4000 draws: a standard error of 1.6 % each
 
 
 def test_far_away_observations_do_not_underflow() -> None:
-    density = kernel_density((CONTINUOUS, DISCRETE), np.full((50, 2), 0.1), bandwidth=Bandwidth(1e-6, 1e-6))
+    density = kernel_density(
+        (CONTINUOUS, DISCRETE), np.full((50, 2), 0.1), bandwidth=Bandwidth(1e-6, 1e-6)
+    )
     assert density(np.array([[0.9, 0.9]]))[0] == pytest.approx(1 / 51)
 
 

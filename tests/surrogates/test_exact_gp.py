@@ -75,7 +75,12 @@ def data():
 
 
 STATE = {
-    "parameters": {"mean": [0.0], "output_scale": [1.7], "length_scale": [0.3, 0.8, 2.0], "noise": [0.05]},
+    "parameters": {
+        "mean": [0.0],
+        "output_scale": [1.7],
+        "length_scale": [0.3, 0.8, 2.0],
+        "noise": [0.05],
+    },
     "explored": 40,
 }
 
@@ -90,7 +95,9 @@ def test_posterior_and_likelihood_agree_with_scikit_learn(data):
     np.testing.assert_allclose(posterior.mean[:, 0], mean, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-7, atol=1e-10)
     np.testing.assert_allclose(posterior.variance, covariance.diagonal(), rtol=1e-7)
-    assert fitted.log_marginal_likelihood == pytest.approx(regressor.log_marginal_likelihood_value_, rel=1e-10)
+    assert fitted.log_marginal_likelihood == pytest.approx(
+        regressor.log_marginal_likelihood_value_, rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -100,11 +107,17 @@ def test_posterior_is_the_dense_formula(data, known):
     fitted = ExactGP.over(THREE).restore(Data(data.x, data.y, noise), state)
     x = np.random.default_rng(1).random((10, 3))
     kernel = Scaled(Matern52(THREE)).with_values(np.array([1.7, 0.3, 0.8, 2.0]))
-    inverse = np.linalg.inv(kernel(data.x, data.x) + np.diag(np.full(40, 0.05) + (0.0 if noise is None else noise)))
+    inverse = np.linalg.inv(
+        kernel(data.x, data.x) + np.diag(np.full(40, 0.05) + (0.0 if noise is None else noise))
+    )
     cross = kernel(x, data.x)
     posterior = fitted.posterior(x, joint=True)
-    np.testing.assert_allclose(posterior.mean[:, 0], 0.4 + cross @ inverse @ (data.y - 0.4), rtol=1e-9)
-    np.testing.assert_allclose(posterior.covariance, kernel(x, x) - cross @ inverse @ cross.T, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(
+        posterior.mean[:, 0], 0.4 + cross @ inverse @ (data.y - 0.4), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        posterior.covariance, kernel(x, x) - cross @ inverse @ cross.T, rtol=1e-7, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -116,7 +129,9 @@ def test_leave_one_out_equals_brute_force(data, known):
     assert held_out.mean.shape == (40, 1)
     for i in range(40):
         rest = np.delete(np.arange(40), i)
-        others = model.restore(Data(data.x[rest], data.y[rest], None if noise is None else noise[rest]), STATE)
+        others = model.restore(
+            Data(data.x[rest], data.y[rest], None if noise is None else noise[rest]), STATE
+        )
         expected = others.posterior(data.x[i : i + 1])
         np.testing.assert_allclose(held_out.mean[i], expected.mean[0], rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(held_out.variance[i], expected.variance[0], rtol=1e-6)
@@ -147,7 +162,9 @@ def test_fit_to_fantasies_maximises_their_average_likelihood(data):
     targets = np.stack([data.y, data.y[::-1]], axis=1)
     model = ExactGP.over(THREE)
     together = model.fit(Data(data.x, targets), np.random.default_rng(0))
-    alone = [model.restore(Data(data.x, y), together.state).log_marginal_likelihood for y in targets.T]
+    alone = [
+        model.restore(Data(data.x, y), together.state).log_marginal_likelihood for y in targets.T
+    ]
     assert together.log_marginal_likelihood == pytest.approx(np.mean(alone), rel=1e-10)
 
 
@@ -155,7 +172,12 @@ def test_recorded_start_is_used_and_exploration_recorded(data):
     model = ExactGP.over(THREE)
     first = model.fit(Data(data.x[:20], data.y[:20]), np.random.default_rng(0))
     assert first.state["explored"] == 20
-    assert model.fit(Data(data.x[:29], data.y[:29]), np.random.default_rng(0), first.state).state["explored"] == 20
+    assert (
+        model.fit(Data(data.x[:29], data.y[:29]), np.random.default_rng(0), first.state).state[
+            "explored"
+        ]
+        == 20
+    )
     assert model.fit(data, np.random.default_rng(0), first.state).state["explored"] == 40
 
 
@@ -176,7 +198,9 @@ def test_repeated_points_and_constant_targets_are_no_trouble():
 
 
 def test_one_observation_is_enough():
-    fitted = ExactGP.over(THREE).fit(Data(np.full((1, 3), 0.5), np.array([0.0])), np.random.default_rng(0))
+    fitted = ExactGP.over(THREE).fit(
+        Data(np.full((1, 3), 0.5), np.array([0.0])), np.random.default_rng(0)
+    )
     assert np.isfinite(fitted.posterior(np.random.default_rng(0).random((4, 3))).mean).all()
 
 
@@ -201,7 +225,9 @@ def test_variances_keep_their_digits_where_points_crowd():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.random((10, 2)), 0.5 + 0.01 * rng.random((10, 2))])
     parameters = {"mean": [0.0], "output_scale": [1.0], "length_scale": [1.5, 2.0], "noise": [1e-6]}
-    fitted = ExactGP.over((Column(), Column())).restore(Data(x, x[:, 0]), {"parameters": parameters, "explored": 20})
+    fitted = ExactGP.over((Column(), Column())).restore(
+        Data(x, x[:, 0]), {"parameters": parameters, "explored": 20}
+    )
     asked = np.concatenate([x[-2:], 0.5 + 0.01 * rng.random((2, 2)), rng.random((1, 2))])
 
     def exact(one, other):
@@ -214,9 +240,9 @@ def test_variances_keep_their_digits_where_points_crowd():
         )
         return (1 + s + s * s / 3) * mpmath.exp(-s)
 
-    covariance = mpmath.matrix([[exact(a, b) for b in x.tolist()] for a in x.tolist()]) + mpmath.eye(20) * mpmath.mpf(
-        1e-6
-    )
+    covariance = mpmath.matrix(
+        [[exact(a, b) for b in x.tolist()] for a in x.tolist()]
+    ) + mpmath.eye(20) * mpmath.mpf(1e-6)
     for point, variance in zip(asked.tolist(), fitted.posterior(asked).variance, strict=True):
         cross = mpmath.matrix([exact(point, b) for b in x.tolist()])
         expected = float(1 - (cross.T * mpmath.lu_solve(covariance, cross))[0])
@@ -236,7 +262,11 @@ def test_a_fit_to_many_data_begins_with_a_part_unless_a_record_says_where(monkey
 
     monkeypatch.setattr("scrimp.surrogates.exact_gp.maximum_a_posteriori", counted)
     first = model.fit(many, np.random.default_rng(1))
-    assert sizes == [128] and first.state["explored"] == 320 and set(first.state) == {"parameters", "explored"}
+    assert (
+        sizes == [128]
+        and first.state["explored"] == 320
+        and set(first.state) == {"parameters", "explored"}
+    )
     model.fit(many, np.random.default_rng(1), first.state)
     assert sizes == [128, 320]  # from the record, all data at once, as ever
     model.fit(many, np.random.default_rng(1), {"parameters": {"unknown": [1.0]}, "explored": 5})

@@ -26,7 +26,10 @@ class TestIndependentGPs(SurrogateContract):
 
     def test_pullback(self, fitted, x):
         """In the configuration's columns; between levels there is nothing to move along."""
-        d_mean, d_variance = np.random.default_rng(1).standard_normal((7, 1)), np.linspace(-1.0, 1.0, 7)
+        d_mean, d_variance = (
+            np.random.default_rng(1).standard_normal((7, 1)),
+            np.linspace(-1.0, 1.0, 7),
+        )
 
         def total(z):
             moved = x.copy()
@@ -58,7 +61,11 @@ def data():
     rng = np.random.default_rng(0)
     x = rng.random((14, 2))
     share = np.repeat(LEVELS[:2], [9, 5])
-    return Data(np.column_stack([x, share]), np.sin(4 * x[:, 0]) / share**0.1 + x[:, 1], rng.uniform(0.0, 0.1, 14))
+    return Data(
+        np.column_stack([x, share]),
+        np.sin(4 * x[:, 0]) / share**0.1 + x[:, 1],
+        rng.uniform(0.0, 0.1, 14),
+    )
 
 
 @pytest.fixture
@@ -76,7 +83,11 @@ def dense(model, values, x1, x2):
     s = np.sqrt(5.0 * (scaled**2).sum(-1))
     covariance = (1 + s + s**2 / 3) * np.exp(-s) * (lv1[:, None] == lv2)
     noise = np.resize(named["noise"], 3)[lv1]
-    return np.array(named["mean"])[lv1], covariance * np.array(named["level_scale"])[lv1][:, None], noise
+    return (
+        np.array(named["mean"])[lv1],
+        covariance * np.array(named["level_scale"])[lv1][:, None],
+        noise,
+    )
 
 
 def test_posterior_and_likelihood_are_those_of_one_dense_process(model, data, values):
@@ -89,11 +100,15 @@ def test_posterior_and_likelihood_are_those_of_one_dense_process(model, data, va
     prior_mean, cross, _ = dense(model, values, x, data.x)
     solved = np.linalg.solve(full, np.column_stack([data.y - mean, cross.T]))
     posterior = fitted.posterior(x, joint=True)
-    np.testing.assert_allclose(posterior.mean[:, 0], prior_mean + cross @ solved[:, 0], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        posterior.mean[:, 0], prior_mean + cross @ solved[:, 0], rtol=1e-8, atol=1e-10
+    )
     own = dense(model, values, x, x)[1] - cross @ solved[:, 1:]
     np.testing.assert_allclose(posterior.covariance, own, rtol=1e-8, atol=1e-10)
     residual = data.y - mean
-    likelihood = -0.5 * (residual @ solved[:, 0] + np.linalg.slogdet(full)[1] + 14 * np.log(2 * np.pi))
+    likelihood = -0.5 * (
+        residual @ solved[:, 0] + np.linalg.slogdet(full)[1] + 14 * np.log(2 * np.pi)
+    )
     assert model.log_posterior(data).log_density(values) == pytest.approx(
         likelihood + model.vector.log_density(values), rel=1e-10
     )
@@ -101,7 +116,9 @@ def test_posterior_and_likelihood_are_those_of_one_dense_process(model, data, va
 
 def test_likelihood_gradient(model, data, values):
     posterior = model.log_posterior(data)
-    close(posterior.value_and_gradient(values)[1], numerical_gradient(posterior.log_density, values))
+    close(
+        posterior.value_and_gradient(values)[1], numerical_gradient(posterior.log_density, values)
+    )
 
 
 def test_a_level_without_data_is_the_prior_and_can_be_fantasised(model, data, values):
@@ -111,10 +128,14 @@ def test_a_level_without_data_is_the_prior_and_can_be_fantasised(model, data, va
     mean, covariance, _ = dense(model, values, x, x)
     np.testing.assert_allclose(posterior.mean[:, 0], mean)
     np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-9)
-    np.testing.assert_array_equal(fitted.posterior_and_pullback(x)[1](np.ones((2, 1)), np.ones(2)), 0.0)
+    np.testing.assert_array_equal(
+        fitted.posterior_and_pullback(x)[1](np.ones((2, 1)), np.ones(2)), 0.0
+    )
     grown = fitted.condition(Data(x, fitted.sample(x, 4, np.random.default_rng(0)).T))
     assert grown.posterior(data.x).mean.shape == (14, 4)
-    np.testing.assert_allclose(grown.posterior(data.x).mean[:, 2], fitted.posterior(data.x).mean[:, 0])
+    np.testing.assert_allclose(
+        grown.posterior(data.x).mean[:, 2], fitted.posterior(data.x).mean[:, 0]
+    )
 
 
 def test_a_fit_improves_and_other_records_are_refused(model, data):

@@ -12,7 +12,9 @@ CLOSE = np.concatenate([np.linspace(-14.05, -13.95, 40), [14.0, 15.0]])
 
 
 def test_few_violations_among_many_equal_distances_stay_violations() -> None:
-    assert (Winsorise().learn(CLOSE).forward(CLOSE) < 0).all()  # what the cap of losses would make of them
+    assert (
+        Winsorise().learn(CLOSE).forward(CLOSE) < 0
+    ).all()  # what the cap of losses would make of them
     np.testing.assert_allclose(CapViolation().learn(CLOSE).forward(CLOSE)[-2:], 14.3, atol=0.8)
 
 
@@ -26,7 +28,10 @@ def test_without_anything_far_out_the_cap_is_that_of_losses() -> None:
 def test_limits_themselves_are_never_capped() -> None:
     for y in (CLOSE[:-2], np.full(5, -3.0), np.zeros(0), np.array([np.nan, -1.0])):
         assert CapViolation().learn(y).forward(np.zeros(1)) == 0.0
-        assert CapDeviation(50.0).learn(y).forward(np.array([-50.0, 50.0])).tolist() == [-50.0, 50.0]
+        assert CapDeviation(50.0).learn(y).forward(np.array([-50.0, 50.0])).tolist() == [
+            -50.0,
+            50.0,
+        ]
 
 
 def test_deviations_are_held_on_both_sides() -> None:

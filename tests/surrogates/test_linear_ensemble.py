@@ -12,7 +12,9 @@ from scrimp.testing.kernels import close, numerical_gradient
 def ensemble():
     rng = np.random.default_rng(0)
     x = rng.random((10, 2))
-    models = tuple(ExactGP.over((Column(),) * 2).fit(Data(x, np.sin((3 + k) * x[:, 0])), rng) for k in range(2))
+    models = tuple(
+        ExactGP.over((Column(),) * 2).fit(Data(x, np.sin((3 + k) * x[:, 0])), rng) for k in range(2)
+    )
     return LinearEnsemble((0.7, 0.2), models)
 
 

@@ -17,10 +17,14 @@ EXPONENTS = [-1.0, -0.3, -1e-8, 0.0, 1e-8, 0.5, 1.0, 1.7, 2.0, 3.0]
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_formulas_agree_with_scipy_and_invert(exponent):
     y = np.array([1e-3, 0.2, 1.0, 3.0, 50.0])
-    np.testing.assert_allclose(box_cox(y, exponent), stats.boxcox(y, exponent), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        box_cox(y, exponent), stats.boxcox(y, exponent), rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_allclose(box_cox_inverse(box_cox(y, exponent), exponent), y, rtol=1e-8)
     signed = np.array([-20.0, -0.5, 0.0, 0.3, 9.0])
-    np.testing.assert_allclose(yeo_johnson(signed, exponent), stats.yeojohnson(signed, exponent), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        yeo_johnson(signed, exponent), stats.yeojohnson(signed, exponent), rtol=1e-7, atol=1e-12
+    )
     np.testing.assert_allclose(
         yeo_johnson_inverse(yeo_johnson(signed, exponent), exponent), signed, rtol=1e-7, atol=1e-9
     )
@@ -30,7 +34,9 @@ def test_formulas_agree_with_scipy_and_invert(exponent):
 def test_exponent_is_the_maximum_likelihood_one_with_the_summed_jacobian(seed):
     rng = np.random.default_rng(seed)
     signed = rng.gamma(2.0, 1.0, 80) - 1.0
-    best = minimize_scalar(lambda e: -stats.yeojohnson_llf(e, signed), bounds=(-1.0, 3.0), method="bounded").x
+    best = minimize_scalar(
+        lambda e: -stats.yeojohnson_llf(e, signed), bounds=(-1.0, 3.0), method="bounded"
+    ).x
     assert YeoJohnson(spread=1e6).learn(signed).state["exponent"] == pytest.approx(best, abs=1e-3)
 
 
@@ -38,7 +44,9 @@ def test_jacobian_is_summed_not_averaged():
     y = np.random.default_rng(0).gamma(2.0, 1.0, 50) - 1.0
     flat = YeoJohnson(spread=1e9)
     difference = flat.log_likelihood(y, 0.3) - flat.log_likelihood(y, 0.9)
-    assert difference == pytest.approx(stats.yeojohnson_llf(0.3, y) - stats.yeojohnson_llf(0.9, y), rel=1e-9)
+    assert difference == pytest.approx(
+        stats.yeojohnson_llf(0.3, y) - stats.yeojohnson_llf(0.9, y), rel=1e-9
+    )
 
 
 def test_few_or_constant_targets_keep_the_centre():
@@ -67,7 +75,9 @@ def test_beyond_its_targets_a_step_goes_straight_on(exponent):
     small = 1e-6
     for end in (low, high):  # neither a jump nor a kink
         change = step.forward(np.array([end - small, end + small])) - step.forward(np.array([end]))
-        np.testing.assert_allclose(np.abs(change), small * step.slope(np.array([end, end])), rtol=1e-4)
+        np.testing.assert_allclose(
+            np.abs(change), small * step.slope(np.array([end, end])), rtol=1e-4
+        )
     numeric = (step.forward(wide + small) - step.forward(wide - small)) / (2 * small)
     np.testing.assert_allclose(step.slope(wide), numeric, rtol=1e-4)
     assert family.recall(step.state) == step
@@ -83,4 +93,7 @@ def test_a_wide_belief_is_shown_within_reason():
     z = step.forward(y)
     shown = step.backward(np.array([z.min() - 3 * z.std(), z.max() + 3 * z.std()]))
     assert np.abs(shown).max() < 20 * np.abs(y).max()  # the bare inverse says -1e10 and worse
-    assert np.abs(yeo_johnson_inverse(np.array([z.min() - 3 * z.std()]), step.state["exponent"])).max() > 1e6
+    assert (
+        np.abs(yeo_johnson_inverse(np.array([z.min() - 3 * z.std()]), step.state["exponent"])).max()
+        > 1e6
+    )

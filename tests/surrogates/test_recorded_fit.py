@@ -26,7 +26,9 @@ def test_round_trip():
 
 @pytest.mark.parametrize(("size", "starts", "explored"), [(41, 1, 40), (59, 1, 40), (60, 4, 60)])
 def test_several_starts_once_the_data_have_grown_by_half(size, starts, explored):
-    found = search_from(VECTOR, size, record_of(VECTOR, VALUES, 40), np.random.default_rng(0), SEARCH)
+    found = search_from(
+        VECTOR, size, record_of(VECTOR, VALUES, 40), np.random.default_rng(0), SEARCH
+    )
     assert (len(found[0]), found[1]) == (starts, explored)
     np.testing.assert_allclose(found[0][0], VALUES)
 

@@ -8,7 +8,12 @@ from scrimp.gp.columns import Column
 from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.independent_gps import IndependentGPs
-from scrimp.surrogates.rung_weights import pairwise_loss, ranking_losses, rung_weights, supported_level
+from scrimp.surrogates.rung_weights import (
+    pairwise_loss,
+    ranking_losses,
+    rung_weights,
+    supported_level,
+)
 from scrimp.surrogates.surrogate import Data
 
 COLUMNS = (Column(), Column())
@@ -16,7 +21,8 @@ LEVELS = np.array([1 / 9, 1 / 3, 1.0])
 
 
 def observations(misleading):
-    """20 configurations at the lowest level, 10 above, 7 at the top; the lowest level may order the wrong way round."""
+    """20 configurations at the lowest level, 10 above, 7 at the top; the lowest level may order the
+    wrong way round."""
     rng = np.random.default_rng(0)
     x = rng.random((20, 2))
     rows, y = [], []
@@ -37,13 +43,18 @@ def model(request):
 def theta(model, data, samples=200):
     state = model.fit(data, np.random.default_rng(1)).state
     top = supported_level(LEVELS, data.x)
-    return rung_weights(ranking_losses(model, data, state, (LEVELS, top), samples, np.random.default_rng(2)))
+    return rung_weights(
+        ranking_losses(model, data, state, (LEVELS, top), samples, np.random.default_rng(2))
+    )
 
 
 def test_losses_are_counted_pair_by_pair():
     rng = np.random.default_rng(0)
     draws, y = rng.standard_normal((5, 7)), rng.standard_normal(7)
-    expected = [np.mean([(draw[j] < draw[k]) != (y[j] < y[k]) for j, k in combinations(range(7), 2)]) for draw in draws]
+    expected = [
+        np.mean([(draw[j] < draw[k]) != (y[j] < y[k]) for j, k in combinations(range(7), 2)])
+        for draw in draws
+    ]
     np.testing.assert_allclose(pairwise_loss(draws, y), expected)
 
 
@@ -56,7 +67,10 @@ def test_the_supported_level_has_six_observations():
 
 def test_a_level_that_orders_the_wrong_way_round_gets_no_weight():
     independent = IndependentGPs(Matern52(COLUMNS), tuple(LEVELS))
-    faithful, misled = theta(independent, observations(False)), theta(independent, observations(True))
+    faithful, misled = (
+        theta(independent, observations(False)),
+        theta(independent, observations(True)),
+    )
     assert faithful.sum() == pytest.approx(1.0) and misled.sum() == pytest.approx(1.0)
     assert misled[0] < 0.02 < faithful[0]
 
@@ -72,13 +86,15 @@ def test_lower_levels_do_not_see_the_targets_they_are_compared_with(model):
     other = Data(data.x, np.where(data.x[:, -1] == 1.0, -data.y, data.y))
     state = model.fit(data, np.random.default_rng(1)).state
     one, two = (
-        ranking_losses(model, each, state, (LEVELS, 2), 20, np.random.default_rng(2))[:2] for each in (data, other)
+        ranking_losses(model, each, state, (LEVELS, 2), 20, np.random.default_rng(2))[:2]
+        for each in (data, other)
     )
     np.testing.assert_allclose(one, 1.0 - two)
 
 
 def test_the_top_is_predicted_by_models_that_have_not_seen_it():
-    """A function without structure cannot be ordered better than by chance, however well the data are fitted."""
+    """A function without structure cannot be ordered better than by chance, however well the data
+    are fitted."""
     rng = np.random.default_rng(3)
     x = np.column_stack([rng.random((40, 2)), np.repeat([1 / 9, 1.0], 20)])
     model = IndependentGPs(Matern52(COLUMNS), (1 / 9, 1.0))

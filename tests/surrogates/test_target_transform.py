@@ -24,7 +24,9 @@ class TestStandardised(SurrogateContract):
 class TestYeoJohnson(SurrogateContract):
     @pytest.fixture
     def surrogate(self, columns):
-        return Transformed(ExactGP.over(columns), (Winsorise(100.0), Standardise(), YeoJohnson(), Standardise()))
+        return Transformed(
+            ExactGP.over(columns), (Winsorise(100.0), Standardise(), YeoJohnson(), Standardise())
+        )
 
 
 class TestCopula(SurrogateContract):
@@ -36,7 +38,9 @@ class TestCopula(SurrogateContract):
 class TestNestedAroundAnEnsemble(SurrogateContract):
     @pytest.fixture
     def surrogate(self, columns):
-        ensemble = PosteriorEnsemble(ExactGP.over(columns), SliceSettings(draws=20, burn_in=10, thin=5))
+        ensemble = PosteriorEnsemble(
+            ExactGP.over(columns), SliceSettings(draws=20, burn_in=10, thin=5)
+        )
         return Transformed(Transformed(ensemble, (Standardise(),)), (YeoJohnson(),))
 
 
@@ -121,7 +125,9 @@ def test_incumbent_margin_and_fantasies_live_in_model_units():
     x = rng.random((30, 2))
     y = 1e4 + 500.0 * np.sin(4 * x[:, 0]) + 100.0 * x[:, 1]
     noise = np.full(30, 25.0)
-    fitted = Transformed(ExactGP.over((Column(), Column())), (Standardise(),)).fit(Data(x, y, noise), rng)
+    fitted = Transformed(ExactGP.over((Column(), Column())), (Standardise(),)).fit(
+        Data(x, y, noise), rng
+    )
     assert fitted.data.y.std() == pytest.approx(1.0) and fitted.data.y.argmin() == y.argmin()
     np.testing.assert_allclose(fitted.data.noise, 25.0 / y.var())
     shown = fitted.target_units(fitted.posterior(x).mean[:, 0])

@@ -17,14 +17,26 @@ STEPS = np.arange(1.0, SIZE + 1.0) * 100.0
 def grid(seed: int = 0, noise: float = 0.01):
     rng = np.random.default_rng(seed)
     x = np.linspace(0.0, 1.0, SIZE)[:, None]
-    truth = 0.4 + 0.3 * rng.random(TASKS) + 0.2 * x * (1.6 - x) + 0.02 * np.sin(4.0 * x + 6.0 * rng.random(TASKS))
+    truth = (
+        0.4
+        + 0.3 * rng.random(TASKS)
+        + 0.2 * x * (1.6 - x)
+        + 0.02 * np.sin(4.0 * x + 6.0 * rng.random(TASKS))
+    )
     return truth, truth + noise * rng.normal(size=truth.shape)
 
 
 def cells(scores, count: int, seed: int = 1, **kwargs) -> GridData:
     picked = np.random.default_rng(seed).choice(scores.size, count, replace=False)
     rows, tasks = picked // TASKS, picked % TASKS
-    return GridData(np.sqrt(STEPS), rows, tasks, scores[rows, tasks], kwargs.pop("scales", np.ones(TASKS)), **kwargs)
+    return GridData(
+        np.sqrt(STEPS),
+        rows,
+        tasks,
+        scores[rows, tasks],
+        kwargs.pop("scales", np.ones(TASKS)),
+        **kwargs,
+    )
 
 
 def test_units_by_hand():
@@ -34,7 +46,9 @@ def test_units_by_hand():
     assert units.unit == pytest.approx(np.sqrt((0.02 + 2.0 * (0.15 * between) ** 2) / 3.0))
     assert units.level == pytest.approx(36.0)
     assert measure_units(np.zeros(0), np.zeros(0, dtype=int), 3).unit == 1.0
-    assert measure_units(np.array([0.5, 0.5]), np.array([0, 1]), 2).unit == pytest.approx(0.15 * 0.5)
+    assert measure_units(np.array([0.5, 0.5]), np.array([0, 1]), 2).unit == pytest.approx(
+        0.15 * 0.5
+    )
     assert measure_units(np.zeros(1), np.zeros(1, dtype=int), 2).unit == pytest.approx(0.15)
 
 
@@ -113,9 +127,13 @@ def test_one_row_one_task_no_cell_and_no_variation(model):
     nothing = np.zeros(0, dtype=int)
     none = TaskGrid(model).fit(GridData(np.array([5.0]), nothing, nothing, np.zeros(0), np.ones(1)))
     assert none.mean().shape == (1, 1)
-    one = TaskGrid(model).fit(GridData(np.array([5.0]), np.array([0]), np.array([0]), np.array([0.7]), np.ones(1)))
+    one = TaskGrid(model).fit(
+        GridData(np.array([5.0]), np.array([0]), np.array([0]), np.array([0.7]), np.ones(1))
+    )
     assert one.mean()[0, 0] == pytest.approx(0.7, abs=1e-6)
     rows = np.arange(6)
-    flat = TaskGrid(model).fit(GridData(np.arange(6.0), rows, 0 * rows, np.full(6, 0.5), np.ones(2)))
+    flat = TaskGrid(model).fit(
+        GridData(np.arange(6.0), rows, 0 * rows, np.full(6, 0.5), np.ones(2))
+    )
     np.testing.assert_allclose(flat.mean()[:, 0], 0.5, atol=1e-6)
     assert np.all(np.isfinite(flat.variance))

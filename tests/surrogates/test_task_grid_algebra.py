@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from scrimp.errors import NumericalError
-from scrimp.surrogates.task_grid_algebra import GridCells, GridPrior, GridSolution, group_cells, solve_grid
+from scrimp.surrogates.task_grid_algebra import (
+    GridCells,
+    GridPrior,
+    GridSolution,
+    group_cells,
+    solve_grid,
+)
 
 SIZE, TASKS = 9, 5
 
@@ -33,7 +39,10 @@ def problem(rank: int, seed: int = 0, fill: float = 0.4):
     root = rng.normal(size=(rank * SIZE, rank * SIZE))
     own = rng.normal(size=(SIZE, SIZE + 2))
     prior = GridPrior(
-        root @ root.T / SIZE, own @ own.T / SIZE + 30.0, rng.normal(size=(TASKS, rank)), rng.uniform(0.1, 0.5, TASKS)
+        root @ root.T / SIZE,
+        own @ own.T / SIZE + 30.0,
+        rng.normal(size=(TASKS, rank)),
+        rng.uniform(0.1, 0.5, TASKS),
     )
     seen = rng.random((SIZE, TASKS)) < fill
     seen[:, 1] = False  # a task without a cell, one with all and one with a single one
@@ -65,7 +74,9 @@ def test_groups_hold_tasks_of_similar_length():
         ([5], 8),
         ([6, 7], 9),
     ]
-    nothing = group_cells(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0), np.zeros(0), 3)
+    nothing = group_cells(
+        np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0), np.zeros(0), 3
+    )
     assert nothing.groups == []
 
 
@@ -86,11 +97,17 @@ def test_combinations_equal_dense_algebra(rank):
     combination = solution.combination(weights)
     chosen = np.array([0, 3, 4, 8])
     whole = lift @ dense.covariance @ lift.T
-    np.testing.assert_allclose(combination.covariance(chosen), whole[np.ix_(chosen, chosen)], atol=1e-9)
-    with_cells = (lift @ dense.covariance)[chosen].reshape(len(chosen), TASKS, SIZE).transpose(1, 2, 0)
+    np.testing.assert_allclose(
+        combination.covariance(chosen), whole[np.ix_(chosen, chosen)], atol=1e-9
+    )
+    with_cells = (
+        (lift @ dense.covariance)[chosen].reshape(len(chosen), TASKS, SIZE).transpose(1, 2, 0)
+    )
     np.testing.assert_allclose(combination.covariance_with_cells(chosen), with_cells, atol=1e-9)
     rows, tasks = np.array([0, 3, 3, 8]), np.array([1, 0, 4, 2])
-    np.testing.assert_allclose(combination.covariance_with(chosen, rows, tasks), with_cells[tasks, rows], atol=1e-9)
+    np.testing.assert_allclose(
+        combination.covariance_with(chosen, rows, tasks), with_cells[tasks, rows], atol=1e-9
+    )
     expected = np.diag(whole) + whole[3, 3] - 2 * whole[:, 3]
     np.testing.assert_allclose(combination.variance_of_difference(3), expected, atol=1e-9)
 
@@ -117,11 +134,15 @@ def test_gradient_equals_central_differences(rank):
         step = 1e-6
         ends = []
         for sign in (1.0, -1.0):
-            moved = {field: getattr(prior, field) for field in ("shared", "own", "loadings", "noise")}
+            moved = {
+                field: getattr(prior, field) for field in ("shared", "own", "loadings", "noise")
+            }
             moved[name] = part + sign * step * direction
             ends.append(solve_grid(GridPrior(**moved), cells).negative_log_likelihood)
         numeric = (ends[0] - ends[1]) / (2 * step)
-        assert (getattr(gradient, name) * direction).sum() == pytest.approx(numeric, rel=2e-6, abs=1e-6), name
+        assert (getattr(gradient, name) * direction).sum() == pytest.approx(
+            numeric, rel=2e-6, abs=1e-6
+        ), name
 
 
 def test_conditioning_on_the_predicted_mean_changes_no_mean_but_the_variance():
@@ -161,7 +182,9 @@ def test_no_cells_give_the_prior():
     solution = solve_grid(prior, group_cells(nothing, nothing, np.zeros(0), np.zeros(0), TASKS))
     assert solution.negative_log_likelihood == 0.0
     np.testing.assert_array_equal(solution.mean(), 0.0)
-    expected = np.diag(prior.shared)[:, None] * prior.loadings[:, 0] ** 2 + np.diag(prior.own)[:, None]
+    expected = (
+        np.diag(prior.shared)[:, None] * prior.loadings[:, 0] ** 2 + np.diag(prior.own)[:, None]
+    )
     np.testing.assert_allclose(solution.variance, expected)
 
 
@@ -174,7 +197,11 @@ def test_not_a_number_is_refused():
 
 def test_grouping_keeps_every_cell():
     cells: GridCells = group_cells(
-        np.array([4, 1, 2]), np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.2, 0.3]), 3
+        np.array([4, 1, 2]),
+        np.array([2, 0, 2]),
+        np.array([1.0, 2.0, 3.0]),
+        np.array([0.1, 0.2, 0.3]),
+        3,
     )
     assert cells.counts.tolist() == [1, 0, 2]
     assert cells.rows.tolist() == [[1, 0], [0, 0], [2, 4]]

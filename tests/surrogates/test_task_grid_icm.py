@@ -27,14 +27,18 @@ def test_equals_the_dense_kronecker_product(rank, cells_of):
     solution = solve_grid(prior, group_cells(rows, tasks, values, np.zeros(18), TASKS))
     loadings = parameters[2:].reshape(rank, TASKS).T
     correlation = np.exp(-0.5 * ((POSITIONS[:, None] - POSITIONS) / np.exp(parameters[0])) ** 2)
-    whole = np.kron(loadings @ loadings.T, correlation) + np.kron(np.eye(TASKS), np.full((SIZE, SIZE), LEVEL))
+    whole = np.kron(loadings @ loadings.T, correlation) + np.kron(
+        np.eye(TASKS), np.full((SIZE, SIZE), LEVEL)
+    )
     places = tasks * SIZE + rows
     gram = whole[np.ix_(places, places)] + np.exp(2.0 * parameters[1]) * np.eye(18)
     gain = np.linalg.solve(gram, whole[places]).T
     np.testing.assert_allclose(solution.mean(), (gain @ values).reshape(TASKS, SIZE).T, atol=1e-8)
     variance = np.diag(whole - gain @ whole[places]).reshape(TASKS, SIZE).T
     np.testing.assert_allclose(solution.variance, variance, atol=1e-8)
-    expected = 0.5 * (values @ np.linalg.solve(gram, values) + np.linalg.slogdet(gram)[1] + 18 * np.log(2 * np.pi))
+    expected = 0.5 * (
+        values @ np.linalg.solve(gram, values) + np.linalg.slogdet(gram)[1] + 18 * np.log(2 * np.pi)
+    )
     assert solution.negative_log_likelihood == pytest.approx(expected, abs=1e-8)
 
 
@@ -47,7 +51,9 @@ def test_gradient_equals_central_differences(cells_of):
     gradient = pull(solve_grid(prior, cells).gradient())
     for place, step in enumerate(1e-6 * np.eye(len(parameters))):
         ends = [
-            solve_grid(model.prior(parameters + sign * step, POSITIONS, TASKS, LEVEL)[0], cells).negative_log_likelihood
+            solve_grid(
+                model.prior(parameters + sign * step, POSITIONS, TASKS, LEVEL)[0], cells
+            ).negative_log_likelihood
             for sign in (1.0, -1.0)
         ]
         assert gradient[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=2e-6)
@@ -67,7 +73,9 @@ def test_a_fit_learns_which_tasks_go_the_other_way():
     scores = curve[:, None] * signs + 0.02 * rng.normal(size=(SIZE, TASKS))
     picked = rng.choice(SIZE * TASKS, 30, replace=False)
     rows, tasks = picked // TASKS, picked % TASKS
-    fitted = TaskGrid(Coregional(1)).fit(GridData(POSITIONS, rows, tasks, scores[rows, tasks], np.ones(TASKS)))
+    fitted = TaskGrid(Coregional(1)).fit(
+        GridData(POSITIONS, rows, tasks, scores[rows, tasks], np.ones(TASKS))
+    )
     loadings = np.asarray(fitted.state["parameters"]["loading_0"])
     assert len(set(np.sign(loadings * signs))) == 1
     assert np.abs(fitted.mean() - scores).max() < 0.3

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from scrimp.surrogates.task_grid_algebra import group_cells, solve_grid
-from scrimp.surrogates.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve, matern52
+from scrimp.surrogates.task_grid_models import (
+    GridModel,
+    OwnCurves,
+    RowEffects,
+    SharedCurve,
+    matern52,
+)
 
 SIZE, TASKS = 10, 4
 POSITIONS = np.sort(np.random.default_rng(0).random(SIZE))
@@ -14,7 +20,9 @@ def negative_log_likelihood(model: GridModel, values, cells):
     return solve_grid(model.prior(values, POSITIONS, TASKS, 9.0)[0], cells).negative_log_likelihood
 
 
-@pytest.mark.parametrize("model", [SharedCurve(), RowEffects(), OwnCurves()], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    "model", [SharedCurve(), RowEffects(), OwnCurves()], ids=lambda model: type(model).__name__
+)
 def test_gradient_equals_central_differences(model):
     rng = np.random.default_rng(1)
     picked = rng.choice(SIZE * TASKS, 20, replace=False)
@@ -24,7 +32,10 @@ def test_gradient_equals_central_differences(model):
     gradient = pull(solve_grid(prior, cells).gradient())
     steps = 1e-6 * np.eye(len(values))
     numeric = [
-        (negative_log_likelihood(model, values + step, cells) - negative_log_likelihood(model, values - step, cells))
+        (
+            negative_log_likelihood(model, values + step, cells)
+            - negative_log_likelihood(model, values - step, cells)
+        )
         / 2e-6
         for step in steps
     ]
@@ -48,7 +59,9 @@ def test_shared_curve_has_a_trend_and_a_jitter_that_is_not_smooth():
     jitter = np.exp(2.0 * (values[4] + values[5]))
     np.testing.assert_allclose(prior.shared, smooth + jitter * np.eye(SIZE), atol=1e-12)
     centred = POSITIONS - 0.5
-    np.testing.assert_allclose(smooth, matern52(POSITIONS, 0.4)[0] + 4.0 * np.outer(centred, centred), atol=1e-12)
+    np.testing.assert_allclose(
+        smooth, matern52(POSITIONS, 0.4)[0] + 4.0 * np.outer(centred, centred), atol=1e-12
+    )
 
 
 def test_tasks_differ_most_where_training_begins():
@@ -63,7 +76,9 @@ def test_independent_tasks_share_nothing():
     model = OwnCurves()
     prior, _ = model.prior(model.start(TASKS), POSITIONS, TASKS, 9.0)
     rows = np.arange(SIZE)
-    cells = group_cells(rows, np.zeros(SIZE, dtype=int), np.linspace(-2, 2, SIZE), np.zeros(SIZE), TASKS)
+    cells = group_cells(
+        rows, np.zeros(SIZE, dtype=int), np.linspace(-2, 2, SIZE), np.zeros(SIZE), TASKS
+    )
     mean = solve_grid(prior, cells).mean()
     assert mean[-1, 0] > 1.0
     np.testing.assert_allclose(mean[:, 1:], 0.0, atol=1e-12)

@@ -56,7 +56,9 @@ def test_a_decision_that_is_not_a_function_of_the_history_is_caught():
 
 def test_check_looks_at_the_state_of_the_trial():
     created = StudyCreated(name="check", problem=World().problem.to_json(), method={})
-    history = History.of([created, TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=3.0)])
+    history = History.of(
+        [created, TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=3.0)]
+    )
     with pytest.raises(AssertionError, match="running"):
         check(Resume(0, 9.0), history)
     with pytest.raises(AssertionError, match="Finish although"):

@@ -18,5 +18,7 @@ def test_a_clock_can_be_set_under_a_process(tmp_path: Path) -> None:
     set_clock(tmp_path, 7200.0)
     code = "import time; print(time.time())"
     words = [sys.executable, "-S", "-c", code]
-    told = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        words, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    ).stdout
     assert 7100 < float(told) - time.time() < 7300

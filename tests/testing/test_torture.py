@@ -1,4 +1,5 @@
-"""Studies under fire, in the small; `make torture` is the same in the large. And: the judge finds what is wrong."""
+"""Studies under fire, in the small; `make torture` is the same in the large. And: the judge finds
+what is wrong."""
 
 import json
 from pathlib import Path
@@ -45,8 +46,14 @@ def test_a_good_log_has_no_defects(history: History) -> None:
     [
         (lambda log: log[:-1], "is running"),
         (lambda log: [*log, log[-1]], "is there 2 times"),
-        (lambda log: [*log, BudgetGranted(trial=0, budget=1.0, attempt=3)], "went from attempt 1 to 3"),
-        (lambda log: [*log[:-1], Reported(trial=2, step=1.0, metrics={"value": 0.5})], "never reported"),
+        (
+            lambda log: [*log, BudgetGranted(trial=0, budget=1.0, attempt=3)],
+            "went from attempt 1 to 3",
+        ),
+        (
+            lambda log: [*log[:-1], Reported(trial=2, step=1.0, metrics={"value": 0.5})],
+            "never reported",
+        ),
     ],
 )
 def test_the_judge_finds(history: History, wrong: object, words: str) -> None:
@@ -60,9 +67,15 @@ def test_the_judge_finds_lost_reports_and_wrong_totals(history: History) -> None
 
 
 def test_the_judge_finds_wrong_checkpoints(tmp_path: Path) -> None:
-    """Of another attempt, of too early a step, torn, or none at all; what was removed as needless is no defect."""
+    """Of another attempt, of too early a step, torn, or none at all; what was removed as needless
+    is no defect."""
     study = scrimp.create_study(
-        "s", SPACE, budget=scrimp.Budget("epoch", 1, 3), method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+        "s",
+        SPACE,
+        budget=scrimp.Budget("epoch", 1, 3),
+        method="random",
+        storage=f"sqlite:///{tmp_path}/s.db",
+        seed=0,
     )
 
     def objective(trial: Any) -> None:

@@ -14,7 +14,9 @@ COLUMNS = (Column(), Column(), Column((0.0, 0.5, 1.0), ordered=False))
 
 def function(x: Array, shift: float) -> Array:
     """A smooth function whose minimum moves with ``shift``."""
-    return np.asarray((x[:, 0] - 0.4 - shift) ** 2 + 0.5 * (x[:, 1] - 0.6) ** 2 + 0.2 * (x[:, 2] > 0.25))
+    return np.asarray(
+        (x[:, 0] - 0.4 - shift) ** 2 + 0.5 * (x[:, 1] - 0.6) ** 2 + 0.2 * (x[:, 2] > 0.25)
+    )
 
 
 def study(number: int, count: int = 25) -> PastStudy:

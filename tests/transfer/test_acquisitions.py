@@ -1,4 +1,5 @@
-"""Mixed acquisitions against direct evaluation; TAF is RMoGP with improvements of means in place of expectations."""
+"""Mixed acquisitions against direct evaluation; TAF is RMoGP with improvements of means in place of
+expectations."""
 
 from collections.abc import Mapping
 
@@ -26,7 +27,9 @@ def two_studies() -> SourceModels:
     for number in range(2):
         x = rng.random((15, 3))
         y = (x[:, 0] - 0.3 - 0.2 * number) ** 2 + 0.3 * x[:, 1]
-        models.append(SourceFit(PLAIN).fit(past_study(f"p{number}", x, y), NORMALISERS["z-score"].steps))
+        models.append(
+            SourceFit(PLAIN).fit(past_study(f"p{number}", x, y), NORMALISERS["z-score"].steps)
+        )
     return SourceModels(tuple(models))
 
 
@@ -41,21 +44,26 @@ SOURCES, TARGET = two_studies(), at_hand()
 
 
 def parts(x: Array) -> tuple[Array, list[Array], list[Array]]:
-    """EI at hand; and of each past study the improvement of its mean, and its expected improvement."""
+    """EI at hand; and of each past study the improvement of its mean, and its expected
+    improvement."""
     known = TARGET.data.x
     own = TARGET.posterior(x)
     assert own.variance is not None
     ei = expected_improvement(own.mean[:, 0], np.sqrt(own.variance), TARGET.mean(known).min())
     plain, expected = [], []
     for model in SOURCES.models:
-        eta = model.mean(known).min()  # over what the study at hand evaluated, by the past model itself
+        eta = model.mean(
+            known
+        ).min()  # over what the study at hand evaluated, by the past model itself
         plain.append(np.maximum(0.0, eta - model.mean(x)))
         expected.append(expected_improvement(model.mean(x), np.sqrt(model.variance(x)), eta))
     return ei, plain, expected
 
 
 def scored(x: Array, **settings: bool) -> Array:
-    bound = MixedImprovement(SOURCES, WEIGHTS, **settings).bind({"loss": TARGET}, Context(TARGET.data.x))
+    bound = MixedImprovement(SOURCES, WEIGHTS, **settings).bind(
+        {"loss": TARGET}, Context(TARGET.data.x)
+    )
     return np.exp(bound(x))
 
 
@@ -69,7 +77,8 @@ def test_taf_by_its_formula() -> None:
 
 
 def test_rmogp_by_its_formula_and_taf_by_substitution() -> None:
-    """The algebra of TAF(RGPE): the same weights and the same EI at hand; only the past terms are exchanged."""
+    """The algebra of TAF(RGPE): the same weights and the same EI at hand; only the past terms are
+    exchanged."""
     ei, plain, expected = parts(rows())
     mixture = 0.6 * ei + 0.25 * expected[0] + 0.15 * expected[1]
     assert scored(rows(), expected=True) == pytest.approx(mixture, rel=1e-9)
@@ -82,7 +91,9 @@ def test_experts_weigh_by_shares_of_precision() -> None:
     ei, plain, _ = parts(x)
     own = TARGET.posterior(x).variance
     assert own is not None
-    weights = np.stack([0.25 / SOURCES.variances(x, [0])[:, 0], 0.15 / SOURCES.variances(x, [1])[:, 0], 0.6 / own])
+    weights = np.stack(
+        [0.25 / SOURCES.variances(x, [0])[:, 0], 0.15 / SOURCES.variances(x, [1])[:, 0], 0.6 / own]
+    )
     weights /= weights.sum(axis=0)
     expected = weights[2] * ei + weights[0] * plain[0] + weights[1] * plain[1]
     assert scored(x, experts=True) == pytest.approx(expected, rel=1e-9)
@@ -90,7 +101,9 @@ def test_experts_weigh_by_shares_of_precision() -> None:
 
 def test_where_nothing_improves_expected_improvement_still_tells_candidates_apart() -> None:
     """All past terms zero and EI underflowing: the score is its logarithm, finite and distinct."""
-    bound = MixedImprovement(SOURCES, np.array([0.0, 0.0, 1.0])).bind({"loss": TARGET}, Context(TARGET.data.x))
+    bound = MixedImprovement(SOURCES, np.array([0.0, 0.0, 1.0])).bind(
+        {"loss": TARGET}, Context(TARGET.data.x)
+    )
     worst = TARGET.data.x[np.argsort(TARGET.data.y)[-3:]] + 1e-4
     scores = bound(worst)
     assert np.isfinite(scores).all() and len(np.unique(scores)) == 3
@@ -113,7 +126,9 @@ class TestExpectedImprovementOfEveryModel(_Battery):
 def test_gradients_of_improvements_of_means() -> None:
     """TAF has kinks where a past study stops improving; everywhere else its gradient is exact."""
     for experts in (False, True):
-        bound = MixedImprovement(SOURCES, WEIGHTS, False, experts).bind({"loss": TARGET}, Context(TARGET.data.x))
+        bound = MixedImprovement(SOURCES, WEIGHTS, False, experts).bind(
+            {"loss": TARGET}, Context(TARGET.data.x)
+        )
         x = rows(60)
         eta = SOURCES.means(TARGET.data.x).min(axis=0)
         smooth = x[(np.abs(SOURCES.means(x) - eta) > 0.01).all(axis=1)]

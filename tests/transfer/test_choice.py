@@ -25,7 +25,9 @@ def _choice(pending: int = 0, cost: bool = False) -> Choice:
         history = pend(history, config)
     encoding = Encoding(SPACE)
     training = training_data(history, encoding)
-    models = fit_models(history, training, encoding.columns, ModelSettings(), np.random.default_rng(0))
+    models = fit_models(
+        history, training, encoding.columns, ModelSettings(), np.random.default_rng(0)
+    )
     return Choice(LogExpectedImprovement(), models.fitted, models, training, encoding)
 
 
@@ -38,4 +40,6 @@ def test_candidates_follow_from_the_seed_alone() -> None:
 def test_several_at_once_differ_and_the_first_has_reasons() -> None:
     configs, notes = _choice(pending=1).best(3, 7, np.random.default_rng(1))
     assert len({tuple(config.values()) for config in configs}) == 3
-    assert np.isfinite(notes["acquisition"]) and all(SPACE.contains(item["config"]) for item in notes["competitors"])
+    assert np.isfinite(notes["acquisition"]) and all(
+        SPACE.contains(item["config"]) for item in notes["competitors"]
+    )

@@ -13,7 +13,9 @@ def test_smooth_means_are_kept_and_rough_ones_declined() -> None:
     rng = np.random.default_rng(0)
     points = rng.random((160, 2))
     kernel = Matern52((Column(), Column())).with_values(np.array([0.5, 0.7]))
-    smooth = np.stack([np.sin(3 * points[:, 0]) + points[:, 1], points[:, 0] * points[:, 1]], axis=1)
+    smooth = np.stack(
+        [np.sin(3 * points[:, 0]) + points[:, 1], points[:, 0] * points[:, 1]], axis=1
+    )
     found = common_means(kernel, points, smooth, 40)
     assert found is not None
     new = rng.random((50, 2))

@@ -24,7 +24,9 @@ POOL = Pool(SPACE, SPACE.sample(80, np.random.default_rng(1)))
 
 
 def loss(config: Config, shift: float = 0.0) -> float:
-    return float((config["a"] - 0.3 - shift) ** 2 + (config["b"] - 0.7) ** 2 + 0.05 * abs(config["n"] - 2))
+    return float(
+        (config["a"] - 0.3 - shift) ** 2 + (config["b"] - 0.7) ** 2 + 0.05 * abs(config["n"] - 2)
+    )
 
 
 def study(name: str, y: object = None, shift: float = 0.0, count: int = 40) -> PastStudy:
@@ -107,18 +109,23 @@ def test_what_is_maximised_is_the_mixture_and_a_little_of_what_past_studies_prom
     learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
     assert learned is not None
     x, others = POOL.units[:10], POOL.units[10:]
-    posterior, _ = believed(learned.basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x), ())
+    posterior, _ = believed(
+        learned.basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x), ()
+    )
     models, context = {"loss": posterior}, Context(x)
     improvement = np.exp(TaskImprovement().bind(models, context)(others))
     means = learned.basis.sources.means
     promised = np.maximum(means(x).min(axis=0) - means(others), 0.0).mean(axis=1)
     assert promised.max() > 0.0
     expected = (1.0 - PROMISE) * improvement + PROMISE * promised
-    assert np.exp(learned.promise().bind(models, context)(others)) == pytest.approx(expected, rel=1e-9)
+    assert np.exp(learned.promise().bind(models, context)(others)) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def test_values_that_agree_are_no_proof() -> None:
-    """Ten equal values: with the noise of the plain process the fit is certain of a constant, and length-scales run away."""
+    """Ten equal values: with the noise of the plain process the fit is certain of a constant, and
+    length-scales run away."""
     suggester = TaskPriorSuggester(past=Past(GOOD, COLUMNS))
     history = drive(suggester, begin(Problem(POOL)), 10, lambda config: 1.0)
     found = ask(suggester, history).notes["fit"]["loss"]["state"]["inner"]["parameters"]
@@ -126,11 +133,15 @@ def test_values_that_agree_are_no_proof() -> None:
 
 
 def test_upside_down_past_does_no_lasting_harm() -> None:
-    """Inverted past studies against the cold process, 3 seeds, mean best loss after 15 trials: no worse by more than 0.01."""
+    """Inverted past studies against the cold process, 3 seeds, mean best loss after 15 trials: no
+    worse by more than 0.01."""
     inverted = Past(tuple(past_study(one.name, one.x, -one.y) for one in GOOD), COLUMNS)
     warm, cold = [], []
     for seed in range(3):
-        for found, suggester in ((warm, TaskPriorSuggester(past=inverted)), (cold, BayesianSuggester(initial=3))):
+        for found, suggester in (
+            (warm, TaskPriorSuggester(past=inverted)),
+            (cold, BayesianSuggester(initial=3)),
+        ):
             history = drive(suggester, begin(Problem(POOL, seed=seed)), 15, loss)
             found.append(min(trial.loss for trial in history.trials if trial.loss is not None))
     assert np.mean(warm) <= np.mean(cold) + 0.01

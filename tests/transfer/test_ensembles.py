@@ -1,4 +1,5 @@
-"""Combined posteriors against direct evaluation of their formulas, gradients against finite differences."""
+"""Combined posteriors against direct evaluation of their formulas, gradients against finite
+differences."""
 
 from functools import partial
 
@@ -36,23 +37,32 @@ def test_tst_is_the_weighted_mean_with_the_uncertainty_at_hand(
     target: FittedSurrogate, sources: SourceModels, x: Array
 ) -> None:
     posterior, own = MeanEnsemble(target, sources, WEIGHTS).posterior(x), target.posterior(x)
-    expected = 0.4 * own.mean[:, 0] + sum(w * m.mean(x) for w, m in zip(WEIGHTS, sources.models, strict=False))
+    expected = 0.4 * own.mean[:, 0] + sum(
+        w * m.mean(x) for w, m in zip(WEIGHTS, sources.models, strict=False)
+    )
     assert posterior.mean[:, 0] == pytest.approx(expected)
     assert posterior.variance == pytest.approx(own.variance)
 
 
-def test_rgpe_is_a_sum_of_independent_processes(target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
-    """Weights are squared in the variance: one published implementation passes variances where deviations belong."""
+def test_rgpe_is_a_sum_of_independent_processes(
+    target: FittedSurrogate, sources: SourceModels, x: Array
+) -> None:
+    """Weights are squared in the variance: one published implementation passes variances where
+    deviations belong."""
     posterior, own = LinearEnsemble(target, sources, WEIGHTS).posterior(x), target.posterior(x)
     assert own.variance is not None
-    mean = 0.4 * own.mean[:, 0] + sum(w * m.mean(x) for w, m in zip(WEIGHTS, sources.models, strict=False))
+    mean = 0.4 * own.mean[:, 0] + sum(
+        w * m.mean(x) for w, m in zip(WEIGHTS, sources.models, strict=False)
+    )
     variance = 0.16 * own.variance + 0.09 * sources.models[0].variance(x)
     variance += 0.01 * sources.models[2].variance(x) + 0.04 * sources.models[3].variance(x)
     assert posterior.mean[:, 0] == pytest.approx(mean)
     assert posterior.variance == pytest.approx(variance)
 
 
-def test_product_of_experts_by_its_formula(target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
+def test_product_of_experts_by_its_formula(
+    target: FittedSurrogate, sources: SourceModels, x: Array
+) -> None:
     posterior, own = ExpertProduct(target, sources, WEIGHTS).posterior(x), target.posterior(x)
     assert own.variance is not None
     precision = WEIGHTS[-1] / own.variance
@@ -73,43 +83,70 @@ def test_all_weight_at_hand_is_the_model_at_hand(
     assert alone.variance == pytest.approx(target.posterior(x).variance)
 
 
-def test_experts_that_count_by_what_they_learned(target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
-    posterior, own = ExpertProduct(target, sources, WEIGHTS, entropic=True).posterior(x), target.posterior(x)
-    assert own.variance is not None and isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
+def test_experts_that_count_by_what_they_learned(
+    target: FittedSurrogate, sources: SourceModels, x: Array
+) -> None:
+    posterior, own = (
+        ExpertProduct(target, sources, WEIGHTS, entropic=True).posterior(x),
+        target.posterior(x),
+    )
+    assert (
+        own.variance is not None
+        and isinstance(target, FittedTransformed)
+        and isinstance(target.inner, FittedGP)
+    )
     used = [model for model, weight in zip(sources.models, WEIGHTS, strict=False) if weight > 0.0]
     variances = np.stack([*(model.variance(x) for model in used), own.variance])
     priors = np.array(
-        [*(model.small.prior.variance(x[:1])[0] for model in used), target.inner.prior.variance(x[:1])[0]]
+        [
+            *(model.small.prior.variance(x[:1])[0] for model in used),
+            target.inner.prior.variance(x[:1])[0],
+        ]
     )
     means = np.stack([*(model.mean(x) for model in used), own.mean[:, 0]])
     betas = 0.5 * np.log(priors[:, None] / variances)
     betas /= betas.sum(axis=0)
     precision = (betas / variances).sum(axis=0)
     assert posterior.variance == pytest.approx(1.0 / precision)
-    assert posterior.mean[:, 0] == pytest.approx((betas / variances * means).sum(axis=0) / precision)
+    assert posterior.mean[:, 0] == pytest.approx(
+        (betas / variances * means).sum(axis=0) / precision
+    )
 
 
-def test_other_readings_of_the_variances(target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
-    """RGPE under weighted precisions; entropic experts as printed, and corrected by their priors."""
+def test_other_readings_of_the_variances(
+    target: FittedSurrogate, sources: SourceModels, x: Array
+) -> None:
+    """RGPE under weighted precisions; entropic experts as printed, and corrected by their
+    priors."""
     own = target.posterior(x)
-    assert own.variance is not None and isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
+    assert (
+        own.variance is not None
+        and isinstance(target, FittedTransformed)
+        and isinstance(target.inner, FittedGP)
+    )
     used = [model for model, weight in zip(sources.models, WEIGHTS, strict=False) if weight > 0.0]
     variances = np.stack([*(model.variance(x) for model in used), own.variance])
     means = np.stack([*(model.mean(x) for model in used), own.mean[:, 0]])
     harmonic = LinearEnsemble(target, sources, WEIGHTS, harmonic=True).posterior(x)
     weights = WEIGHTS[WEIGHTS > 0.0][:, None]
     assert harmonic.variance == pytest.approx(1.0 / (weights / variances).sum(axis=0))
-    assert harmonic.mean == pytest.approx(LinearEnsemble(target, sources, WEIGHTS).posterior(x).mean)
+    assert harmonic.mean == pytest.approx(
+        LinearEnsemble(target, sources, WEIGHTS).posterior(x).mean
+    )
     priors = np.array([*(model.small.prior.variance(x[:1])[0] for model in used), 0.0])[:, None]
     priors[-1] = target.inner.prior.variance(x[:1])
     betas = 0.5 * np.log(priors / variances)
     printed = ExpertProduct(target, sources, WEIGHTS, True, "poe").posterior(x)
     assert printed.variance == pytest.approx(1.0 / (betas / variances).sum(axis=0))
-    assert printed.mean == pytest.approx(ExpertProduct(target, sources, WEIGHTS, True).posterior(x).mean)
+    assert printed.mean == pytest.approx(
+        ExpertProduct(target, sources, WEIGHTS, True).posterior(x).mean
+    )
     corrected = ExpertProduct(target, sources, WEIGHTS, True, "rbcm").posterior(x)
     precision = (betas * (1.0 / variances - 1.0 / priors)).sum(axis=0) + 1.0 / priors[-1]
     assert corrected.variance == pytest.approx(1.0 / precision)
-    assert corrected.mean[:, 0] == pytest.approx((betas / variances * means).sum(axis=0) / precision)
+    assert corrected.mean[:, 0] == pytest.approx(
+        (betas / variances * means).sum(axis=0) / precision
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +161,9 @@ def test_other_readings_of_the_variances(target: FittedSurrogate, sources: Sourc
         partial(ExpertProduct, entropic=True, scaling="rbcm"),
     ],
 )
-def test_pullback(kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
+def test_pullback(
+    kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array
+) -> None:
     ensemble = kind(target, sources, WEIGHTS)
     rng = np.random.default_rng(1)
     d_mean, d_variance = rng.standard_normal((5, 1)), rng.standard_normal(5)
@@ -137,7 +176,9 @@ def test_pullback(kind: type[MeanEnsemble], target: FittedSurrogate, sources: So
         step[column] = 1e-5
         up, down = ensemble.posterior(x + step), ensemble.posterior(x - step)
         assert up.variance is not None and down.variance is not None
-        expected = ((up.mean - down.mean) * d_mean)[:, 0] + (up.variance - down.variance) * d_variance
+        expected = ((up.mean - down.mean) * d_mean)[:, 0] + (
+            up.variance - down.variance
+        ) * d_variance
         assert pull(d_mean, d_variance)[:, column] == pytest.approx(expected / 2e-5, abs=2e-4)
 
 
@@ -155,13 +196,16 @@ def test_fantasies_condition_the_model_at_hand(
 
 
 @pytest.mark.parametrize("kind", [MeanEnsemble, LinearEnsemble, ExpertProduct])
-def test_joint_draws(kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array) -> None:
+def test_joint_draws(
+    kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array
+) -> None:
     ensemble = kind(target, sources, WEIGHTS)
     draws = ensemble.sample(x, 20_000, np.random.default_rng(3))
     posterior = ensemble.posterior(x, joint=True)
     assert posterior.variance is not None and posterior.covariance is not None
     assert posterior.covariance.diagonal() == pytest.approx(posterior.variance, abs=1e-8)
     scale = np.sqrt(posterior.variance)
-    # 20,000 draws: standard errors 0.007 of a mean and at most 0.01 of a correlation; five of them allowed
+    # 20,000 draws: standard errors 0.007 of a mean and at most 0.01 of a correlation; five of them
+    # allowed
     assert (np.abs(draws.mean(0) - posterior.mean[:, 0]) < 0.036 * scale).all()
     assert (np.abs(np.cov(draws.T) - posterior.covariance) < 0.06 * np.outer(scale, scale)).all()

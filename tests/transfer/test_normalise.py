@@ -21,7 +21,11 @@ def _modelled(name: str) -> np.ndarray:
 
 
 def test_linear_normalisers_take_z_scores_where_they_say() -> None:
-    for name, past, present in (("none", Y, Y), ("z-score", _z(Y), _z(Y)), ("min-max", (Y - 2) / 10, Y)):
+    for name, past, present in (
+        ("none", Y, Y),
+        ("z-score", _z(Y), _z(Y)),
+        ("min-max", (Y - 2) / 10, Y),
+    ):
         normaliser, z = NORMALISERS[name], _modelled(name)
         units = normaliser.past(Y)
         assert units.shift + units.scale * z == pytest.approx(past)
@@ -61,6 +65,7 @@ def test_copula_gives_normal_scores() -> None:
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(
-        MethodError, match="normalise is 'rank'; choose one of none, z-score, min-max, copula, log-regret"
+        MethodError,
+        match="normalise is 'rank'; choose one of none, z-score, min-max, copula, log-regret",
     ):
         normaliser_named("rank")

@@ -16,7 +16,9 @@ def test_a_fit_is_made_once_and_restored_afterwards(past: Past, monkeypatch) -> 
         raise AssertionError("fitted again")
 
     monkeypatch.setattr(SourceFit, "hyperparameters", refuse)
-    assert np.array_equal(Past(past.studies, past.columns, kept=kept).models("z-score").means(x), first)
+    assert np.array_equal(
+        Past(past.studies, past.columns, kept=kept).models("z-score").means(x), first
+    )
 
 
 def test_a_kept_fit_that_no_longer_fits_is_made_anew(past: Past) -> None:
@@ -30,7 +32,9 @@ def test_a_kept_fit_that_no_longer_fits_is_made_anew(past: Past) -> None:
 
 
 def test_linear_normalisers_share_a_fit(past: Past) -> None:
-    assert past.models("none") is past.models("z-score") and past.models("min-max") is past.models("z-score")
+    assert past.models("none") is past.models("z-score") and past.models("min-max") is past.models(
+        "z-score"
+    )
     assert past.models("copula") is not past.models("z-score")
 
 

@@ -18,7 +18,8 @@ SCALED = np.array([[0.0, 0.9, 1.0], [0.3, 0.3, 0.4], [1.0, 0.0, 0.9], [0.9, 1.0,
 
 
 def test_the_first_is_the_best_on_average_and_the_next_helps_those_left_behind() -> None:
-    """Means 0.63, 0.33, 0.63, 0.63: first 1. Gains over (0.3, 0.3, 0.4): 0.3, 0.3, 0.4 by 0, 2, 3: so 3, then 0 and 2."""
+    """Means 0.63, 0.33, 0.63, 0.63: first 1. Gains over (0.3, 0.3, 0.4): 0.3, 0.3, 0.4 by 0, 2, 3:
+    so 3, then 0 and 2."""
     assert greedy_portfolio(SCALED, 4) == [1, 3, 0, 2]
 
 
@@ -48,7 +49,8 @@ def test_predictions_are_scaled_over_candidates_and_constant_ones_survive() -> N
 
 
 def test_agreement_by_hand() -> None:
-    """Three evaluations; discordant pairs 0, 3 and 1: weights 1, exp(-3), exp(-1) before normalising."""
+    """Three evaluations; discordant pairs 0, 3 and 1: weights 1, exp(-3), exp(-1) before
+    normalising."""
     scaled = np.array([[0.1, 0.9, 0.5], [0.2, 0.8, 0.4], [0.3, 0.7, 0.6]])
     raw = np.exp([0.0, -3.0, -1.0])
     assert agreement_weights(scaled, np.array([1.0, 2.0, 3.0])) == pytest.approx(raw / raw.sum())
@@ -65,6 +67,8 @@ def test_weights_change_the_choice_and_only_free_candidates_are_chosen() -> None
 def test_candidates_are_the_pool_or_what_past_studies_tried() -> None:
     columns = (Column(), Column((0.0, 1.0), ordered=False))
     pool = np.array([[0.1, 0.0], [0.2, 1.0]])
-    past = PastStudy("p", np.array([[1.7, 1.0], [0.5, 0.0], [0.5, 0.0]]), np.array([1.0, 2.0, 3.0]), (0, 1))
+    past = PastStudy(
+        "p", np.array([[1.7, 1.0], [0.5, 0.0], [0.5, 0.0]]), np.array([1.0, 2.0, 3.0]), (0, 1)
+    )
     assert candidate_rows(Domain(columns, pool=pool), (past,)) is pool
     assert candidate_rows(Domain(columns), (past,)).tolist() == [[0.5, 0.0], [1.0, 1.0]]

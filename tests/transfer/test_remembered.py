@@ -16,7 +16,9 @@ def test_known_rows_are_looked_up_and_the_rest_computed() -> None:
     memory = Remembered(function)
     x = np.random.default_rng(0).random((9, 3))
     for rows in ([0, 1, 2], [2, 3, 2, 0], [8, 7, 1, 4, 5, 6]):
-        assert np.array_equal(memory(x[rows]), np.stack([x[rows].sum(axis=1), x[rows][:, 0]], axis=1))
+        assert np.array_equal(
+            memory(x[rows]), np.stack([x[rows].sum(axis=1), x[rows][:, 0]], axis=1)
+        )
     assert asked == [3, 1, 5]
     assert memory(x[:0]).shape == (0, 2)
 

@@ -42,7 +42,9 @@ def test_mean_and_variance_are_those_of_a_gaussian_process(sources: SourceModels
     assert np.sqrt(model.variance(new)) == pytest.approx(std, abs=1e-7)
 
 
-def test_a_study_is_constant_along_columns_it_does_not_know(columns: tuple[Column, ...], x: Array) -> None:
+def test_a_study_is_constant_along_columns_it_does_not_know(
+    columns: tuple[Column, ...], x: Array
+) -> None:
     rng = np.random.default_rng(1)
     rows = np.full((15, 3), 0.5)
     rows[:, 0] = rng.random(15)
@@ -67,9 +69,13 @@ def test_pullbacks(sources: SourceModels, x: Array) -> None:
             step = np.zeros(3)
             step[column] = 1e-5
             moved = (some.means(x + step) - some.means(x - step)) / 2e-5
-            assert back(d_means)[:, column] == pytest.approx((moved * d_means).sum(axis=1), abs=1e-5)
+            assert back(d_means)[:, column] == pytest.approx(
+                (moved * d_means).sum(axis=1), abs=1e-5
+            )
             moved = (some.variances(x + step, [2, 0]) - some.variances(x - step, [2, 0])) / 2e-5
-            assert back_variances(d_variances)[:, column] == pytest.approx((moved * d_variances).sum(axis=1), abs=1e-4)
+            assert back_variances(d_variances)[:, column] == pytest.approx(
+                (moved * d_variances).sum(axis=1), abs=1e-4
+            )
 
 
 def test_units_of_the_study_at_hand(sources: SourceModels, x: Array) -> None:
@@ -84,7 +90,9 @@ def test_units_of_the_study_at_hand(sources: SourceModels, x: Array) -> None:
     )
 
 
-def test_common_points_serve_where_data_are_many(sources: SourceModels, columns: tuple[Column, ...], x: Array) -> None:
+def test_common_points_serve_where_data_are_many(
+    sources: SourceModels, columns: tuple[Column, ...], x: Array
+) -> None:
     from scrimp.transfer import source_models
 
     rows = np.random.default_rng(3).random((300, 3))
@@ -96,7 +104,9 @@ def test_common_points_serve_where_data_are_many(sources: SourceModels, columns:
     finally:
         source_models.FEW = before
     assert common.common is not None and common.spread is not None
-    assert np.sqrt(common.variances(x, [3, 1])) == pytest.approx(np.sqrt(sources.variances(x, [3, 1])), rel=0.35)
+    assert np.sqrt(common.variances(x, [3, 1])) == pytest.approx(
+        np.sqrt(sources.variances(x, [3, 1])), rel=0.35
+    )
     variances, back = common.variances_and_pullback(x, [3, 1])
     assert variances == pytest.approx(common.variances(x, [3, 1]))
     step, d = np.array([1e-5, 0.0, 0.0]), np.random.default_rng(6).standard_normal(variances.shape)
@@ -111,14 +121,19 @@ def test_common_points_serve_where_data_are_many(sources: SourceModels, columns:
     assert back(weights)[:, 0] == pytest.approx((moved * weights).sum(axis=1), abs=1e-5)
 
 
-def test_hyperparameters_survive_json(sources: SourceModels, columns: tuple[Column, ...], x: Array) -> None:
+def test_hyperparameters_survive_json(
+    sources: SourceModels, columns: tuple[Column, ...], x: Array
+) -> None:
     past = sources.models[0].past
     state = json.loads(json.dumps(SourceFit(columns).hyperparameters(past, Z)))
-    assert SourceFit(columns).restored(past, Z, state).mean(x) == pytest.approx(sources.models[0].mean(x))
+    assert SourceFit(columns).restored(past, Z, state).mean(x) == pytest.approx(
+        sources.models[0].mean(x)
+    )
 
 
 def test_without_noise_the_mean_stays_and_the_variance_shrinks(columns: tuple[Column, ...]) -> None:
-    """By the definition: the same process without noise, conditioned on the model's own means at what the study tried."""
+    """By the definition: the same process without noise, conditioned on the model's own means at
+    what the study tried."""
     rng = np.random.default_rng(8)
     rows, new = rng.random((25, 3)), rng.random((9, 3))
     rows[:, 2], new[:, 2] = 0.5, 0.5
@@ -133,7 +148,9 @@ def test_without_noise_the_mean_stays_and_the_variance_shrinks(columns: tuple[Co
     assert refitted == pytest.approx(model.mean(new), abs=1e-4)
     assert model.denoised.variance(new) == pytest.approx(left, abs=1e-6)
     assert (model.denoised.variance(new) < model.variance(new)).all()
-    assert SourceModels((model,)).denoised().variances(new, [0])[:, 0] == pytest.approx(left, abs=1e-6)
+    assert SourceModels((model,)).denoised().variances(new, [0])[:, 0] == pytest.approx(
+        left, abs=1e-6
+    )
 
 
 def test_informed_models_have_seen_the_study_at_hand(sources: SourceModels, x: Array) -> None:
@@ -141,7 +158,10 @@ def test_informed_models_have_seen_the_study_at_hand(sources: SourceModels, x: A
     scaled = SourceModels(sources.models, tuple(Units(0.3, 2.0) for _ in range(4)))
     seen = Data(x[:3], np.array([1.0, -1.0, 0.5]))
     informed, model = scaled.informed(seen), sources.models[1]
-    both = Data(np.vstack([model.small.observed.x, seen.x]), np.append(model.small.observed.y, (seen.y - 0.3) / 2.0))
+    both = Data(
+        np.vstack([model.small.observed.x, seen.x]),
+        np.append(model.small.observed.y, (seen.y - 0.3) / 2.0),
+    )
     whole = fitted_gp(model.small.prior, model.small.noise, both, {})
     assert informed.means(x)[:, 1] == pytest.approx(0.3 + 2.0 * whole.mean(x)[:, 0])
     assert informed.variances(x, [1])[:, 0] == pytest.approx(4.0 * whole.posterior(x).variance)
@@ -151,7 +171,9 @@ def test_a_column_that_does_not_matter_can_be_switched_off() -> None:
     """One published framework bounds length-scales by 1.09, so that no column ever is."""
     rng = np.random.default_rng(9)
     rows = rng.random((60, 2))
-    model = SourceFit((Column(), Column())).fit(PastStudy("p", rows, np.sin(6.0 * rows[:, 0]), (0, 1)), Z)
+    model = SourceFit((Column(), Column())).fit(
+        PastStudy("p", rows, np.sin(6.0 * rows[:, 0]), (0, 1)), Z
+    )
     scales = np.exp(model.log_length_scales)
     assert scales[1] > 3.0 > scales[0]
 
@@ -180,11 +202,15 @@ def test_losses_undo_the_normaliser(columns: tuple[Column, ...], x: Array) -> No
     assert model.losses(np.asarray(model.whole.data.y)) == pytest.approx(y)
 
 
-def test_expected_length_scales_lie_between_the_past_and_what_is_usual(columns: tuple[Column, ...]) -> None:
+def test_expected_length_scales_lie_between_the_past_and_what_is_usual(
+    columns: tuple[Column, ...],
+) -> None:
     rng = np.random.default_rng(1)
     rows = np.full((15, 3), 0.5)
     rows[:, 0] = rng.random(15)
     model = SourceFit(columns).fit(PastStudy("p", rows, rows[:, 0] ** 2, (0,)), Z)
     usual = np.sqrt(2.0) + 0.5 * np.log(3.0)
     expected = np.log(SourceModels((model, model)).expected_length_scales())
-    assert expected == pytest.approx([(2.0 * model.log_length_scales[0] + usual) / 3.0, usual, usual])
+    assert expected == pytest.approx(
+        [(2.0 * model.log_length_scales[0] + usual) / 3.0, usual, usual]
+    )

@@ -16,7 +16,12 @@ from scrimp.testing.suggesters import ask, begin, drive, pend, tell
 from scrimp.transfer.default import TaskPriorSuggester
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import past_study
-from scrimp.transfer.suggester import TransferSuggester, never_nothing, portfolio_configs, weight_notes
+from scrimp.transfer.suggester import (
+    TransferSuggester,
+    never_nothing,
+    portfolio_configs,
+    weight_notes,
+)
 from scrimp.transfer.weighing import Weighing
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), kind=Categorical(["x", "y", "z"]))
@@ -24,7 +29,11 @@ POOL = Pool(SPACE, SPACE.sample(60, np.random.default_rng(0)))
 
 
 def loss(config: Config, shift: float = 0.0) -> float:
-    return float((config["a"] - 0.4 - shift) ** 2 + 0.5 * (config["b"] - 0.6) ** 2 + 0.2 * (config["kind"] != "x"))
+    return float(
+        (config["a"] - 0.4 - shift) ** 2
+        + 0.5 * (config["b"] - 0.6) ** 2
+        + 0.2 * (config["kind"] != "x")
+    )
 
 
 def past_of(sign: float = 1.0, studies: int = 4) -> Past:
@@ -32,7 +41,9 @@ def past_of(sign: float = 1.0, studies: int = 4) -> Past:
     for number in range(studies):
         configs = SPACE.sample(25, np.random.default_rng(number))
         y = sign * np.array([loss(config, 0.05 * number) for config in configs])
-        made.append(past_study(f"past{number}", SPACE.to_units(configs), y, {"rows": float(number)}))
+        made.append(
+            past_study(f"past{number}", SPACE.to_units(configs), y, {"rows": float(number)})
+        )
     return Past(tuple(made), Encoding(SPACE).columns)
 
 
@@ -49,7 +60,9 @@ METHODS: dict[str, Suggester] = {
     "rmogp": TransferSuggester(combine="rmogp", past=PAST),
     "pogpe": TransferSuggester(combine="poe", weights="experts", past=PAST),
     "pogpe-all": TransferSuggester(combine="poe", weights="experts", experts="all", past=PAST),
-    "pogpe-entropy": TransferSuggester(combine="poe", weights="experts", experts="entropy", past=PAST),
+    "pogpe-entropy": TransferSuggester(
+        combine="poe", weights="experts", experts="entropy", past=PAST
+    ),
     "portfolio": TransferSuggester(combine="portfolio", past=PAST),
     "task-prior": TaskPriorSuggester(past=PAST),
 }
@@ -64,7 +77,9 @@ def test_suggestions_are_valid_new_and_repeatable(name: str, space: Space) -> No
     history = pend(history, ask(suggester, history).configs[0])
     suggestion = ask(suggester, history, 2)
     assert len(suggestion.configs) == 2
-    keys = [space.key(trial.config) for trial in history.trials] + [space.key(config) for config in suggestion.configs]
+    keys = [space.key(trial.config) for trial in history.trials] + [
+        space.key(config) for config in suggestion.configs
+    ]
     assert len(set(keys)) == len(keys)
     assert all(space.validate(config) == config for config in suggestion.configs)
     assert ask(suggester, History.of(history.events), 2) == suggestion
@@ -72,7 +87,8 @@ def test_suggestions_are_valid_new_and_repeatable(name: str, space: Space) -> No
 
 @pytest.mark.parametrize("name", METHODS)
 def test_past_studies_help_from_the_first_trial(name: str) -> None:
-    """Twenty seeds of random search find 0.05 at best in five trials; related past studies get far below it."""
+    """Twenty seeds of random search find 0.05 at best in five trials; related past studies get far
+    below it."""
     history = drive(METHODS[name], begin(Problem(POOL, seed=1, features={"rows": 1.0})), 5, loss)
     best = min(loss(config) for config in POOL.configs)
     found = min(trial.loss for trial in history.trials if trial.loss is not None)
@@ -112,14 +128,19 @@ def test_a_failure_of_the_algebra_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Weighing, "weights_of", fail)
     history = drive(METHODS["rgpe"], begin(Problem(SPACE)), 3, loss)
     found = ask(METHODS["rgpe"], history)
-    assert found.notes["degraded"] == "the model failed (no factor); quasi-random instead" and len(found.configs) == 1
+    assert (
+        found.notes["degraded"] == "the model failed (no factor); quasi-random instead"
+        and len(found.configs) == 1
+    )
 
 
 @pytest.mark.parametrize("name", ["rgpe", "taf-r", "rmogp", "task-prior"])
 def test_constraints_and_failures(name: str) -> None:
     history = begin(Problem(SPACE, constraints={"memory": AtMost(0.5)}))
     for number, config in enumerate(SPACE.sample(8, np.random.default_rng(7))):
-        history = tell(history, config, None if number == 3 else loss(config), memory=float(config["b"]))
+        history = tell(
+            history, config, None if number == 3 else loss(config), memory=float(config["b"])
+        )
     config = ask(METHODS[name], history).configs[0]
     assert SPACE.validate(config) == config
 
@@ -165,12 +186,18 @@ def test_every_normaliser(normalise: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"combine": "magic"}, "combine is 'magic'; choose one of tst, rgpe, poe, taf, taf-poe, rmogp, portfolio"),
+        (
+            {"combine": "magic"},
+            "combine is 'magic'; choose one of tst, rgpe, poe, taf, taf-poe, rmogp, portfolio",
+        ),
         ({"normalise": "magic"}, "normalise is 'magic'"),
         ({"weights": "magic"}, "weights is 'magic'"),
         ({"experts": "magic"}, "experts is 'magic'; choose one of single, all, entropy"),
         ({"samples": 0}, "samples is 0; it must be at least 1"),
-        ({"variance": "rbcm"}, "variance is 'rbcm' with combine='rgpe'; choose one of rgpe, poe, tst"),
+        (
+            {"variance": "rbcm"},
+            "variance is 'rbcm' with combine='rgpe'; choose one of rgpe, poe, tst",
+        ),
         ({"combine": "taf", "variance": "poe"}, "only combined posteriors have one"),
         ({"incumbent": "magic"}, "incumbent is 'magic'"),
         ({"distance": "magic"}, "distance is 'magic'"),
@@ -197,15 +224,22 @@ def test_bad_settings(settings: dict[str, object], message: str) -> None:
 )
 def test_other_readings_score_otherwise(settings: dict[str, object]) -> None:
     """With the reading a score changes; without it, it is the usual one."""
-    usual = {key: value for key, value in settings.items() if key not in ("variance", "incumbent", "least_weight")}
+    usual = {
+        key: value
+        for key, value in settings.items()
+        if key not in ("variance", "incumbent", "least_weight")
+    }
     history = drive(METHODS["rgpe"], begin(Problem(POOL)), 7, loss)
-    other, plain = (ask(TransferSuggester(past=PAST, **given), history) for given in (settings, usual))  # type: ignore[arg-type]
+    other, plain = (
+        ask(TransferSuggester(past=PAST, **given), history) for given in (settings, usual)
+    )  # type: ignore[arg-type]
     assert other.notes["acquisition"] != pytest.approx(plain.notes["acquisition"], abs=1e-6)
     assert POOL.validate(other.configs[0]) == other.configs[0]
 
 
 def test_the_study_at_hand_always_counts_a_little() -> None:
-    """A past that is flat along a parameter it does not know must leave that one to the study at hand."""
+    """A past that is flat along a parameter it does not know must leave that one to the study at
+    hand."""
     assert never_nothing(np.array([0.5, 0.5])).tolist() == [0.5, 0.5]
     assert never_nothing(np.array([1.0, 0.0]), 0.0).tolist() == [1.0, 0.0]
     floored = never_nothing(np.array([0.75, 0.25, 0.0]))

@@ -28,14 +28,18 @@ def made() -> TaskPosterior:
     for number in range(3):
         x = rng.random((14, 3))
         y = (x[:, 0] - 0.3 - 0.1 * number) ** 2 + 0.3 * x[:, 1] * (1 + number)
-        models.append(SourceFit(COLUMNS).fit(past_study(f"p{number}", x, y), NORMALISERS["log-regret"].steps))
+        models.append(
+            SourceFit(COLUMNS).fit(past_study(f"p{number}", x, y), NORMALISERS["log-regret"].steps)
+        )
     kernel = Matern52(COLUMNS).with_values(np.array([0.5, 0.7, 2.0]))
     basis = TaskBasis(SourceModels(tuple(models)), kernel, Matern52(COLUMNS), 0.4)
     grid = [beliefs(0.4)[k] for k in (3, 8, 15)] + [Belief(0.0, (0.0, 0.0, 0.0, 1.0), 0.05)]
     x = rng.random((7, 3))
     y = (x[:, 0] - 0.35) ** 2 + 0.3 * x[:, 1]
     weights = np.array([0.4, 0.3, 0.2, 0.1])
-    return TaskPosterior(basis, grid, np.array([0.8, 1.0, 1.3, 0.9]), weights, Data(x, (y - y.mean()) / y.std()))
+    return TaskPosterior(
+        basis, grid, np.array([0.8, 1.0, 1.3, 0.9]), weights, Data(x, (y - y.mean()) / y.std())
+    )
 
 
 MODEL = made()
@@ -43,11 +47,14 @@ X = np.random.default_rng(1).uniform(0.1, 0.9, (6, 3))
 
 
 def dense(number: int, x: Array) -> tuple[Array, Array]:
-    """One belief by the bordered system of universal kriging: [[Sigma, 1], [1', 0]], whose last unknown is the flat offset."""
+    """One belief by the bordered system of universal kriging: [[Sigma, 1], [1', 0]], whose last
+    unknown is the flat offset."""
     belief, c = MODEL.beliefs[number], MODEL.scales[number]
 
     def covariance(a: Array, b: Array) -> Array:
-        return np.asarray(np.tensordot(np.array(belief.parts), MODEL.basis.blocks(a, b)[0], 1) / c**2)
+        return np.asarray(
+            np.tensordot(np.array(belief.parts), MODEL.basis.blocks(a, b)[0], 1) / c**2
+        )
 
     def mean(a: Array) -> Array:
         return np.asarray(belief.gain * MODEL.basis.sources.means(a).mean(axis=1) / c)
@@ -93,8 +100,12 @@ def test_pullback() -> None:
         step[column] = 1e-5
         up, down = MODEL.posterior(X + step), MODEL.posterior(X - step)
         assert up.variance is not None and down.variance is not None
-        expected = ((up.mean - down.mean) * d_mean)[:, 0] + (up.variance - down.variance) * d_variance
-        assert pull(d_mean, d_variance)[:, column] == pytest.approx(expected / 2e-5, rel=1e-3, abs=1e-4)
+        expected = ((up.mean - down.mean) * d_mean)[:, 0] + (
+            up.variance - down.variance
+        ) * d_variance
+        assert pull(d_mean, d_variance)[:, column] == pytest.approx(
+            expected / 2e-5, rel=1e-3, abs=1e-4
+        )
 
 
 def test_fantasies_and_growth() -> None:
@@ -111,7 +122,8 @@ def test_joint_draws_are_of_the_mixture() -> None:
     posterior = MODEL.posterior(X, joint=True)
     assert posterior.variance is not None and posterior.covariance is not None
     scale = np.sqrt(posterior.variance)
-    # 20,000 draws: standard errors 0.007 of a mean; a mixture has heavier tails, so covariances get more room
+    # 20,000 draws: standard errors 0.007 of a mean; a mixture has heavier tails, so covariances get
+    # more room
     assert (np.abs(draws.mean(0) - posterior.mean[:, 0]) < 0.036 * scale).all()
     assert (np.abs(np.cov(draws.T) - posterior.covariance) < 0.1 * np.outer(scale, scale)).all()
 
@@ -121,7 +133,8 @@ def test_expected_improvement_is_the_weighted_sum() -> None:
     bound = TaskImprovement().bind({"loss": MODEL}, Context(MODEL.data.x, incumbent="observed"))
     each = [dense(number, X) for number in range(4)]
     expected = sum(
-        w * expected_improvement(m, np.sqrt(v), np.array(best)) for w, (m, v) in zip(MODEL.weights, each, strict=True)
+        w * expected_improvement(m, np.sqrt(v), np.array(best))
+        for w, (m, v) in zip(MODEL.weights, each, strict=True)
     )
     assert np.exp(bound(X)) == pytest.approx(expected, rel=1e-6)
 
@@ -135,7 +148,9 @@ def test_many_candidates_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_units() -> None:
     y = np.array([3.0, 5.0, 9.0])
-    model = TaskPosterior(MODEL.basis, MODEL.beliefs, MODEL.scales, MODEL.weights, MODEL.data, (LogRegret().learn(y),))
+    model = TaskPosterior(
+        MODEL.basis, MODEL.beliefs, MODEL.scales, MODEL.weights, MODEL.data, (LogRegret().learn(y),)
+    )
     inside = model.model_units(Data(X[:3], y, np.full(3, 0.01)))
     assert model.target_units(np.asarray(inside.y)) == pytest.approx(y)
     assert inside.noise == pytest.approx(0.01 * LogRegret().learn(y).slope(y) ** 2)

@@ -1,4 +1,5 @@
-"""The task prior: blocks, pullbacks, and evidence against dense algebra and numerical integration."""
+"""The task prior: blocks, pullbacks, and evidence against dense algebra and numerical
+integration."""
 
 from dataclasses import replace
 
@@ -33,7 +34,9 @@ def test_blocks_are_what_they_say(basis: TaskBasis, x: Array) -> None:
     cross, variance = basis.blocks(x, x[:4])
     assert cross[0] == pytest.approx(differences @ differences[:4].T / 4)
     assert cross[1] == pytest.approx(np.outer(average, average[:4]))
-    assert cross[2] == pytest.approx(basis.rest(x, x[:4])) and cross[3] == pytest.approx(basis.own(x, x[:4]))
+    assert cross[2] == pytest.approx(basis.rest(x, x[:4])) and cross[3] == pytest.approx(
+        basis.own(x, x[:4])
+    )
     whole, _ = basis.blocks(x, x)
     assert variance == pytest.approx(np.stack([block.diagonal() for block in whole]))
 
@@ -41,7 +44,11 @@ def test_blocks_are_what_they_say(basis: TaskBasis, x: Array) -> None:
 def test_pullback(basis: TaskBasis, x: Array) -> None:
     rng = np.random.default_rng(0)
     other = x[::-1][:4] + 0.01
-    dm, d_cross, d_variance = rng.standard_normal(6), rng.standard_normal((4, 6, 4)), rng.standard_normal((4, 6))
+    dm, d_cross, d_variance = (
+        rng.standard_normal(6),
+        rng.standard_normal((4, 6, 4)),
+        rng.standard_normal((4, 6)),
+    )
     average, (cross, variance), pull = basis.blocks_and_pullback(x, other)
     again = basis.blocks(x, other)
     assert average == pytest.approx(basis.directions(x)[0])
@@ -50,7 +57,11 @@ def test_pullback(basis: TaskBasis, x: Array) -> None:
 
     def total(z: Array) -> Array:
         blocks, diagonal = basis.blocks(z, other)
-        return basis.directions(z)[0] * dm + (blocks * d_cross).sum(axis=(0, 2)) + (diagonal * d_variance).sum(axis=0)
+        return (
+            basis.directions(z)[0] * dm
+            + (blocks * d_cross).sum(axis=(0, 2))
+            + (diagonal * d_variance).sum(axis=0)
+        )
 
     for column in (0, 1):
         step = np.zeros(3)
@@ -63,14 +74,17 @@ def test_the_grid_of_beliefs(basis: TaskBasis) -> None:
     grid = beliefs(0.4)
     assert len(grid) == 24 == len(set(grid))
     blocks = np.stack([value * np.ones((2, 2)) for value in (1.0, 10.0, 100.0, 1000.0)])
-    with_mean = next(b for b in grid if b.gain == 1 and b.parts[0] == 0.8 and b.noise == pytest.approx(0.2 * 0.4))
+    with_mean = next(
+        b for b in grid if b.gain == 1 and b.parts[0] == 0.8 and b.noise == pytest.approx(0.2 * 0.4)
+    )
     assert with_mean.covariance(blocks) == pytest.approx(0.8 + 0.2 * 0.4 * 100.0 + 0.08 * np.eye(2))
     without = next(b for b in grid if b.gain == 0 and b.parts[0] == 0.8 and b.noise == 0.2)
     assert without.covariance(blocks) == pytest.approx(0.8 * 11.0 + 0.2 * 100.0 + 0.2 * np.eye(2))
 
 
 def _log_density(c: float, y: Array, m: Array, sigma: Array, size: float, gain: float) -> float:
-    """log of p(c y | offset flat) dc y / dy and of the density of c, up to constants, with the offset integrated densely."""
+    """log of p(c y | offset flat) dc y / dy and of the density of c, up to constants, with the
+    offset integrated densely."""
     count = len(y)
     wide = sigma + 1e7  # a flat offset
     residual = c * y - gain * m
@@ -81,7 +95,8 @@ def _log_density(c: float, y: Array, m: Array, sigma: Array, size: float, gain: 
 
 @pytest.mark.parametrize("gain", [0.0, 1.0])
 def test_scale_and_evidence_against_dense_algebra(basis: TaskBasis, x: Array, gain: float) -> None:
-    """The closed form is the maximum over c of the density with the offset integrated out, and its value there."""
+    """The closed form is the maximum over c of the density with the offset integrated out, and its
+    value there."""
     rng = np.random.default_rng(1)
     y = rng.standard_normal(6)
     y = (y - y.mean()) / y.std()
@@ -96,7 +111,9 @@ def test_scale_and_evidence_against_dense_algebra(basis: TaskBasis, x: Array, ga
     assert value == pytest.approx(max(dense), abs=1e-3)
 
 
-def test_the_scale_is_positive_even_when_the_past_is_upside_down(basis: TaskBasis, x: Array) -> None:
+def test_the_scale_is_positive_even_when_the_past_is_upside_down(
+    basis: TaskBasis, x: Array
+) -> None:
     average, _ = basis.directions(x)
     y = -(average - average.mean()) / average.std()
     sigmas = np.stack([belief.covariance(basis.blocks(x, x)[0]) for belief in beliefs(0.4)])
@@ -104,7 +121,9 @@ def test_the_scale_is_positive_even_when_the_past_is_upside_down(basis: TaskBasi
     value, scale = evidences(sigmas, gains, y, average, 0.7)
     assert (scale > 0).all()
     with_mean = np.array(gains) == 1.0
-    assert value[~with_mean].max() > value[with_mean].max() + 2.0  # the mean is refused, the covariance is not
+    assert (
+        value[~with_mean].max() > value[with_mean].max() + 2.0
+    )  # the mean is refused, the covariance is not
     agree, _ = evidences(sigmas, gains, -y, average, 0.7)
     assert agree[with_mean].max() > agree[~with_mean].max()
 

@@ -22,11 +22,14 @@ from scrimp.transfer.weights import (
 
 def test_epanechnikov_is_zero_from_the_bandwidth_on() -> None:
     """The published code takes u < 1, where the paper prints <=."""
-    assert epanechnikov(np.array([0.0, 0.2, 0.999, 1.0, 3.0])) == pytest.approx([0.75, 0.72, 0.00149925, 0.0, 0.0])
+    assert epanechnikov(np.array([0.0, 0.2, 0.999, 1.0, 3.0])) == pytest.approx(
+        [0.75, 0.72, 0.00149925, 0.0, 0.0]
+    )
 
 
 def test_distance_weights_by_hand() -> None:
-    """Distances 0, half the bandwidth and beyond: 0.75, 0.5625, 0, and 0.75 for the study at hand."""
+    """Distances 0, half the bandwidth and beyond: 0.75, 0.5625, 0, and 0.75 for the study at
+    hand."""
     weights = distance_weights(np.array([0.0, 0.05, 0.2]), bandwidth=0.1)
     assert weights == pytest.approx(np.array([0.75, 0.5625, 0.0, 0.75]) / 2.0625)
 
@@ -38,11 +41,14 @@ def test_the_study_at_hand_counts_alone_when_all_others_are_far() -> None:
 def test_feature_distances_scale_every_feature_over_all_studies() -> None:
     past = np.array([[0.0, 5.0], [10.0, 5.0]])
     # first feature: range 0..10, second constant; the study at hand has 4
-    assert feature_distances(past, np.array([4.0, 5.0])) == pytest.approx([0.4 / np.sqrt(2), 0.6 / np.sqrt(2)])
+    assert feature_distances(past, np.array([4.0, 5.0])) == pytest.approx(
+        [0.4 / np.sqrt(2), 0.6 / np.sqrt(2)]
+    )
 
 
 def test_rank_distance_by_hand() -> None:
-    """Losses 1 < 2 < 3; the first model agrees, the second reverses all, the third swaps one pair of three."""
+    """Losses 1 < 2 < 3; the first model agrees, the second reverses all, the third swaps one pair
+    of three."""
     losses = np.array([1.0, 2.0, 3.0])
     predictions = np.array([[0.1, 9.0, 5.0], [0.2, 8.0, 4.0], [0.3, 7.0, 6.0]])
     assert ordering_errors(predictions, losses).tolist() == [0.0, 3.0, 1.0]
@@ -55,20 +61,25 @@ def test_before_two_evaluations_every_past_study_counts_like_the_one_at_hand() -
 
 
 def _ranking_loss(f: np.ndarray, y: np.ndarray) -> int:
-    return sum((f[j] < f[k]) != (y[j] < y[k]) for j, k in itertools.product(range(len(y)), repeat=2))
+    return sum(
+        (f[j] < f[k]) != (y[j] < y[k]) for j, k in itertools.product(range(len(y)), repeat=2)
+    )
 
 
 def test_discordance_sums_to_the_ranking_loss() -> None:
     rng = np.random.default_rng(0)
     y, f = rng.random(6), rng.random((6, 3))
     f[2, 0] = f[4, 0]  # a tie is no smaller
-    assert discordance(f, y).sum(axis=(1, 2)).tolist() == [_ranking_loss(f[:, i], y) for i in range(3)]
+    assert discordance(f, y).sum(axis=(1, 2)).tolist() == [
+        _ranking_loss(f[:, i], y) for i in range(3)
+    ]
 
 
 def test_leave_one_out_compares_predictions_with_losses_themselves() -> None:
     y, left_out = np.array([1.0, 2.0, 3.0]), np.array([1.5, 0.5, 2.5])
-    # f_-0 = 1.5: below 2 and 3 as it should; but 1.5 < 1 is false and 1 < 1 is false: right. f_-1 = 0.5 < 1 though 2 > 1: wrong,
-    # 0.5 < 2 though not 2 < 2: wrong. f_-2 = 2.5 < 3 though not 3 < 3: wrong.
+    # f_-0 = 1.5: below 2 and 3 as it should; but 1.5 < 1 is false and 1 < 1 is false: right. f_-1 =
+    # 0.5 < 1 though 2 > 1: wrong, 0.5 < 2 though not 2 < 2: wrong. f_-2 = 2.5 < 3 though not 3 < 3:
+    # wrong.
     wrong = leave_one_out_discordance(left_out, y)
     assert wrong.tolist() == [[0, 0, 0], [1, 1, 0], [0, 0, 1]]
 
@@ -93,19 +104,25 @@ def test_sampled_losses_are_losses_of_the_draws() -> None:
 def test_best_shares_by_hand() -> None:
     """Four draws: past wins, target wins, all three tie, the two past studies tie."""
     losses = np.array([[1.0, 5.0, 2.0, 1.0], [3.0, 5.0, 2.0, 1.0], [2.0, 4.0, 2.0, 3.0]])
-    assert best_shares(losses) == pytest.approx([(1 + 1 / 3 + 1 / 2) / 4, (1 / 3 + 1 / 2) / 4, (1 + 1 / 3) / 4])
-    assert best_shares(losses, ties="target") == pytest.approx([(1 + 1 / 2) / 4, (1 / 2) / 4, 2 / 4])
+    assert best_shares(losses) == pytest.approx(
+        [(1 + 1 / 3 + 1 / 2) / 4, (1 / 3 + 1 / 2) / 4, (1 + 1 / 3) / 4]
+    )
+    assert best_shares(losses, ties="target") == pytest.approx(
+        [(1 + 1 / 2) / 4, (1 / 2) / 4, 2 / 4]
+    )
 
 
 def test_a_dropped_study_never_wins_and_weights_are_normalised_again() -> None:
-    """One published implementation drops without renormalising; here the weights always sum to 1."""
+    """One published implementation drops without renormalising; here the weights always sum to
+    1."""
     losses = np.array([[1.0, 0.0], [3.0, 5.0], [2.0, 4.0]])
     assert best_shares(losses, np.array([False, True])).tolist() == [0.0, 0.0, 1.0]
     assert best_shares(losses, np.array([False, False])).sum() == 1.0
 
 
 def test_a_hundred_draws_suffice() -> None:
-    """Weights by 100 draws lie within 0.15 of those by 10,000, in each of 20 cases of 8 models and 12 evaluations."""
+    """Weights by 100 draws lie within 0.15 of those by 10,000, in each of 20 cases of 8 models and
+    12 evaluations."""
     rng = np.random.default_rng(4)
     for case in range(20):
         y = rng.random(12)

@@ -1,4 +1,5 @@
-"""Settings of acquisitions beside those of the method, in text, tables and Python; the pure methods of the textbook."""
+"""Settings of acquisitions beside those of the method, in text, tables and Python; the pure methods
+of the textbook."""
 
 from typing import Any
 
@@ -26,14 +27,19 @@ def suggester(method: Any) -> BayesianSuggester:
     [
         ("gp-ucb:kappa=3", {"kappa": 3}),
         ("gp-ei:margin=0.1", {"margin": 0.1}),
-        ("gp-ei:margin=0.1,margin_unit=metric,patience=4", {"margin": 0.1, "margin_unit": "metric"}),
+        (
+            "gp-ei:margin=0.1,margin_unit=metric,patience=4",
+            {"margin": 0.1, "margin_unit": "metric"},
+        ),
         ("gp:acquisition=ucb,kappa=0.5", {"kappa": 0.5}),
         ("gp-pi:acquisition=ucb,kappa=0.5", {"kappa": 0.5}),  # the margin of gp-pi is none of UCB
         ({"name": "gp-pi", "margin": 0.2}, {"margin": 0.2}),
         (scrimp.Method("gp-ucb", acquisition_settings={"kappa": 1.5}), {"kappa": 1.5}),
     ],
 )
-def test_they_are_written_like_settings_of_the_method(method: Any, settings: dict[str, Any]) -> None:
+def test_they_are_written_like_settings_of_the_method(
+    method: Any, settings: dict[str, Any]
+) -> None:
     found = suggester(method)
     assert dict(found.acquisition_settings) == settings
     create_acquisition(found.acquisition, **found.acquisition_settings)
@@ -50,7 +56,9 @@ def test_gp_ei_pi_and_ucb_are_the_textbook_and_gp_is_ours() -> None:
 def test_the_textbook_never_switches_and_bends_no_target() -> None:
     """A plateau, on which `gp` looks elsewhere, and a loss that diverged, which `gp` caps."""
     for name, explores in (("gp-ei", False), ("gp", True)):
-        study = scrimp.create_study("p", SPACE, method=f"{name}:initial=3", storage="memory://", seed=0)
+        study = scrimp.create_study(
+            "p", SPACE, method=f"{name}:initial=3", storage="memory://", seed=0
+        )
         for _ in range(14):
             trial = study.ask()
             study.tell(trial, 1.0 if trial.id else 50.0)
@@ -81,7 +89,8 @@ def test_mistakes_are_named(method: str, message: str) -> None:
 
 
 def test_a_margin_in_the_metrics_units_is_the_same_in_any_scale() -> None:
-    """Scaling the metric and the margin together changes nothing; a margin in deviations needs no scaling."""
+    """Scaling the metric and the margin together changes nothing; a margin in deviations needs no
+    scaling."""
 
     def tried(method: str, scale: float) -> list[float]:
         study = scrimp.create_study("s", SPACE, method=method, storage="memory://", seed=1)

@@ -62,7 +62,10 @@ def test_json_round_trip() -> None:
         ("gp:initial=soon", "'initial'"),
         ("tpe:grace_period=3", "minimum; the budget of the study says it"),
         ("tpe:top_n_percent=15", "share=0.15"),
-        ("asha:reduction_factor=4,reduction=3", "'reduction_factor' and 'reduction' .* are the same"),
+        (
+            "asha:reduction_factor=4,reduction=3",
+            "'reduction_factor' and 'reduction' .* are the same",
+        ),
         ("random:reduction_factor=4", "no setting 'reduction'"),
     ],
 )
@@ -106,7 +109,9 @@ def test_a_method_of_ones_own_is_selectable(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "outside", module)
     monkeypatch.setattr(catalog, "_METHODS", catalog._METHODS.copy())
     register_method("lazy", Entry("outside:Lazy"))
-    study = scrimp.create_study("s", PROBLEM.space, method="lazy:patience=3", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "s", PROBLEM.space, method="lazy:patience=3", storage="memory://", seed=0
+    )
     assert study.suggester == Lazy(patience=3)
     study.optimize(lambda trial: trial.params["x"], n_trials=3)
     assert study.method == "lazy" and len(study.trials) == 3

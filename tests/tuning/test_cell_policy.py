@@ -19,18 +19,38 @@ from scrimp.history.events import (
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Finish, Start, Wait
-from scrimp.tuning.cell_policy import CellPolicy, cell_space, pending_cells, recommendation, score_table, stop_rule
+from scrimp.tuning.cell_policy import (
+    CellPolicy,
+    cell_space,
+    pending_cells,
+    recommendation,
+    score_table,
+    stop_rule,
+)
 
-SETTINGS = {"weights": {}, "costs": {}, "scales": {}, "ordered": True, "stderr": False, "tolerance": 0.002}
+SETTINGS = {
+    "weights": {},
+    "costs": {},
+    "scales": {},
+    "ordered": True,
+    "stderr": False,
+    "tolerance": 0.002,
+}
 
 
 def made(
-    rows: int = 6, tasks: int = 3, method: str = "kg", stop: dict[str, Any] | None = None, **settings: Any
+    rows: int = 6,
+    tasks: int = 3,
+    method: str = "kg",
+    stop: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> History:
     space = cell_space(tuple(range(100, 100 * rows + 1, 100)), tuple(f"t{j}" for j in range(tasks)))
     problem = Problem(space, metric="score", direction="maximize", seed=3)
     record = {"name": method, "settings": {**SETTINGS, **settings}}
-    events: list[Event] = [StudyCreated(name="s", problem=problem.to_json(), method=record, kind="selection")]
+    events: list[Event] = [
+        StudyCreated(name="s", problem=problem.to_json(), method=record, kind="selection")
+    ]
     if stop is not None:
         events.append(StudyChanged(totals={"stop": stop}))
     return History.of(events)
@@ -39,12 +59,18 @@ def made(
 def added(history: History, checkpoint: int, task: str) -> History:
     number = len(history.trials)
     config = {"checkpoint": checkpoint, "task": task}
-    return history.with_events([TrialAdded(trial=number, config=config), BudgetGranted(trial=number, budget=1.0)])
+    return history.with_events(
+        [TrialAdded(trial=number, config=config), BudgetGranted(trial=number, budget=1.0)]
+    )
 
 
-def measured(history: History, checkpoint: int, task: str, score: float, stderr: float | None = None) -> History:
+def measured(
+    history: History, checkpoint: int, task: str, score: float, stderr: float | None = None
+) -> History:
     longer = added(history, checkpoint, task)
-    report = Reported(trial=len(longer.trials) - 1, step=1.0, metrics={"score": score}, stderr=stderr)
+    report = Reported(
+        trial=len(longer.trials) - 1, step=1.0, metrics={"score": score}, stderr=stderr
+    )
     return longer.with_events([report])
 
 
@@ -55,7 +81,9 @@ def decided(history: History) -> Any:
 def test_the_table_holds_scores_failures_and_what_the_method_records() -> None:
     history = made(costs={"t1": 9.0}, weights={"t0": 2.0})
     history = measured(history, 200, "t1", 0.5, 0.01)
-    history = added(history, 300, "t0").with_events([Ended(trial=1, status="failed", message="no memory")])
+    history = added(history, 300, "t0").with_events(
+        [Ended(trial=1, status="failed", message="no memory")]
+    )
     history = added(history, 400, "t2")
     table = score_table(history)
     assert table.scores[1, 1] == 0.5 and table.errors[1, 1] == 0.01 and table.seen.sum() == 1
@@ -92,9 +120,14 @@ def test_a_fit_is_noted_once() -> None:
         decision = decided(history)
         cell = decision.action.config
         noted.append("fit" in decision.notes)
-        history = history.with_events([Noted(decision=turn, seen=history.length, notes=dict(decision.notes))])
+        history = history.with_events(
+            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+        )
         history = measured(
-            history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"] + 0.01 * (turn % 3)
+            history,
+            cell["checkpoint"],
+            cell["task"],
+            0.5 + 0.001 * cell["checkpoint"] + 0.01 * (turn % 3),
         )
     assert any(noted) and not all(noted[6:])
 
@@ -106,8 +139,12 @@ def test_every_decision_says_why() -> None:
         decision = decided(history)
         cell = decision.action.config
         reasons.append(decision.action.reason)
-        history = history.with_events([Noted(decision=turn, seen=history.length, notes=dict(decision.notes))])
-        history = measured(history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"])
+        history = history.with_events(
+            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+        )
+        history = measured(
+            history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"]
+        )
     assert reasons[0].startswith("it belongs to the method's first cells")
     assert any("by kg (its logarithm is" in reason for reason in reasons)
     assert any("tasks without a score" in reason for reason in reasons)
@@ -131,14 +168,19 @@ def test_a_small_expected_loss_ends_it_at_the_second_check() -> None:
         if isinstance(decision.action, Finish):
             break
         cell = decision.action.config
-        history = history.with_events([Noted(decision=turn, seen=history.length, notes=dict(decision.notes))])
-        history = measured(history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"])
+        history = history.with_events(
+            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+        )
+        history = measured(
+            history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"]
+        )
     assert "expected loss" in decision.action.reason and 2 <= len(history.trials) < 6
     assert stop_rule(history).loss == 100.0
 
 
 @pytest.mark.parametrize(
-    ("rows", "method", "reason"), [(1, "kg", "one checkpoint"), (4, "last", "no further cell"), (1, "stride", "one")]
+    ("rows", "method", "reason"),
+    [(1, "kg", "one checkpoint"), (4, "last", "no further cell"), (1, "stride", "one")],
 )
 def test_where_nothing_is_to_be_measured(rows: int, method: str, reason: str) -> None:
     history = made(rows=rows, method=method)

@@ -50,7 +50,9 @@ def test_the_best_and_what_may_go_on_stays(tmp_path: Path) -> None:
     assert len(ended) > 3 and paused and kept(done) == paused | {done.best_trial.id}
     assert done.best_checkpoint.is_dir() and (done.best_checkpoint / "model").stat().st_size == 1000
     removed = [event for event in done.history.events if isinstance(event, CheckpointsRemoved)]
-    assert {event.trial for event in removed} == {trial.id for trial in ended} - {done.best_trial.id}
+    assert {event.trial for event in removed} == {trial.id for trial in ended} - {
+        done.best_trial.id
+    }
     assert done.history.freed == sum(event.size for event in removed) >= 1000 * len(removed) > 0
 
 
@@ -69,7 +71,8 @@ def test_a_larger_total_lets_paused_trials_go_on_from_their_checkpoints(tmp_path
 
 @pytest.mark.parametrize("method", ["sync-sh", "sync-hyperband", "dehb"])
 def test_trials_below_a_decided_rung_are_given_up(tmp_path: Path, method: str) -> None:
-    """Every trial that is resumed had its checkpoint, and those left out of the next rung have none any more."""
+    """Every trial that is resumed had its checkpoint, and those left out of the next rung have none
+    any more."""
     lost: list[int] = []
 
     def watching(trial: Any) -> None:
@@ -123,7 +126,8 @@ def test_a_word_that_says_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_checkpoints_at_a_url_are_found_and_removed(tmp_path: Path) -> None:
-    """What Ray's actors left at the URL that the study records: the best comes here, the rest goes."""
+    """What Ray's actors left at the URL that the study records: the best comes here, the rest
+    goes."""
     pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'scrimp[ray]'")
     from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
 

@@ -15,7 +15,9 @@ from scrimp.tuning.deciding import policy_of
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
 
-def test_what_a_study_is_made_of_is_recorded_without_being_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_study_is_made_of_is_recorded_without_being_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
     catalog.register_kernel("of-this-test", lambda columns: Scaled(Matern32(columns)))
     study = scrimp.create_study("s", SPACE, method="gp:kernel=of-this-test", storage="memory://")
@@ -34,10 +36,14 @@ def test_a_plugin_that_is_missing_ends_decisions_and_not_reading() -> None:
     assert study.best_value == 0.5 and len(study.trials) == 1
 
 
-def test_naming_more_plugins_later_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_naming_more_plugins_later_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "toy_deciding.py").write_text("")
     url = f"sqlite:///{tmp_path}/s.db"
     scrimp.create_study("s", SPACE, method="random", storage=url)
-    again = scrimp.create_study("s", SPACE, method="random", storage=url, load_if_exists=True, plugins=["toy_deciding"])
+    again = scrimp.create_study(
+        "s", SPACE, method="random", storage=url, load_if_exists=True, plugins=["toy_deciding"]
+    )
     assert again.history.plugins == ("toy_deciding",)

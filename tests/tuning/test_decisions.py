@@ -8,7 +8,16 @@ import pytest
 
 import scrimp
 from scrimp.errors import ConfigError, ScrimpError, StudyError
-from scrimp.history.events import BudgetGranted, Enqueued, Lost, Noted, Reported, StudyChanged, StudyCreated, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Enqueued,
+    Lost,
+    Noted,
+    Reported,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Action, Decision, Finish, Policy, Resume, Start, Wait
@@ -33,7 +42,12 @@ START = Always(Start({"x": 0.5}, 3.0, {"bracket": 1}, reason="promising"))
 
 def history_of(*events: Any) -> History:
     return History.of(
-        [StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "random", "settings": {}}), *events]
+        [
+            StudyCreated(
+                name="s", problem=PROBLEM.to_json(), method={"name": "random", "settings": {}}
+            ),
+            *events,
+        ]
     )
 
 
@@ -50,14 +64,28 @@ def test_a_start_is_recorded_as_one_batch() -> None:
     events = decision_events(history, next_decision(START, history), "me", 12.5)
     noted, trial, grant = events
     assert isinstance(noted, Noted) and (noted.decision, noted.seen, noted.time) == (1, 4, 12.5)
-    assert noted.notes == {"scores": [1.0, 2.0], "best": 0.5, "reason": "promising"}  # plain JSON values
-    assert isinstance(trial, TrialAdded) and (trial.trial, trial.config, trial.tag) == (1, {"x": 0.5}, {"bracket": 1})
-    assert isinstance(grant, BudgetGranted) and (grant.budget, grant.attempt, grant.worker) == (3.0, 1, "me")
+    assert noted.notes == {
+        "scores": [1.0, 2.0],
+        "best": 0.5,
+        "reason": "promising",
+    }  # plain JSON values
+    assert isinstance(trial, TrialAdded) and (trial.trial, trial.config, trial.tag) == (
+        1,
+        {"x": 0.5},
+        {"bracket": 1},
+    )
+    assert isinstance(grant, BudgetGranted) and (grant.budget, grant.attempt, grant.worker) == (
+        3.0,
+        1,
+        "me",
+    )
 
 
 def test_a_resume_is_a_new_attempt() -> None:
     history = history_of(*added(0), Reported(trial=0, step=3.0, metrics={"value": 1.0}))
-    noted, grant = decision_events(history, next_decision(Always(Resume(0, 27.0)), history), "me", 0.0)
+    noted, grant = decision_events(
+        history, next_decision(Always(Resume(0, 27.0)), history), "me", 0.0
+    )
     assert isinstance(grant, BudgetGranted) and (grant.trial, grant.budget, grant.attempt) == (
         0,
         9.0,
@@ -75,14 +103,20 @@ def test_a_lost_trial_comes_first() -> None:
 def test_the_queue_takes_the_place_of_the_policys_own_configuration() -> None:
     history = history_of(Enqueued(config={"x": 0.9}))
     decision = next_decision(START, history)
-    assert isinstance(decision.action, Start) and decision.action.config == {"x": 0.9} and decision.action.budget == 3.0
+    assert (
+        isinstance(decision.action, Start)
+        and decision.action.config == {"x": 0.9}
+        and decision.action.budget == 3.0
+    )
     events = decision_events(history, decision, "", 0.0)
     assert isinstance(events[1], TrialAdded) and events[1].enqueued
     assert not history.with_events(events).queue
 
 
 def test_no_model_is_fitted_for_a_configuration_from_the_queue() -> None:
-    study = scrimp.create_study("s", PROBLEM.space, method="gp:initial=2", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "s", PROBLEM.space, method="gp:initial=2", storage="memory://", seed=0
+    )
     for x in (0.1, 0.2, 0.3):
         study.tell(study.ask(), x)
     study.enqueue({"x": 0.75})
@@ -119,7 +153,9 @@ def test_nothing_is_added_beyond_the_total() -> None:
 
 def test_a_spent_budget_ends_the_study() -> None:
     history = history_of(
-        StudyChanged(totals={"budget": 3}), *added(0), Reported(trial=0, step=3.0, metrics={"value": 1.0})
+        StudyChanged(totals={"budget": 3}),
+        *added(0),
+        Reported(trial=0, step=3.0, metrics={"value": 1.0}),
     )
     assert isinstance(next_decision(START, history).action, Finish)
 
@@ -147,13 +183,23 @@ def test_notes_that_are_too_large_go_whole_and_say_so() -> None:
     notes = {"fit": fit, "scores": [1.0, 2.0], "degraded": "singular" + "x" * 1_000_000}
     noted, *_ = decision_events(history, Decision(Start({"x": 0.5}, 1.0), notes), "me", 0.0)
     assert isinstance(noted, Noted)
-    assert set(noted.notes) == {"scores", "degraded", "left_out"} and noted.notes["scores"] == [1.0, 2.0]
-    assert noted.notes["left_out"]["fit"] > MOST_NOTES and "characters left out" in noted.notes["degraded"]
+    assert set(noted.notes) == {"scores", "degraded", "left_out"} and noted.notes["scores"] == [
+        1.0,
+        2.0,
+    ]
+    assert (
+        noted.notes["left_out"]["fit"] > MOST_NOTES
+        and "characters left out" in noted.notes["degraded"]
+    )
 
 
-def test_a_study_whose_fits_are_too_large_goes_on_and_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_whose_fits_are_too_large_goes_on_and_replays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("scrimp.tuning.decisions.MOST_NOTES", 200)
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0
+    )
     study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=8, progress=False)
     assert study.history.note("fit") is None and "fit" in study.history.note("left_out")
     assert all(outcome.same for outcome in replay(study.history.events))
@@ -172,10 +218,14 @@ def test_a_study_whose_fits_are_too_large_goes_on_and_replays(monkeypatch: pytes
 def test_notes_of_another_type_end_in_words(method: str, notes: dict[str, Any]) -> None:
     budget = None if method == "gp" else Budget("epoch", 1, 9)
     space = scrimp.Space(x=scrimp.Float(0, 1))
-    study = scrimp.create_study("s", space, method=method, budget=budget, storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "s", space, method=method, budget=budget, storage="memory://", seed=0
+    )
     for number in range(4):
         study.tell(study.ask(), 0.1 * number)
-    study._ledger.append([Noted(decision=study.history.decisions, seen=study.history.length, notes=notes)])
+    study._ledger.append(
+        [Noted(decision=study.history.decisions, seen=study.history.length, notes=notes)]
+    )
     try:
         study.tell(study.ask(), 0.5)  # the method may never read it
     except StudyError as error:
@@ -190,6 +240,7 @@ def test_a_method_that_fails_is_named_with_the_place() -> None:
             return Decision(Wait(str(dict[str, str]()["missing"])))
 
     with pytest.raises(
-        StudyError, match=r"decision 0 cannot be taken: 'missing' \(KeyError, .*test_decisions.py, line"
+        StudyError,
+        match=r"decision 0 cannot be taken: 'missing' \(KeyError, .*test_decisions.py, line",
     ):
         next_decision(Broken(), history_of())

@@ -12,7 +12,9 @@ from scrimp.tuning.ledger import Ledger
 
 def test_a_lease_outlives_its_length_as_long_as_the_heart_beats() -> None:
     problem = Problem(scrimp.Space(x=scrimp.Float(0, 1)))
-    created = StudyCreated(name="s", problem=problem.to_json(), method={"name": "x", "settings": {}})
+    created = StudyCreated(
+        name="s", problem=problem.to_json(), method={"name": "x", "settings": {}}
+    )
     store = MemoryStorage().create(
         "s", [created, TrialAdded(trial=0, config={"x": 0.1}), BudgetGranted(trial=0, budget=1.0)]
     )

@@ -15,7 +15,14 @@ from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
-from scrimp.tuning.imports import Imported, ImportedTrial, ImportSettings, inferred_space, read_results, store_results
+from scrimp.tuning.imports import (
+    Imported,
+    ImportedTrial,
+    ImportSettings,
+    inferred_space,
+    read_results,
+    store_results,
+)
 
 CSV = """trial,lr,layers,opt,batch,val_error,worker
 0,0.001,2,adam,32,0.5,w1
@@ -41,8 +48,15 @@ def test_csv_by_columns(tmp_path: Path) -> None:
         opt=scrimp.Categorical(["adam", "sgd"]),
         batch=32,
     )
-    assert [trial.status for trial in found.trials] == ["completed", "completed", "failed", "failed"]
-    assert found.trials[1] == ImportedTrial({"lr": 0.1, "layers": 3, "opt": "sgd", "batch": 32}, ((1.0, 0.25),))
+    assert [trial.status for trial in found.trials] == [
+        "completed",
+        "completed",
+        "failed",
+        "failed",
+    ]
+    assert found.trials[1] == ImportedTrial(
+        {"lr": 0.1, "layers": 3, "opt": "sgd", "batch": 32}, ((1.0, 0.25),)
+    )
 
 
 def test_named_parameters_only(tmp_path: Path) -> None:
@@ -50,25 +64,40 @@ def test_named_parameters_only(tmp_path: Path) -> None:
     path.write_text(CSV)
     found = one(path, ImportSettings("val_error", "maximize", ("lr", "worker")))
     assert list(found.problem.space) == ["lr", "worker"] and found.problem.direction == "maximize"
-    with pytest.raises(StudyError, match="there is no column 'depth' for a parameter; there are trial, lr"):
+    with pytest.raises(
+        StudyError, match="there is no column 'depth' for a parameter; there are trial, lr"
+    ):
         read_results(path, ImportSettings("val_error", parameters=("depth",)))
-    with pytest.raises(StudyError, match="has no column 'value'; name the value with --metric, one of trial, lr"):
+    with pytest.raises(
+        StudyError, match="has no column 'value'; name the value with --metric, one of trial, lr"
+    ):
         read_results(path, ImportSettings())
 
 
 def test_json_rows_flat_and_nested(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     path.write_text(
-        json.dumps([{"params": {"x": 1, "flag": True}, "value": 2.0}, {"params": {"x": 3, "flag": False}, "value": 1}])
+        json.dumps(
+            [
+                {"params": {"x": 1, "flag": True}, "value": 2.0},
+                {"params": {"x": 3, "flag": False}, "value": 1},
+            ]
+        )
     )
     nested = one(path, ImportSettings())
-    assert nested.trials[0].config == {"x": 1, "flag": True} and nested.trials[1].curve == ((1.0, 1.0),)
+    assert nested.trials[0].config == {"x": 1, "flag": True} and nested.trials[1].curve == (
+        (1.0, 1.0),
+    )
     path.write_text(json.dumps({"trials": [{"x": 0.5, "value": 2.0}, {"x": 0.75, "value": None}]}))
     assert one(path, ImportSettings()).problem.space == scrimp.Space(x=scrimp.Float(0.5, 0.75))
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    for text, reason in (("{", "neither CSV, nor JSON"), ("3", "holds no list of results"), ("[1]", "holds no list")):
+    for text, reason in (
+        ("{", "neither CSV, nor JSON"),
+        ("3", "holds no list of results"),
+        ("[1]", "holds no list"),
+    ):
         path = tmp_path / "bad.json"
         path.write_text(text)
         with pytest.raises(StudyError, match=reason):
@@ -87,14 +116,22 @@ def test_imported_studies_can_be_learned_from_and_gone_on_with(tmp_path: Path) -
     storage = MemoryStorage()
     store_results(storage, "old", one(path, ImportSettings()), 0.0)
     study = scrimp.load_study("old", storage=storage)
-    assert study.best_value == 0.0 and len(study.trials) == 21 and study.history.counts["completed"] == 21
+    assert (
+        study.best_value == 0.0
+        and len(study.trials) == 21
+        and study.history.counts["completed"] == 21
+    )
     assert study.ask().id == 21
-    new = scrimp.create_study("new", scrimp.Space(x=scrimp.Float(0.0, 1.0)), learn_from=["old"], storage=storage)
+    new = scrimp.create_study(
+        "new", scrimp.Space(x=scrimp.Float(0.0, 1.0)), learn_from=["old"], storage=storage
+    )
     assert abs(new.ask().params["x"] - 0.3) < 0.06
 
 
 def test_curves_and_unfinished_trials() -> None:
-    problem = scrimp.tuning.imports.Problem(scrimp.Space(x=scrimp.Float(0.0, 1.0)), budget=scrimp.Budget("epoch", 1, 3))
+    problem = scrimp.tuning.imports.Problem(
+        scrimp.Space(x=scrimp.Float(0.0, 1.0)), budget=scrimp.Budget("epoch", 1, 3)
+    )
     trials = (
         ImportedTrial({"x": 0.1}, ((1.0, 0.5), (3.0, 0.2))),
         ImportedTrial({"x": 0.2}, ((1.0, 0.9),), "stopped"),
@@ -110,10 +147,17 @@ def test_curves_and_unfinished_trials() -> None:
 
 def test_inferred_spaces() -> None:
     space = inferred_space(
-        [{"a": 1, "b": 0.5, "c": "x"}, {"a": 500, "b": 0.5, "c": "y", "d": 2.5}, {"a": 3, "b": 0.5, "d": 3}]
+        [
+            {"a": 1, "b": 0.5, "c": "x"},
+            {"a": 500, "b": 0.5, "c": "y", "d": 2.5},
+            {"a": 3, "b": 0.5, "d": 3},
+        ]
     )
     assert space == scrimp.Space(
-        a=scrimp.Int(1, 500, log=True), b=0.5, c=scrimp.Categorical(["x", "y"]), d=scrimp.Float(2.5, 3.0)
+        a=scrimp.Int(1, 500, log=True),
+        b=0.5,
+        c=scrimp.Categorical(["x", "y"]),
+        d=scrimp.Float(2.5, 3.0),
     )
 
 
@@ -123,7 +167,10 @@ EXPORT = {"name": "s", "problem": Problem(Space(x=Float(0, 1))).to_json(), "tria
 
 def exported(**trial: Any) -> str:
     return json.dumps(
-        {**EXPORT, "trials": [{"params": {"x": 0.5}, "curve": [[1, 0.5]], "status": "completed", **trial}]}
+        {
+            **EXPORT,
+            "trials": [{"params": {"x": 0.5}, "curve": [[1, 0.5]], "status": "completed", **trial}],
+        }
     )
 
 
@@ -191,7 +238,9 @@ def test_hostile_files_are_refused_in_words(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_files_of_other_editors_are_read(encoding: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("größe,value\r\n1,2\r\n3,4\r\n".encode(encoding))
-    (tmp_path / "b.json").write_bytes('[{"größe": 1, "value": 2}, {"größe": 3, "value": 4}]'.encode(encoding))
+    (tmp_path / "b.json").write_bytes(
+        '[{"größe": 1, "value": 2}, {"größe": 3, "value": 4}]'.encode(encoding)
+    )
     for name in ("a.csv", "b.json"):
         (found,) = read_results(tmp_path / name, ImportSettings())
         assert [trial.config for trial in found.trials] == [{"größe": 1}, {"größe": 3}]
@@ -208,5 +257,7 @@ def test_an_even_column_is_not_logarithmic() -> None:
     rng = np.random.default_rng(0)
     even, powers = rng.uniform(0, 1, 200), 10 ** rng.uniform(-5, -2.5, 200)
     even[0] = 0.002
-    space = inferred_space([{"even": float(a), "powers": float(b)} for a, b in zip(even, powers, strict=True)])
+    space = inferred_space(
+        [{"even": float(a), "powers": float(b)} for a, b in zip(even, powers, strict=True)]
+    )
     assert not space["even"].log and space["powers"].log

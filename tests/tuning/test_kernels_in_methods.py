@@ -1,4 +1,5 @@
-"""Every kernel by name in every method that takes one, and kernels of one's own that look at some of the columns."""
+"""Every kernel by name in every method that takes one, and kernels of one's own that look at some
+of the columns."""
 
 from dataclasses import fields
 from typing import Any
@@ -14,7 +15,9 @@ from scrimp.gp.kernel import OnColumns, Scaled
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.tuning.catalog import build_policy, method_names
 
-SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b"]))
+SPACE = scrimp.Space(
+    x=scrimp.Float(0, 1), y=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b"])
+)
 BUDGET = scrimp.Budget("epoch", 1, 9)
 SINGLE = ["gp", "gp-ei"]
 BY_RUNG = ["mobster-indep", "sync-mobster", "hypertune-indep", "hypertune4-indep"]
@@ -41,7 +44,9 @@ def own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def decide(method: scrimp.Method, budget: scrimp.Budget | None = BUDGET) -> scrimp.Study:
     """A small study up to two decisions by the model."""
-    study = scrimp.create_study("k", SPACE, method=method, budget=budget, storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "k", SPACE, method=method, budget=budget, storage="memory://", seed=0
+    )
     modelled = 0
     for _ in range(20):
         trial = study.ask()
@@ -56,13 +61,17 @@ def decide(method: scrimp.Method, budget: scrimp.Budget | None = BUDGET) -> scri
 
 
 def settings_of(method: str) -> set[str]:
-    policy = build_policy(scrimp.history.problem.Problem(SPACE, budget=BUDGET), scrimp.Method(method))
+    policy = build_policy(
+        scrimp.history.problem.Problem(SPACE, budget=BUDGET), scrimp.Method(method)
+    )
     part: Any = policy.chooser or policy
     return {item.name for item in fields(part)}
 
 
 def test_all_methods_with_a_kernel_are_tried_here() -> None:
-    with_kernel = {name for name in method_names() if name != "auto" and "kernel" in settings_of(name)}
+    with_kernel = {
+        name for name in method_names() if name != "auto" and "kernel" in settings_of(name)
+    }
     assert with_kernel == {"gp", "gp-ei", "gp-pi", "gp-ucb", *BY_RUNG, *JOINT}
     joint = {name for name in with_kernel if "resource_kernel" in settings_of(name)}
     assert joint >= set(JOINT)
@@ -89,6 +98,10 @@ def test_kernels_over_some_columns_work_everywhere(method: str, kernel: str) -> 
 
 def test_what_a_model_sees_is_explained_from_its_own_words() -> None:
     """The length-scales are noted by the model; along x values change fastest."""
-    study = decide(scrimp.Method("mobster-joint", resource_kernel="matern52", initial=6, random_fraction=0.0))
+    study = decide(
+        scrimp.Method("mobster-joint", resource_kernel="matern52", initial=6, random_fraction=0.0)
+    )
     noted = study.history.note("fit")["gp_multitask"]["length_scales"]
-    assert len(noted) == 3 and all(np.isfinite(scale) for scale in noted)  # the budget's own is not among them
+    assert len(noted) == 3 and all(
+        np.isfinite(scale) for scale in noted
+    )  # the budget's own is not among them

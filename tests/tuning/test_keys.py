@@ -28,7 +28,9 @@ def test_a_pair_signs_and_checks(tmp_path: Path) -> None:
     assert made == key.public == public and public.fingerprint in repr(key)
     signature = key.sign(b"what is said")
     assert public.accepts(signature, b"what is said")
-    assert not public.accepts(signature, b"what is sayd") and not public.accepts(b"", b"what is said")
+    assert not public.accepts(signature, b"what is sayd") and not public.accepts(
+        b"", b"what is said"
+    )
     raw = ed25519.Ed25519PublicKey.from_public_bytes(public.raw)  # the library itself agrees
     raw.verify(signature, b"what is said")
 
@@ -55,11 +57,15 @@ def test_no_key_is_overwritten(taken: str, tmp_path: Path) -> None:
 def test_a_file_may_hold_the_keys_of_several_people(tmp_path: Path) -> None:
     made = [new_pair(tmp_path / name) for name in ("ann", "bob")]
     both = tmp_path / "team.pub"
-    both.write_text("# the team\n" + "".join((tmp_path / f"{name}.pub").read_text() for name in ("ann", "bob")))
+    both.write_text(
+        "# the team\n" + "".join((tmp_path / f"{name}.pub").read_text() for name in ("ann", "bob"))
+    )
     assert list(public_keys(both)) == made
 
 
-@pytest.mark.parametrize("text", ["", "secret", "-----BEGIN PUBLIC KEY-----\nxx\n-----END PUBLIC KEY-----\n", "\xff"])
+@pytest.mark.parametrize(
+    "text", ["", "secret", "-----BEGIN PUBLIC KEY-----\nxx\n-----END PUBLIC KEY-----\n", "\xff"]
+)
 def test_files_that_hold_no_key_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "k").write_text(text)
     (tmp_path / "k").chmod(0o600)

@@ -1,4 +1,5 @@
-"""Learning from past studies in a storage: attached, read, aligned, kept; what cannot be used is said and left out."""
+"""Learning from past studies in a storage: attached, read, aligned, kept; what cannot be used is
+said and left out."""
 
 import logging
 from collections.abc import Iterator
@@ -26,7 +27,9 @@ SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 
 
 
 def loss(params: dict[str, Any], best: float = -2.0) -> float:
-    return float((np.log10(params.get("lr", 0.01)) - best) ** 2 + 0.1 * (params.get("layers", 3) - 3) ** 2)
+    return float(
+        (np.log10(params.get("lr", 0.01)) - best) ** 2 + 0.1 * (params.get("layers", 3) - 3) ** 2
+    )
 
 
 def old(storage: Storage, name: str, trials: int = 15, **settings: Any) -> None:
@@ -67,7 +70,9 @@ def test_all_takes_those_that_share_enough(storage: Storage) -> None:
 
 
 def test_a_resumed_study_and_a_replay_decide_the_same(storage: Storage) -> None:
-    study = scrimp.create_study("new", SPACE, learn_from=["a", "b"], method="rgpe", storage=storage, seed=0)
+    study = scrimp.create_study(
+        "new", SPACE, learn_from=["a", "b"], method="rgpe", storage=storage, seed=0
+    )
     for _ in range(4):
         trial = study.ask()
         study.tell(trial, loss(trial.params))
@@ -116,19 +121,29 @@ def test_deleted_replaced_and_useless_studies_are_said_in_one_line_and_left_out(
         "constant": "has the same loss everywhere",
         "failing": "has 0 usable trials",
     }.items():
-        assert any(f"past study {name!r}" in line and reason in line and "left out" in line for line in said), name
+        assert any(
+            f"past study {name!r}" in line and reason in line and "left out" in line
+            for line in said
+        ), name
     study.tell(trial, loss(trial.params))
     assert study.history.note("past_studies") == ["a"]
 
 
-def test_a_name_that_is_not_there_is_said_with_the_nearest(storage: Storage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_is_not_there_is_said_with_the_nearest(
+    storage: Storage, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, "scrimp"):
         study = scrimp.create_study("new", SPACE, learn_from=["aa"], storage=storage)
-    assert caplog.messages[0].startswith("past study 'aa' is left out: no study 'aa'") and "'a'" in caplog.messages[0]
+    assert (
+        caplog.messages[0].startswith("past study 'aa' is left out: no study 'aa'")
+        and "'a'" in caplog.messages[0]
+    )
     assert study.ask() is not None
 
 
-def test_a_broken_log_is_left_out(storage: Storage, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_log_is_left_out(
+    storage: Storage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     import sqlite3
 
     study = scrimp.create_study("new", SPACE, learn_from=["a", "b"], storage=storage)
@@ -137,7 +152,8 @@ def test_a_broken_log_is_left_out(storage: Storage, tmp_path: Path, caplog: pyte
     connection.close()
     study.ask()
     assert any(
-        "past study 'a' is left out: event 3 of study 'a' is not what was stored" in line for line in caplog.messages
+        "past study 'a' is left out: event 3 of study 'a' is not what was stored" in line
+        for line in caplog.messages
     )
     assert study.history.note("past_studies") == ["b"]
 
@@ -149,7 +165,9 @@ def test_what_cannot_be_aligned_is_said_for_all_studies_at_once(
     study = scrimp.create_study("new", wider, learn_from=["a", "b", "c"], storage=storage)
     study.ask()
     assert "past studies 'a', 'b', 'c': nothing is known of 'dropout'" in caplog.messages
-    assert "past studies 'a', 'b', 'c': what was varied in 'layers' counts as noise" in caplog.messages
+    assert (
+        "past studies 'a', 'b', 'c': what was varied in 'layers' counts as noise" in caplog.messages
+    )
 
 
 def test_fits_are_kept_in_the_storage(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +184,12 @@ def test_fits_are_kept_in_the_storage(storage: Storage, monkeypatch: pytest.Monk
 
 def test_any_method_begins_with_what_past_studies_recommend(storage: Storage) -> None:
     study = scrimp.create_study(
-        "new", SPACE, learn_from=["a", "b", "c"], method="asha", budget=scrimp.Budget("epoch", 1, 9), storage=storage
+        "new",
+        SPACE,
+        learn_from=["a", "b", "c"],
+        method="asha",
+        budget=scrimp.Budget("epoch", 1, 9),
+        storage=storage,
     )
     assert isinstance(study._deciding(), WarmStarted)
     trial = study.ask()
@@ -175,13 +198,22 @@ def test_any_method_begins_with_what_past_studies_recommend(storage: Storage) ->
 
 
 @pytest.mark.parametrize("method", ["mobster-joint", "hypertune-indep", "dyhpo"])
-def test_models_of_budgets_expect_the_length_scales_of_past_studies(storage: Storage, method: str) -> None:
+def test_models_of_budgets_expect_the_length_scales_of_past_studies(
+    storage: Storage, method: str
+) -> None:
     study = scrimp.create_study(
-        "new", SPACE, learn_from=["a", "b"], method=method, budget=scrimp.Budget("epoch", 1, 9), storage=storage
+        "new",
+        SPACE,
+        learn_from=["a", "b"],
+        method=method,
+        budget=scrimp.Budget("epoch", 1, 9),
+        storage=storage,
     )
     deciding = study._deciding()
     assert isinstance(deciding, WarmStarted)
-    inner: Any = deciding.inner.suggester if isinstance(deciding.inner, Scheduled) else deciding.inner
+    inner: Any = (
+        deciding.inner.suggester if isinstance(deciding.inner, Scheduled) else deciding.inner
+    )
     assert (
         len(inner.length_scales) == 2 and inner.length_scales[0] < inner.length_scales[1]
     )  # lr decides, layers hardly
@@ -199,26 +231,38 @@ def test_past_curves_shape_the_model_of_freeze_thaw_and_are_fitted_once(
             trial.report(loss=loss(trial.params) + 1.0 / epoch)
 
     budget = scrimp.Budget("epoch", 1, 9)
-    trained = scrimp.create_study("curves", SPACE, metric="loss", budget=budget, method="asha", storage=storage, seed=1)
+    trained = scrimp.create_study(
+        "curves", SPACE, metric="loss", budget=budget, method="asha", storage=storage, seed=1
+    )
     trained.optimize(train, 20)
-    study = scrimp.create_study("new", SPACE, metric="loss", budget=budget, learn_from=["curves", "a"], storage=storage)
+    study = scrimp.create_study(
+        "new", SPACE, metric="loss", budget=budget, learn_from=["curves", "a"], storage=storage
+    )
     policy = study._deciding()
     assert isinstance(policy, WarmStarted) and isinstance(policy.inner, FreezeThaw)
     assert len(policy.inner.shapes) == 2 + SHARED
     monkeypatch.setattr(past_curves, "fitted_parameters", None)
     again = read_past(storage, study.history)
     assert again is not None
-    assert [len(past.curves) for past in again.studies] == [2 + SHARED, 0]  # 'a' has no learning curves
+    assert [len(past.curves) for past in again.studies] == [
+        2 + SHARED,
+        0,
+    ]  # 'a' has no learning curves
 
 
 def test_a_text_that_is_not_all_is_refused(storage: Storage) -> None:
-    with pytest.raises(StudyError, match=r"learn_from is 'a'; give a list of names such as \['a'\], or 'all'"):
+    with pytest.raises(
+        StudyError, match=r"learn_from is 'a'; give a list of names such as \['a'\], or 'all'"
+    ):
         scrimp.create_study("new", SPACE, learn_from="a", storage=storage)
 
 
 def test_a_study_does_not_learn_from_itself(storage: Storage) -> None:
     history = scrimp.load_study("a", storage=storage).history
-    assert [event.study for event in attachments(storage, "all", "a", history.problem, 0.0)] == ["b", "c"]
+    assert [event.study for event in attachments(storage, "all", "a", history.problem, 0.0)] == [
+        "b",
+        "c",
+    ]
     assert read_past(storage, History.of(history.events)) is None
 
 
@@ -226,7 +270,9 @@ def test_a_grown_space_is_aligned_anew(storage: Storage) -> None:
     study = scrimp.create_study("new", SPACE, learn_from=["a"], storage=storage, seed=0)
     study.tell(study.ask(), 1.0)
     grown = scrimp.Space(
-        lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 9), width=scrimp.Int(1, 4, default=1)
+        lr=scrimp.Float(1e-4, 1.0, log=True),
+        layers=scrimp.Int(1, 9),
+        width=scrimp.Int(1, 4, default=1),
     )
     scrimp.create_study("new", grown, learn_from=["a"], storage=storage, load_if_exists=True)
     assert set(study.ask().params) == {"lr", "layers", "width"}

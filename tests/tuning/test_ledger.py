@@ -31,7 +31,8 @@ class Halves(Policy):
 def store() -> EventStore:
     problem = Problem(scrimp.Space(x=scrimp.Float(0, 1)))
     return MemoryStorage().create(
-        "s", [StudyCreated(name="s", problem=problem.to_json(), method={"name": "x", "settings": {}})]
+        "s",
+        [StudyCreated(name="s", problem=problem.to_json(), method={"name": "x", "settings": {}})],
     )
 
 
@@ -102,11 +103,15 @@ def test_trials_of_vanished_workers_are_released_and_at_last_failed(store: Event
     assert store.leases() == []
 
 
-def test_a_trial_that_made_progress_is_taken_up_again_however_often_its_worker_vanishes(store: EventStore) -> None:
+def test_a_trial_that_made_progress_is_taken_up_again_however_often_its_worker_vanishes(
+    store: EventStore,
+) -> None:
     ledger = Ledger(store, clock)
     taken(ledger)
     for attempt in range(1, 2 * MOST_LOSSES):
-        ledger.append([Reported(trial=0, step=attempt / 100, metrics={"value": 0.5}, attempt=attempt)])
+        ledger.append(
+            [Reported(trial=0, step=attempt / 100, metrics={"value": 0.5}, attempt=attempt)]
+        )
         store.lease(Lease(0, attempt, "w", "elsewhere", 1, -1.0))
         ledger.reclaim()
         assert ledger.history.trials[0].status == "stale"
@@ -122,7 +127,8 @@ def test_a_trial_can_be_handed_back(store: EventStore) -> None:
 
 
 def test_news_of_a_lost_turn_are_forgotten(store: EventStore) -> None:
-    """A server that crashes during a turn may take back what it showed: the next try begins with what is there."""
+    """A server that crashes during a turn may take back what it showed: the next try begins with
+    what is there."""
 
     class Crashing(_MemoryStore):
         crashing = True
@@ -140,7 +146,11 @@ def test_news_of_a_lost_turn_are_forgotten(store: EventStore) -> None:
     ledger = Ledger(Crashing("s", store.read()), clock)
     trial = taken(ledger)
     assert trial.id == 0 and trial.config == {"x": 1.0} and not ledger.history.queue
-    assert [type(event).__name__ for event in ledger.store.read(1)] == ["Noted", "TrialAdded", "BudgetGranted"]
+    assert [type(event).__name__ for event in ledger.store.read(1)] == [
+        "Noted",
+        "TrialAdded",
+        "BudgetGranted",
+    ]
     noted = ledger.store.read(1)[0]
     assert isinstance(noted, Noted) and noted.seen == 1
 
@@ -159,9 +169,12 @@ def test_a_failing_policy_leaves_the_history_as_it_was(store: EventStore) -> Non
 
 @pytest.mark.parametrize("ahead", [-1e6, 0.0, 1e6])
 def test_clocks_of_workers_do_not_matter(tmp_path: Path, ahead: float) -> None:
-    """A worker whose clock is eleven days off holds its trial as long as any other, and loses it as soon."""
+    """A worker whose clock is eleven days off holds its trial as long as any other, and loses it as
+    soon."""
     url = f"sqlite:///{tmp_path}/s.db"
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0)
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0
+    )
     away, here = Ledger(study._ledger.store, lambda: wall_clock() + ahead), study._ledger
     trial = away.take(Halves, "elsewhere:1")
     assert isinstance(trial, Trial)

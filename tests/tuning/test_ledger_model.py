@@ -1,6 +1,8 @@
-"""Store, leases and ledger as a state machine: workers come, vanish, return late, repeat themselves, and report out of order.
+"""Store, leases and ledger as a state machine: workers come, vanish, return late, repeat
+themselves, and report out of order.
 
-The model beside it knows of each trial which attempt counts, and which value was counted first at each step.
+The model beside it knows of each trial which attempt counts, and which value was counted first at
+each step.
 """
 
 from dataclasses import dataclass
@@ -75,9 +77,17 @@ class StudyMachine(RuleBasedStateMachine):
     def report(self, ledger: Ledger, job: Job, step: int) -> None:
         self.value += 1.0
         number, attempt = job.key
-        ledger.append([Reported(trial=number, attempt=attempt, step=float(step), metrics={"value": self.value})])
+        ledger.append(
+            [
+                Reported(
+                    trial=number, attempt=attempt, step=float(step), metrics={"value": self.value}
+                )
+            ]
+        )
         if self.counts.get(number) == attempt:
-            self.losses[number] = 0 if step not in self.curves.get(number, {}) else self.losses.get(number, 0)
+            self.losses[number] = (
+                0 if step not in self.curves.get(number, {}) else self.losses.get(number, 0)
+            )
             self.curves.setdefault(number, {}).setdefault(float(step), self.value)
             if step >= job.trial.granted:
                 del self.counts[number]
@@ -137,7 +147,9 @@ class StudyMachine(RuleBasedStateMachine):
         decisions = [event.decision for event in history.events if isinstance(event, Noted)]
         assert decisions == list(range(len(decisions)))
         for trial in history.trials:
-            assert {point.step: point.metrics["value"] for point in trial.curve} == self.curves.get(trial.id, {})
+            assert {point.step: point.metrics["value"] for point in trial.curve} == self.curves.get(
+                trial.id, {}
+            )
             assert (trial.status == "running") == (trial.id in self.counts)
             assert trial.losses == self.losses.get(trial.id, 0) or trial.finished
             assert trial.losses < MOST_LOSSES
@@ -151,7 +163,8 @@ class StudyMachine(RuleBasedStateMachine):
             assert list(history.trials) == list(fresh.trials) and history.best == fresh.best
 
     def teardown(self) -> None:
-        """Whatever happened, one worker can finish the study, and every decision can be recomputed."""
+        """Whatever happened, one worker can finish the study, and every decision can be
+        recomputed."""
         for worker in range(3):
             self.vanish(worker)
         ledger = self.ledgers[0]
@@ -161,12 +174,20 @@ class StudyMachine(RuleBasedStateMachine):
             if isinstance(taken, Trial):
                 steps = range(int(taken.budget) + 1, int(taken.granted) + 1)
                 ledger.append(
-                    [Reported(trial=taken.id, attempt=taken.attempt, step=s, metrics={"value": s}) for s in steps]
+                    [
+                        Reported(
+                            trial=taken.id, attempt=taken.attempt, step=s, metrics={"value": s}
+                        )
+                        for s in steps
+                    ]
                 )
             elif isinstance(taken, Finish):
                 break
         history = ledger.refresh()
-        assert len(history.trials) == TOTAL and history.counts["running"] == history.counts["stale"] == 0
+        assert (
+            len(history.trials) == TOTAL
+            and history.counts["running"] == history.counts["stale"] == 0
+        )
         assert [outcome for outcome in replay(history.events) if not outcome.same] == []
 
 

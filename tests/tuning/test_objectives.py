@@ -12,7 +12,11 @@ from scrimp.tuning.objectives import described, imported, refuse_token_scheme, r
 
 
 def test_there_and_back() -> None:
-    assert resolved(described("os.path:join")) is imported("os.path:join") is __import__("os").path.join
+    assert (
+        resolved(described("os.path:join"))
+        is imported("os.path:join")
+        is __import__("os").path.join
+    )
     command = resolved(described(Command("python train.py --lr {lr}", "/data")))
     assert isinstance(command, Command)
     assert command.words == ("python", "train.py", "--lr", "{lr}") and command.folder == "/data"
@@ -26,8 +30,12 @@ def test_a_study_records_what_it_evaluates() -> None:
     assert study.history.objective == {"function": "train:objective"}
 
 
-def test_modules_of_the_current_folder_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "module_of_this_folder.py").write_text("class Task:\n    @staticmethod\n    def run(trial): return 7\n")
+def test_modules_of_the_current_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "module_of_this_folder.py").write_text(
+        "class Task:\n    @staticmethod\n    def run(trial): return 7\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", ["/nowhere"])
     assert imported("module_of_this_folder:Task.run")(None) == 7
@@ -51,7 +59,8 @@ def test_what_is_refused(path: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [{}, {"pickle": "gASV"}, {"function": 3}, {"command": "rm"}, {"command": ["rm"], "folder": 3}]
+    "record",
+    [{}, {"pickle": "gASV"}, {"function": 3}, {"command": "rm"}, {"command": ["rm"], "folder": 3}],
 )
 def test_other_records_are_refused(record: dict[str, object]) -> None:
     with pytest.raises(ObjectiveError, match="no function and no command"):

@@ -1,4 +1,5 @@
-"""Storage that is away, locked, full or read-only while a study runs: what was acknowledged stays, and the study goes on."""
+"""Storage that is away, locked, full or read-only while a study runs: what was acknowledged stays,
+and the study goes on."""
 
 import contextlib
 import errno
@@ -26,14 +27,21 @@ SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
 def make_study(storage: str | Storage, trials: int, epochs: int) -> scrimp.Study:
     study = scrimp.create_study(
-        "s", SPACE, budget=scrimp.Budget("epoch", epochs, epochs), method="random", storage=storage, seed=0
+        "s",
+        SPACE,
+        budget=scrimp.Budget("epoch", epochs, epochs),
+        method="random",
+        storage=storage,
+        seed=0,
     )
     study._ledger.append([StudyChanged(totals={"n_trials": trials})])
     return study
 
 
 def reports(study: scrimp.Study) -> list[tuple[int, float]]:
-    return [(event.trial, event.step) for event in study.history.events if isinstance(event, Reported)]
+    return [
+        (event.trial, event.step) for event in study.history.events if isinstance(event, Reported)
+    ]
 
 
 @pytest.fixture
@@ -44,7 +52,9 @@ def server() -> Iterator[PrivateServer]:
         yield server
 
 
-def test_a_server_that_is_away_for_a_while(server: PrivateServer, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_server_that_is_away_for_a_while(
+    server: PrivateServer, tmp_path: Path, monkeypatch: Any
+) -> None:
     """Reports wait for it, heartbeats survive, and nothing is repeated."""
     monkeypatch.chdir(tmp_path)
     study = make_study(server.url("away"), trials=2, epochs=4)
@@ -65,11 +75,16 @@ def test_a_server_that_is_away_for_a_while(server: PrivateServer, tmp_path: Path
     absence[0].join()
     assert time.monotonic() - began > 2.5
     assert reports(study) == [(trial, float(step)) for trial in range(2) for step in range(1, 5)]
-    assert [trial.attempt for trial in study.trials] == [1, 1] and study.history.counts["completed"] == 2
+    assert [trial.attempt for trial in study.trials] == [1, 1] and study.history.counts[
+        "completed"
+    ] == 2
 
 
-def test_a_server_that_stays_away_ends_the_run(server: PrivateServer, tmp_path: Path, monkeypatch: Any) -> None:
-    """A clear error once patience is over; what was acknowledged is there, and another run goes on with the trial."""
+def test_a_server_that_stays_away_ends_the_run(
+    server: PrivateServer, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """A clear error once patience is over; what was acknowledged is there, and another run goes on
+    with the trial."""
     from scrimp.storage.postgres import PostgresStorage
 
     monkeypatch.chdir(tmp_path)
@@ -153,7 +168,8 @@ def test_a_full_disk_ends_the_run_and_room_lets_it_go_on(tmp_path: Path) -> None
 
 
 def saves_and_fails(trial: Any) -> None:
-    """An objective whose disk is full at the second step of trial 1, unless the file ``room`` is there."""
+    """An objective whose disk is full at the second step of trial 1, unless the file ``room`` is
+    there."""
     for step in trial.steps():
         (trial.checkpoint_dir / "model").write_text(f"{trial.id} {step}")
         if (trial.id, step) == (1, 2) and not Path(os.environ["ROOM"]).exists():
@@ -165,20 +181,30 @@ def saves_and_fails(trial: Any) -> None:
 def test_a_full_checkpoint_disk_ends_the_run_and_burns_no_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    """However often it is full; with room again everything is completed, from the checkpoint of the last report."""
+    """However often it is full; with room again everything is completed, from the checkpoint of the
+    last report."""
     monkeypatch.setenv("ROOM", str(tmp_path / "room"))
     study = make_study(f"sqlite:///{tmp_path}/s.db", trials=4, epochs=2)
     for _ in range(4):
-        with pytest.raises(CheckpointError, match=f"cannot be written to {tmp_path}/s-checkpoints/s-.*: No space left"):
+        with pytest.raises(
+            CheckpointError,
+            match=f"cannot be written to {tmp_path}/s-checkpoints/s-.*: No space left",
+        ):
             work(study, Run(saves_and_fails, workers=workers))
         assert study.history.counts["failed"] == 0 and study.trials[1].status == "stale"
         assert "No space left" in study.trials[1].message
     (tmp_path / "room").touch()
     work(study, Run(saves_and_fails, workers=workers))
-    assert study.history.counts["completed"] == 4 and study.trials[1].attempt == 5 and study.history.spent == 8
+    assert (
+        study.history.counts["completed"] == 4
+        and study.trials[1].attempt == 5
+        and study.history.spent == 8
+    )
 
 
-def test_an_objective_that_swallows_the_error_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_objective_that_swallows_the_error_of_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = make_study(f"sqlite:///{tmp_path}/s.db", trials=1, epochs=2)
 
     def full(*_: object) -> None:
@@ -214,12 +240,17 @@ def test_a_read_only_database_can_be_shown_and_not_run(tmp_path: Path) -> None:
 
 
 def test_reports_that_come_twice_or_in_another_order_count_once(tmp_path: Path) -> None:
-    """As a network that repeats and delays would deliver them: the log keeps all, the study counts each step once."""
+    """As a network that repeats and delays would deliver them: the log keeps all, the study counts
+    each step once."""
     study = make_study(f"sqlite:///{tmp_path}/s.db", trials=1, epochs=3)
     trial = study._ledger.take(study._deciding, "w")
     store = study._ledger.store
     for step, value in [(2.0, 0.2), (1.0, 0.1), (2.0, 0.9), (1.0, 0.9), (3.0, 0.3), (3.0, 0.9)]:
         store.append([Reported(trial=trial.id, step=step, metrics={"value": value})])  # type: ignore[union-attr]
     (seen,) = study.trials
-    assert [(point.step, point.metrics["value"]) for point in seen.curve] == [(1.0, 0.1), (2.0, 0.2), (3.0, 0.3)]
+    assert [(point.step, point.metrics["value"]) for point in seen.curve] == [
+        (1.0, 0.1),
+        (2.0, 0.2),
+        (3.0, 0.3),
+    ]
     assert study.history.spent == 3.0 and seen.status == "completed" and len(reports(study)) == 6

@@ -1,4 +1,5 @@
-"""A broken objective is loud, an ordinary study with failures is not, and what failed can be tried again."""
+"""A broken objective is loud, an ordinary study with failures is not, and what failed can be tried
+again."""
 
 import logging
 import math
@@ -27,7 +28,9 @@ def misspelt(trial: Any) -> float:
 
 def test_the_first_failures_alike_stop_the_run_from_the_users_exception() -> None:
     study = new_study()
-    with pytest.raises(ObjectiveError, match=r"first 3 trials .* KeyError.*no parameter 'lr' among x") as caught:
+    with pytest.raises(
+        ObjectiveError, match=r"first 3 trials .* KeyError.*no parameter 'lr' among x"
+    ) as caught:
         study.optimize(misspelt, n_trials=50)
     assert isinstance(caught.value.__cause__, KeyError)
     assert caught.traceback and len(study.trials) == 3
@@ -37,7 +40,12 @@ def test_the_first_failures_alike_stop_the_run_from_the_users_exception() -> Non
 
 @pytest.mark.parametrize(
     ("result", "words"),
-    [(None, "returned None"), ((0.1, 2), "several go by name"), ("good", "must be a number"), ({"y": 1.0}, "'value'")],
+    [
+        (None, "returned None"),
+        ((0.1, 2), "several go by name"),
+        ("good", "must be a number"),
+        ({"y": 1.0}, "'value'"),
+    ],
 )
 def test_wrong_returns_are_told(result: Any, words: str) -> None:
     study = new_study()
@@ -66,7 +74,9 @@ def test_a_worker_process_hands_the_traceback_over() -> None:
 
 def test_the_last_lines_of_a_command_are_told(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import no_such_module_anywhere\n")
-    study = scrimp.create_study("s", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0)
+    study = scrimp.create_study(
+        "s", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+    )
     with pytest.raises(ObjectiveError, match=r"exited with code 1(.|\n)*no_such_module_anywhere"):
         study.optimize(Command("{python} train.py", tmp_path), n_trials=50)
     assert len(study.trials) == 3

@@ -8,7 +8,11 @@ from scrimp.tuning.progress import Progress, display_lines, share_done, summary_
 
 def study_with(values: list[float]) -> scrimp.Study:
     study = scrimp.create_study(
-        "s", scrimp.Space(x=scrimp.Float(0, 1)), metric="error", method="random", storage="memory://"
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metric="error",
+        method="random",
+        storage="memory://",
     )
     study.optimize(lambda trial: values[trial.id], n_trials=len(values))
     return study
@@ -24,12 +28,16 @@ def test_it_estimates_the_time_left() -> None:
     study = study_with([1.0, 2.0])
     study._set_totals({"n_trials": 8})
     assert "about 30 s left" in summary_line(study.history, 10.0, before=0.0)
-    assert "about 60 s left" in summary_line(study.history, 10.0, before=0.125)  # of the two, one was there before
+    assert "about 60 s left" in summary_line(
+        study.history, 10.0, before=0.125
+    )  # of the two, one was there before
     assert "left" not in summary_line(study.history, 10.0)
 
 
 def test_before_anything_happened() -> None:
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://")
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
     assert "no trials yet" in summary_line(study.history, 0.0)
 
 
@@ -40,9 +48,15 @@ def test_it_is_silent_unless_enabled(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_in_a_pipe_it_is_plain_lines_when_the_best_changes(capfd: pytest.CaptureFixture[str]) -> None:
+def test_in_a_pipe_it_is_plain_lines_when_the_best_changes(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     study = scrimp.create_study(
-        "s", scrimp.Space(x=scrimp.Float(0, 1)), metric="a[red]\x1b[2J", method="random", storage="memory://"
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metric="a[red]\x1b[2J",
+        method="random",
+        storage="memory://",
     )
     with Progress(lambda: 0.0, enabled=True) as display:
         for value in (0.5, 0.7, 0.2):
@@ -78,16 +92,24 @@ def test_the_display_names_who_runs_and_who_waits() -> None:
     assert "the study is paused" in display_lines(study.history, 10.0)[2]
 
 
-def test_plain_lines_come_every_minute_and_name_the_first_failures(capfd: pytest.CaptureFixture[str]) -> None:
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://", seed=0)
+def test_plain_lines_come_every_minute_and_name_the_first_failures(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://", seed=0
+    )
     now = [0.0]
     with Progress(lambda: now[0], enabled=True) as display:
         for number in range(5):
-            study.tell(study.ask(), state="failed", message=f"code 1\nTraceback\nError: number {number}")
+            study.tell(
+                study.ask(), state="failed", message=f"code 1\nTraceback\nError: number {number}"
+            )
             display.update(study.history)
         now[0] = 61.0
         display.update(study.history)
     lines = capfd.readouterr().err.splitlines()
-    assert lines[:3] == [f"failed: trial {number}: code 1: Error: number {number}" for number in range(3)]
+    assert lines[:3] == [
+        f"failed: trial {number}: code 1: Error: number {number}" for number in range(3)
+    ]
     assert len(lines) == 4 and "5 failed" in lines[3] and "61 s" in lines[3]
     assert display_lines(study.history, 1.0)[2] == "failed   trial 4: code 1: Error: number 4"

@@ -7,7 +7,14 @@ import pytest
 import scrimp
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Trial
-from scrimp.tuning.reason_words import belief_lines, model_lines, other_lines, score_lines, score_words, why
+from scrimp.tuning.reason_words import (
+    belief_lines,
+    model_lines,
+    other_lines,
+    score_lines,
+    score_words,
+    why,
+)
 
 SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 4))
 PLAIN = Problem(SPACE, metric="accuracy", direction="maximize")
@@ -26,7 +33,10 @@ def trial() -> Trial:
     ("notes", "words"),
     [
         ({"reason": "within the cutoff at 1"}, "so it was promoted to 3 epochs."),
-        ({"phase": "horizon", "threshold": 0.25, "horizon": 2.0}, "come below error 0.25 within 2 epochs more."),
+        (
+            {"phase": "horizon", "threshold": 0.25, "horizon": 2.0},
+            "come below error 0.25 within 2 epochs more.",
+        ),
         ({"reason": "nobody knows"}, "Nobody knows."),
         ({"exploring": True, "acquisition": 1.0}, "looked elsewhere"),
         ({"acquisition": 1.0}, "it promised most"),
@@ -43,21 +53,35 @@ def test_methods_without_a_model_say_so() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),
-    [(-0.8, -0.6, "as expected"), (-0.6, -0.5, "better than expected"), (-0.9, -0.8, "worse than expected")],
+    [
+        (-0.8, -0.6, "as expected"),
+        (-0.6, -0.5, "better than expected"),
+        (-0.9, -0.8, "worse than expected"),
+    ],
 )
-def test_beliefs_are_told_in_the_direction_of_the_metric(trial: Trial, low: float, high: float, words: str) -> None:
-    expected, came = belief_lines({"believed": {"loss": -0.65, "low": low, "high": high}}, PLAIN, trial)
-    assert expected.startswith(f"The model expected accuracy 0.65, between {-high:.4g} and {-low:.4g}")
+def test_beliefs_are_told_in_the_direction_of_the_metric(
+    trial: Trial, low: float, high: float, words: str
+) -> None:
+    expected, came = belief_lines(
+        {"believed": {"loss": -0.65, "low": low, "high": high}}, PLAIN, trial
+    )
+    assert expected.startswith(
+        f"The model expected accuracy 0.65, between {-high:.4g} and {-low:.4g}"
+    )
     assert came == f"It came out at 0.7, {words}."
 
 
 def test_beliefs_about_a_budget_name_it(trial: Trial) -> None:
-    (line,) = belief_lines({"believed": {"loss": 0.2, "low": 0.1, "high": 0.3}, "r_acq": 9.0}, STAGED, trial)
+    (line,) = belief_lines(
+        {"believed": {"loss": 0.2, "low": 0.1, "high": 0.3}, "r_acq": 9.0}, STAGED, trial
+    )
     assert "error 0.2 after 9 epochs" in line
 
 
 def test_the_fit_of_any_model_is_read() -> None:
-    fit = {"gp_multitask": {"n": 12, "state": {"inner": {"parameters": {"length_scale": [2.0, 0.1]}}}}}
+    fit = {
+        "gp_multitask": {"n": 12, "state": {"inner": {"parameters": {"length_scale": [2.0, 0.1]}}}}
+    }
     assert model_lines({"fit": fit}, STAGED) == [
         "The model was fitted anew for this decision, to 12 observations.",
         "It saw error change fastest along layers, slowest along lr.",
@@ -66,10 +90,17 @@ def test_the_fit_of_any_model_is_read() -> None:
 
 
 def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
-    sides = score_lines({"acquisition": -2.0, "competitors": {"paused": -2.0, "new": None}}, "", trial)
-    assert sides[1:] == ["The best of the paused trials had -2.", "No new configuration was to choose from."]
+    sides = score_lines(
+        {"acquisition": -2.0, "competitors": {"paused": -2.0, "new": None}}, "", trial
+    )
+    assert sides[1:] == [
+        "The best of the paused trials had -2.",
+        "No new configuration was to choose from.",
+    ]
     lines = score_lines(
-        {"acquisition": 0.5, "competitors": [{"trial": 7, "score": 0.4}]}, score_words({"name": "gp-pi"}, PLAIN), trial
+        {"acquisition": 0.5, "competitors": [{"trial": 7, "score": 0.4}]},
+        score_words({"name": "gp-pi"}, PLAIN),
+        trial,
     )
     assert lines == [
         "Its score was the highest: 0.5 (the probability of improvement).",
@@ -81,10 +112,19 @@ def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_
     weighed = Problem(SPACE, constraints={"memory": scrimp.AtMost(1)}, cost="seconds")
     mine = {"name": "gp", "settings": {"acquisition": "mine"}}
     assert score_words(mine, PLAIN) == "the acquisition 'mine'"
-    assert score_words(mine, weighed) == "the acquisition 'mine', weighed by the constraints and the cost"
-    assert score_words({"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN) == "the probability of improvement"
+    assert (
+        score_words(mine, weighed)
+        == "the acquisition 'mine', weighed by the constraints and the cost"
+    )
+    assert (
+        score_words({"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN)
+        == "the probability of improvement"
+    )
     costly = Problem(SPACE, cost="seconds")
-    assert score_words({"name": "gp-ei"}, costly) == "the expected improvement, weighed by the cost, as a logarithm"
+    assert (
+        score_words({"name": "gp-ei"}, costly)
+        == "the expected improvement, weighed by the cost, as a logarithm"
+    )
     assert score_words({"name": "dyhpo", "settings": {}}, PLAIN) == ""
 
 
@@ -95,10 +135,15 @@ def test_weights_of_past_studies_are_shares() -> None:
 
 
 def test_past_studies_that_do_not_count() -> None:
-    notes = {"left_out": ["past study 'one' has 1 usable trials; it is left out"], "unlearnable": ["a", "b"]}
+    notes = {
+        "left_out": ["past study 'one' has 1 usable trials; it is left out"],
+        "unlearnable": ["a", "b"],
+    }
     assert other_lines(notes) == [
         "Past study 'one' has 1 usable trials; it is left out.",
-        "The values of past studies 'a', 'b' cannot be predicted from their configurations: too few trials or too much noise. "
-        "They do not count.",
+        (
+            "The values of past studies 'a', 'b' cannot be predicted from their configurations: too"
+            " few trials or too much noise. They do not count."
+        ),
     ]
     assert "'e' and 3 more cannot" in other_lines({"unlearnable": list("abcdefgh")})[0]

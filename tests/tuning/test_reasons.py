@@ -14,7 +14,9 @@ SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 
 
 
 def tuned(method: str, **settings: object) -> scrimp.Study:
-    study = scrimp.create_study("s", SPACE, metric="error", method=method, storage="memory://", seed=0, **settings)  # type: ignore[arg-type]
+    study = scrimp.create_study(
+        "s", SPACE, metric="error", method=method, storage="memory://", seed=0, **settings
+    )  # type: ignore[arg-type]
 
     def objective(trial: scrimp.RunContext) -> None:
         for step in trial.steps():
@@ -35,14 +37,23 @@ def test_a_model_based_decision() -> None:
     (decision,) = last.decisions
     notes = noted[number].notes
     assert decision.new and decision.trials_seen == decision.reports_seen == number >= 4
-    assert f"expected error {notes['believed']['loss']:.4g}, between {notes['believed']['low']:.4g}" in last.text
+    assert (
+        f"expected error {notes['believed']['loss']:.4g}, between {notes['believed']['low']:.4g}"
+        in last.text
+    )
     best = min(trial.value for trial in study.trials[:number] if trial.value is not None)
     assert f"the best error so far was {best:.4g}" in last.text
     assert f"It came out at {study.trials[number].value:.4g}" in last.text
     assert f"Its score was the highest: {notes['acquisition']:.4g}" in last.text
     runner = notes["competitors"][0]
-    assert f"The runner-up was {config_text(runner['config'])}, with {runner['score']:.4g}" in last.text
-    assert decision.competitors[0] == {"text": config_text(runner["config"]), "score": runner["score"]}
+    assert (
+        f"The runner-up was {config_text(runner['config'])}, with {runner['score']:.4g}"
+        in last.text
+    )
+    assert decision.competitors[0] == {
+        "text": config_text(runner["config"]),
+        "score": runner["score"],
+    }
     assert f"fitted anew for this decision, to {number} observations" in last.text
     json.dumps(last.to_json())
 
@@ -91,7 +102,10 @@ def test_what_would_have_been_chosen_without_the_past() -> None:
     study._ledger.append([SourceAttached(study="old", length=3, digest="x")])
     study.ask()
     explanation = explain(study.history, 0)
-    assert explanation.without_sources is not None and set(explanation.without_sources) == {"lr", "layers"}
+    assert explanation.without_sources is not None and set(explanation.without_sources) == {
+        "lr",
+        "layers",
+    }
     assert "Without the past studies the model would have chosen lr=" in explanation.text
 
 
@@ -100,33 +114,52 @@ def test_a_promoted_trial_is_told_its_rank() -> None:
         "r", SPACE, metric="error", budget=scrimp.Budget("epoch", 1, 9), method="asha", storage="memory://", seed=0,
         constraints={"size": scrimp.AtMost(4)},
     )  # fmt: skip
-    for trial, (value, size) in zip(study.ask(count=3), ((0.1, 9.0), (0.3, 1.0), (0.4, 2.0)), strict=True):
+    for trial, (value, size) in zip(
+        study.ask(count=3), ((0.1, 9.0), (0.3, 1.0), (0.4, 2.0)), strict=True
+    ):
         study.report(trial, step=1, error=value, size=size)  # the first violates the limit
     assert study.ask().id == 1  # promoted
     lines = explain(study.history, 1).decisions[1].lines
-    assert "After 1 epoch it had error 0.3, rank 1 of the 3 that had come so far; next was trial 2 with 0.4." in lines
+    assert (
+        "After 1 epoch it had error 0.3, rank 1 of the 3 that had come so far; next was trial 2"
+        " with 0.4." in lines
+    )
 
 
 def test_a_competitor_is_somebody_else() -> None:
-    study = scrimp.create_study("c", SPACE, metric="error", method="gp", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "c", SPACE, metric="error", method="gp", storage="memory://", seed=0
+    )
     same = {"lr": 0.1, "layers": 1}
-    others = [{"config": same | {"lr": 0.1 + 1e-9}, "score": 1.0}, {"config": {"lr": 0.5, "layers": 2}, "score": 0.9}]
+    others = [
+        {"config": same | {"lr": 0.1 + 1e-9}, "score": 1.0},
+        {"config": {"lr": 0.5, "layers": 2}, "score": 0.9},
+    ]
     for number, competitors in enumerate((others, others[:1])):
         notes = {"acquisition": 1.0, "competitors": competitors, "exploring": number == 1}
         batch = [Noted(decision=number, seen=1, notes=notes), TrialAdded(trial=number, config=same)]
         study._ledger.append([*batch, BudgetGranted(trial=number, budget=1.0)], number)
     first, second = explain(study.history, 0), explain(study.history, 1)
-    assert "The runner-up was lr=0.5, layers=2, with 0.9." in first.text and "expected improvement" in first.text
+    assert (
+        "The runner-up was lr=0.5, layers=2, with 0.9." in first.text
+        and "expected improvement" in first.text
+    )
     assert "There was no runner-up" in second.text and "looked elsewhere" in second.text
     assert "expected improvement" not in second.text  # an optimistic bound decided
 
 
 def test_a_cell_of_a_selection_is_explained_by_the_answer_of_the_time() -> None:
-    selection = scrimp.create_selection("t", checkpoints=[1, 2, 3, 4], tasks=["a", "b"], storage="memory://", seed=0)
+    selection = scrimp.create_selection(
+        "t", checkpoints=[1, 2, 3, 4], tasks=["a", "b"], storage="memory://", seed=0
+    )
     for score in (0.1, 0.2, 0.3, 0.4, 0.5):
         selection.tell(*selection.ask(), score, stderr=0.05)
     text = explain(selection.history, 4).text
-    assert "The answer then was checkpoint" in text and "with probability" in text and "best score" not in text
+    assert (
+        "The answer then was checkpoint" in text
+        and "with probability" in text
+        and "best score" not in text
+    )
 
 
 @pytest.mark.parametrize("number", [-1, 5])

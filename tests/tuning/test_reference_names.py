@@ -1,4 +1,5 @@
-"""Methods and settings written as in the documents: understood, or answered with what to write here."""
+"""Methods and settings written as in the documents: understood, or answered with what to write
+here."""
 
 import re
 

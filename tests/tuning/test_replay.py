@@ -11,12 +11,16 @@ from scrimp.history.events import BudgetGranted, Event, Noted, StudyCreated, Tri
 from scrimp.tuning.replay import other_versions, replay
 
 SPACE = scrimp.Space(
-    lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 6), kind=scrimp.Categorical(["a", "b", "c"])
+    lr=scrimp.Float(1e-4, 1.0, log=True),
+    layers=scrimp.Int(1, 6),
+    kind=scrimp.Categorical(["a", "b", "c"]),
 )
 
 
 def run(method: str, budget: scrimp.Budget | None = None, trials: int = 12) -> list[Event]:
-    study = scrimp.create_study("s", SPACE, metric="loss", method=method, budget=budget, storage="memory://", seed=4)
+    study = scrimp.create_study(
+        "s", SPACE, metric="loss", method=method, budget=budget, storage="memory://", seed=4
+    )
     study.enqueue({"lr": 0.1, "layers": 2, "kind": "b"})
 
     def objective(trial: Any) -> None:
@@ -29,14 +33,18 @@ def run(method: str, budget: scrimp.Budget | None = None, trials: int = 12) -> l
     return list(study.history.events)
 
 
-@pytest.mark.parametrize("method", ["random", "sobol", "tpe", "gp", "gp:mcmc=true", "gp:acquisition=thompson"])
+@pytest.mark.parametrize(
+    "method", ["random", "sobol", "tpe", "gp", "gp:mcmc=true", "gp:acquisition=thompson"]
+)
 def test_single_fidelity_methods_replay(method: str) -> None:
     outcomes = list(replay(run(method, trials=9 if "mcmc" in method else 12)))
     assert [outcome.decision for outcome in outcomes] == list(range(len(outcomes)))
     assert not [outcome for outcome in outcomes if not outcome.same]
 
 
-@pytest.mark.parametrize("method", ["asha", "asha-stopping", "hyperband", "bohb", "sync-hyperband", "dehb", "median"])
+@pytest.mark.parametrize(
+    "method", ["asha", "asha-stopping", "hyperband", "bohb", "sync-hyperband", "dehb", "median"]
+)
 def test_multi_fidelity_methods_replay(method: str) -> None:
     outcomes = list(replay(run(method, scrimp.Budget("epoch", 1, 9), trials=20)))
     assert len(outcomes) >= 20 and all(outcome.same for outcome in outcomes)

@@ -1,4 +1,5 @@
-"""Options beside a study file, or in its stead: they replace what it says, and mistakes are theirs."""
+"""Options beside a study file, or in its stead: they replace what it says, and mistakes are
+theirs."""
 
 from pathlib import Path
 
@@ -45,11 +46,16 @@ def test_options_replace_what_the_file_says(tmp_path: Path) -> None:
     assert plan.question["method"] == Method("mobster-joint", brackets=2)
     assert plan.question["seed"] == 7 and plan.storage == "memory://"
     assert plan.run == {"n_trials": 60, "workers": 2}
-    assert plan.question["space"].parameters["x"].to_json()["high"] == 2.0 and "y" in plan.question["space"].parameters
+    assert (
+        plan.question["space"].parameters["x"].to_json()["high"] == 2.0
+        and "y" in plan.question["space"].parameters
+    )
     assert read_study_file(path).run == {"n_trials": 5, "workers": 2}
 
 
-def test_mistakes_of_options_carry_their_names_and_those_of_the_file_their_lines(tmp_path: Path) -> None:
+def test_mistakes_of_options_carry_their_names_and_those_of_the_file_their_lines(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "study.toml"
     path.write_text(FILE.replace("workers = 2", "workers = 0"))
     options = {"run.n_trials": 0, "metric": "", "space": {"z": {"type": "flot", "low": 0}}}
@@ -57,7 +63,9 @@ def test_mistakes_of_options_carry_their_names_and_those_of_the_file_their_lines
         read_study_file(path, options)
     told = str(caught.value)
     assert "  --n-trials: is 0; it must be" in told and "  --metric: is ''" in told
-    assert "  --space: parameter 'z' has type 'flot'" in told and "line 12, run.workers: is 0" in told
+    assert (
+        "  --space: parameter 'z' has type 'flot'" in told and "line 12, run.workers: is 0" in told
+    )
 
 
 def test_a_study_without_a_file(tmp_path: Path) -> None:
@@ -71,17 +79,29 @@ def test_a_study_without_a_file(tmp_path: Path) -> None:
     plan = plan_of_options(options, tmp_path)
     assert plan.name == "train" and plan.run == {"n_trials": 3} and plan.folder == tmp_path
     assert plan.question["budget"].maximum == 27
-    with pytest.raises(StudyError, match=r"the command line has 1 mistake:\n  --command: .*no such parameter"):
+    with pytest.raises(
+        StudyError, match=r"the command line has 1 mistake:\n  --command: .*no such parameter"
+    ):
         plan_of_options({**options, "command": ["{python}", "{rl}"]}, tmp_path)
     with pytest.raises(StudyError, match="would never end"):
-        plan_of_options({key: value for key, value in options.items() if key != "run.n_trials"}, tmp_path)
+        plan_of_options(
+            {key: value for key, value in options.items() if key != "run.n_trials"}, tmp_path
+        )
 
 
 def test_parts() -> None:
-    assert replaced({"run": 3}, {"run.workers": 2}) == {"run": 3}  # the file is wrong, and said to be
+    assert replaced({"run": 3}, {"run.workers": 2}) == {
+        "run": 3
+    }  # the file is wrong, and said to be
     assert option_of(("run", "budget"), {"run.budget": 3}) == "--total-budget"
-    assert option_of(("space", "x"), {"space": {"y": 1}}) is None and option_of(("seed",), {}) is None
-    assert read_budget_text(" epoch ( 0.5 , 27 ) ") == {"name": "epoch", "minimum": 0.5, "maximum": 27}
+    assert (
+        option_of(("space", "x"), {"space": {"y": 1}}) is None and option_of(("seed",), {}) is None
+    )
+    assert read_budget_text(" epoch ( 0.5 , 27 ) ") == {
+        "name": "epoch",
+        "minimum": 0.5,
+        "maximum": 27,
+    }
     for wrong in ("epoch", "epoch(1)", "epoch(a,b)", "27"):
         with pytest.raises(StudyError, match="first grant and a full training"):
             read_budget_text(wrong)

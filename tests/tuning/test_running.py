@@ -79,14 +79,18 @@ def test_a_study_goes_on_whatever_its_scripts_do(tmp_path: Path) -> None:
 
 
 def test_a_command_is_checked_before_anything_is_recorded(tmp_path: Path) -> None:
-    study = scrimp.create_study("c", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "c", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://", seed=0
+    )
     with pytest.raises(ObjectiveError, match="no such parameter"):
         study.optimize(scrimp.Command("sh {y}"), n_trials=3)
     assert study.history.length == 1
 
 
 def test_a_command_may_have_a_time_limit_with_one_worker() -> None:
-    history: Any = scrimp.create_study("c", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://", seed=0).history
+    history: Any = scrimp.create_study(
+        "c", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://", seed=0
+    ).history
     request = Run(scrimp.Command("sh"), workers=1, time_limit=3.0)
     request.check(1, None, history)
     executor = request.executor(history.problem)

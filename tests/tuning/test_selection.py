@@ -1,4 +1,5 @@
-"""Selections by hand and by workers: asking, telling, bad input, growth, resuming, several processes; nothing is lost."""
+"""Selections by hand and by workers: asking, telling, bad input, growth, resuming, several
+processes; nothing is lost."""
 
 import json
 import math
@@ -22,7 +23,12 @@ TASKS = ["a", "b", "c"]
 def score(checkpoint: float, task: str) -> float:
     """A peak at 800, and something of each task's own."""
     x = checkpoint / 1200
-    return 0.5 + 0.3 * x * (4 / 3 - x) + {"a": 0.0, "b": 0.1, "c": -0.1}[task] + 0.002 * math.sin(9 * x)
+    return (
+        0.5
+        + 0.3 * x * (4 / 3 - x)
+        + {"a": 0.0, "b": 0.1, "c": -0.1}[task]
+        + 0.002 * math.sin(9 * x)
+    )
 
 
 def made(**options: Any) -> scrimp.Selection:
@@ -88,13 +94,17 @@ def test_the_posterior_and_the_correlations_of_tasks() -> None:
     ) and belief.average_mean.shape == belief.average_std.shape == (12,)
     row = selection.checkpoints.index(answer.checkpoint)
     assert (
-        belief.average_mean[row] == answer.expected_score == max(belief.average_mean[selection.scores.seen.any(axis=1)])
+        belief.average_mean[row]
+        == answer.expected_score
+        == max(belief.average_mean[selection.scores.seen.any(axis=1)])
     )
     assert list(belief.dataframe()["task"][:3]) == TASKS
     matrix = selection.task_correlations()
     np.testing.assert_allclose(matrix, matrix.T)
     assert (np.diag(matrix) == 1.0).all() and matrix.min() > 0.5  # all three follow one curve
-    assert len(np.unique(selection.task_correlations(kernel=True).round(9))) == 2  # kg knows no pairs beforehand
+    assert (
+        len(np.unique(selection.task_correlations(kernel=True).round(9))) == 2
+    )  # kg knows no pairs beforehand
     with pytest.raises(StudyError, match="'stride', which has no model"):
         played(made(method="stride"), 6).posterior()
 
@@ -111,16 +121,24 @@ def test_tasks_that_move_apart_are_told_from_tasks_that_move_together() -> None:
         assert matrix[0, 1] > 0.8 and matrix[0, 2] < -0.5, method
     kernel = made(method=scrimp.Method("ei-icm", rank=1))
     kernel.run(two_ways, share=0.7)
-    assert kernel.task_correlations(kernel=True)[0, 1:] == pytest.approx([1.0, -1.0])  # one curve: K_t = a a'
+    assert kernel.task_correlations(kernel=True)[0, 1:] == pytest.approx(
+        [1.0, -1.0]
+    )  # one curve: K_t = a a'
 
 
 def test_lower_is_better_where_the_direction_says_so() -> None:
     selection = made(directions={"c": "minimize"}, tolerance=0.01)
-    selection.run(lambda step, task: score(step, "a") if task != "c" else 5.0 - score(step, "c"), share=0.8)
+    selection.run(
+        lambda step, task: score(step, "a") if task != "c" else 5.0 - score(step, "c"), share=0.8
+    )
     assert abs(selection.recommend().checkpoint - 800) <= 100
     belief = selection.posterior()
-    assert belief.mean[:, 2].min() > 3.0 and selection.scores.scores[selection.scores.seen].max() > 3.0  # as told
-    assert belief.average_mean[7] == pytest.approx((2 * score(800, "a") - 5.0 + score(800, "c")) / 3, abs=0.02)
+    assert (
+        belief.mean[:, 2].min() > 3.0 and selection.scores.scores[selection.scores.seen].max() > 3.0
+    )  # as told
+    assert belief.average_mean[7] == pytest.approx(
+        (2 * score(800, "a") - 5.0 + score(800, "c")) / 3, abs=0.02
+    )
     assert selection.task_correlations()[0, 2] < -0.5
     with pytest.raises(TableError, match="'up' of task 'c' is unknown; write maximize or minimize"):
         made(directions={"c": "up"})
@@ -160,9 +178,13 @@ def test_resumed_it_decides_as_one_that_was_never_interrupted(tmp_path: Path) ->
     url = f"sqlite:///{tmp_path}/s.db"
     played(made(storage=url), 6)
     played(scrimp.load_selection("s", storage=url), 5)
-    again = scrimp.create_selection("s", checkpoints=STEPS, tasks=TASKS, storage=url, load_if_exists=True)
+    again = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage=url, load_if_exists=True
+    )
     played(again, 3)
-    assert [trial.config for trial in again.history.trials] == [trial.config for trial in whole.history.trials]
+    assert [trial.config for trial in again.history.trials] == [
+        trial.config for trial in whole.history.trials
+    ]
     assert again.recommend() == whole.recommend()
     outcomes = list(replay(again.history.events))
     assert len(outcomes) == 14 and all(outcome.same for outcome in outcomes)
@@ -259,7 +281,13 @@ def test_checkpoints_arrive_while_selecting() -> None:
 
 @pytest.mark.parametrize(
     ("checkpoints", "tasks", "measured"),
-    [([7], TASKS, 0), (STEPS, ["a"], 12), (["base", "chat", "code"], TASKS, 9), ([], TASKS, None), (STEPS, [], None)],
+    [
+        ([7], TASKS, 0),
+        (STEPS, ["a"], 12),
+        (["base", "chat", "code"], TASKS, 9),
+        ([], TASKS, None),
+        (STEPS, [], None),
+    ],
 )
 def test_small_tables(checkpoints: list[Any], tasks: list[str], measured: int | None) -> None:
     if measured is None:
@@ -288,11 +316,17 @@ def test_a_task_that_never_varies_and_one_that_always_fails() -> None:
 
 
 def test_results_with_errors_and_results_that_are_none() -> None:
-    outcomes: dict[str, Any] = {"a": (0.5, np.float32(0.01)), "b": {"score": 0.6, "stderr": 0.02}, "c": None}
+    outcomes: dict[str, Any] = {
+        "a": (0.5, np.float32(0.01)),
+        "b": {"score": 0.6, "stderr": 0.02},
+        "c": None,
+    }
     selection = made(checkpoints=[1, 2])
     selection.run(lambda checkpoint, task: outcomes[task])
     table = selection.scores
-    assert table.scores[0, :2].tolist() == [0.5, 0.6] and table.errors[0, :2] == pytest.approx([0.01, 0.02])
+    assert table.scores[0, :2].tolist() == [0.5, 0.6] and table.errors[0, :2] == pytest.approx(
+        [0.01, 0.02]
+    )
     assert table.failed[:, 2].all()
     with pytest.raises(StudyError, match=r"none of the 6 cells tried could be measured.*1e"):
         made(checkpoints=[1, 2]).run(lambda checkpoint, task: 1e20)
@@ -302,7 +336,9 @@ def test_results_with_errors_and_results_that_are_none() -> None:
 
 def test_worker_processes(tmp_path: Path) -> None:
     selection = made(storage=f"sqlite:///{tmp_path}/s.db")
-    answer = selection.run(lambda checkpoint, task: checkpoint / 1000 + len(task), workers=2, share=0.4)
+    answer = selection.run(
+        lambda checkpoint, task: checkpoint / 1000 + len(task), workers=2, share=0.4
+    )
     assert selection.scores.seen.sum() == 15 and answer.checkpoint >= 1000
     assert len({trial.config["checkpoint"] for trial in selection.history.trials}) > 2
     assert all(outcome.same for outcome in replay(selection.history.events))
@@ -332,7 +368,9 @@ def test_several_processes_share_a_selection(tmp_path: Path) -> None:
 
 
 def test_the_log_is_plain_json(tmp_path: Path) -> None:
-    selection = played(made(storage=f"sqlite:///{tmp_path}/s.db", checkpoints=[Path("ckpt/a"), "ckpt/b", "c"]), 0)
+    selection = played(
+        made(storage=f"sqlite:///{tmp_path}/s.db", checkpoints=[Path("ckpt/a"), "ckpt/b", "c"]), 0
+    )
     selection.tell("ckpt/a", "a", 0.5)
     created = selection.history.created
     assert created.kind == "selection" and json.loads(json.dumps(created.method))["name"] == "kg"
@@ -340,7 +378,8 @@ def test_the_log_is_plain_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"use_stderr": True}, {"ordered": False}, {"scales": {"a": 100.0}, "tolerance": 0.1}]
+    "settings",
+    [{"use_stderr": True}, {"ordered": False}, {"scales": {"a": 100.0}, "tolerance": 0.1}],
 )
 def test_settings_are_kept_and_used(tmp_path: Path, settings: dict[str, Any]) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
@@ -348,7 +387,9 @@ def test_settings_are_kept_and_used(tmp_path: Path, settings: dict[str, Any]) ->
     cells = [[trial.config for trial in each.history.trials] for each in (plain, chosen)]
     assert cells[0] != cells[1] or chosen.recommend() != plain.recommend()
     again = scrimp.load_selection("s", storage=url)
-    assert again.recommend() == chosen.recommend() and abs(again.recommend().checkpoint - 800) <= 300
+    assert (
+        again.recommend() == chosen.recommend() and abs(again.recommend().checkpoint - 800) <= 300
+    )
     assert all(outcome.same for outcome in replay(again.history.events))
 
 

@@ -1,4 +1,5 @@
-"""A selection as TOML: paths relative to its folder, patterns, and one command around the user's."""
+"""A selection as TOML: paths relative to its folder, patterns, and one command around the
+user's."""
 
 import sys
 from pathlib import Path
@@ -24,17 +25,27 @@ def script(tmp_path: Path) -> None:
 def test_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "select.toml"
     path.write_text(
-        'checkpoints = [3, 1.5, "final"]\nresults = "out/{task}/{checkpoint}.json"\nmetric = "acc"\nscores = "known.csv"\n'
+        'checkpoints = [3, 1.5, "final"]\nresults = "out/{task}/{checkpoint}.json"\nmetric ='
+        ' "acc"\nscores = "known.csv"\n'
         + HEAD
         + "weights = {a = 2}\nseed = 3\n[run]\nshare = 0.2\nretries = 4\nworkers = 3\n"
     )
     plan = read_selection_file(path)
     assert plan.name == "s" and plan.storage is None and plan.scores == tmp_path / "known.csv"
-    assert plan.question["checkpoints"] == [3, 1.5, "final"] and plan.question["weights"] == {"a": 2.0}
+    assert plan.question["checkpoints"] == [3, 1.5, "final"] and plan.question["weights"] == {
+        "a": 2.0
+    }
     assert plan.run["share"] == 0.2 and plan.run["workers"] == 3 and "retries" not in plan.run
     words = plan.command.arguments({"checkpoint": 1.5, "task": "b"}, {"python": "PY"})
     assert words == [
-        *("PY", "-m", "scrimp.checkpoints.cell_command", "--checkpoint=1.5", "--task=b", "--retries=4"),
+        *(
+            "PY",
+            "-m",
+            "scrimp.checkpoints.cell_command",
+            "--checkpoint=1.5",
+            "--task=b",
+            "--retries=4",
+        ),
         *("--results=out/b/1.5.json", "--metric=acc", "--"),
         *(sys.executable, "run.py", "--model", "1.5", "--task", "b"),
     ]
@@ -46,7 +57,11 @@ def test_a_pattern_is_sorted_by_the_numbers_in_names(tmp_path: Path) -> None:
         (tmp_path / "ckpt" / f"step-{step}").mkdir(parents=True)
     path = tmp_path / "select.toml"
     path.write_text('checkpoints = "ckpt/step-*"\n' + HEAD)
-    assert read_selection_file(path).question["checkpoints"] == ["ckpt/step-80", "ckpt/step-900", "ckpt/step-1000"]
+    assert read_selection_file(path).question["checkpoints"] == [
+        "ckpt/step-80",
+        "ckpt/step-900",
+        "ckpt/step-1000",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ def test_in_one_call() -> None:
     scrimp.select_checkpoint(evaluate, range(50), ["a", "b"], seed=1)
     assert len(calls) == 10  # a tenth
     calls.clear()
-    scrimp.select_checkpoint(evaluate, range(50), ["a", "b"], seed=1, budget=12.0, cost={"a": 3.0}, method="random")
+    scrimp.select_checkpoint(
+        evaluate, range(50), ["a", "b"], seed=1, budget=12.0, cost={"a": 3.0}, method="random"
+    )
     assert 12.0 <= sum(3.0 if task == "a" else 1.0 for _, task in calls) < 15.0
 
 
@@ -35,7 +37,13 @@ def test_one_call_with_a_storage_goes_on(tmp_path: Path) -> None:
 
     for share in (0.2, 0.4):
         scrimp.select_checkpoint(
-            evaluate, range(10), ["a", "b"], share=share, seed=0, storage=f"sqlite:///{tmp_path}/s.db", name="one"
+            evaluate,
+            range(10),
+            ["a", "b"],
+            share=share,
+            seed=0,
+            storage=f"sqlite:///{tmp_path}/s.db",
+            name="one",
         )
     assert len(calls) == 8 and scrimp.studies(f"sqlite:///{tmp_path}/s.db") == ["one"]
 
@@ -63,7 +71,9 @@ def test_what_cannot_be_is_refused_before_anything_is_stored(
 ) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     with pytest.raises(error, match=words):
-        scrimp.create_selection("s", **{"checkpoints": [1, 2], "tasks": ["a", "b"], "storage": url, **options})
+        scrimp.create_selection(
+            "s", **{"checkpoints": [1, 2], "tasks": ["a", "b"], "storage": url, **options}
+        )
     assert scrimp.studies(url) == []
 
 
@@ -78,7 +88,12 @@ def test_bad_stop_rules() -> None:
 
 def test_an_existing_selection_is_adopted_if_it_asks_the_same(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    question: dict[str, Any] = {"checkpoints": [1, 2], "tasks": ["a", "b"], "storage": url, "cost": {"a": 2.0}}
+    question: dict[str, Any] = {
+        "checkpoints": [1, 2],
+        "tasks": ["a", "b"],
+        "storage": url,
+        "cost": {"a": 2.0},
+    }
     scrimp.create_selection("s", **question, seed=4)
     with pytest.raises(StudyError, match="exists"):
         scrimp.create_selection("s", **question)
@@ -110,9 +125,16 @@ def test_studies_and_selections_are_told_apart(tmp_path: Path) -> None:
     assert scrimp.studies(url) == ["study"]
 
 
-def test_another_process_may_create_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_may_create_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    question: dict[str, Any] = {"checkpoints": [1, 2], "tasks": ["a"], "storage": url, "load_if_exists": True}
+    question: dict[str, Any] = {
+        "checkpoints": [1, 2],
+        "tasks": ["a"],
+        "storage": url,
+        "load_if_exists": True,
+    }
     scrimp.create_selection("s", **question).tell(1, "a", 0.5)
     looks = iter([[], ["s"]])  # not there yet when first looked for
     monkeypatch.setattr("scrimp.storage.sqlite.SqliteStorage.names", lambda self: next(looks))

@@ -1,4 +1,5 @@
-"""Several processes on one SQLite study, some of them killed: totals stay exact, nothing is lost, doubled or torn."""
+"""Several processes on one SQLite study, some of them killed: totals stay exact, nothing is lost,
+doubled or torn."""
 
 import os
 import random
@@ -25,7 +26,9 @@ study.optimize(objective, n_trials=int(sys.argv[2]), workers=int(sys.argv[4]))
 """
 
 
-def launch(script: Path, url: str, trials: int, method: str = "random", workers: int = 1) -> subprocess.Popen[bytes]:
+def launch(
+    script: Path, url: str, trials: int, method: str = "random", workers: int = 1
+) -> subprocess.Popen[bytes]:
     arguments = [sys.executable, "-W", "error", str(script), url, str(trials), method, str(workers)]
     return subprocess.Popen(arguments, start_new_session=True, stderr=subprocess.PIPE)
 
@@ -38,7 +41,8 @@ def script(tmp_path: Path) -> Path:
 
 
 def check_log(study: scrimp.Study, trials: int) -> None:
-    """The log is whole: decisions numbered without gaps, each trial added once, every grant for a known trial."""
+    """The log is whole: decisions numbered without gaps, each trial added once, every grant for a
+    known trial."""
     events = study.history.events
     decisions = [event.decision for event in events if isinstance(event, Noted)]
     assert decisions == list(range(len(decisions)))
@@ -66,7 +70,8 @@ def test_two_processes_share_200_trials(script: Path, tmp_path: Path) -> None:
 
 
 def test_killed_processes_lose_nothing(script: Path, tmp_path: Path) -> None:
-    """Kill one of two at random moments, again and again; the survivors and successors finish the same study."""
+    """Kill one of two at random moments, again and again; the survivors and successors finish the
+    same study."""
     url = f"sqlite:///{tmp_path}/s.db"
     chance = random.Random(0)
     running = [launch(script, url, 150) for _ in range(2)]
@@ -85,7 +90,8 @@ def test_killed_processes_lose_nothing(script: Path, tmp_path: Path) -> None:
 
 
 def test_a_dead_process_is_noticed_at_once(script: Path, tmp_path: Path) -> None:
-    """The trial of a killed process is taken up by the next one without waiting for its lease to run out."""
+    """The trial of a killed process is taken up by the next one without waiting for its lease to
+    run out."""
     url = f"sqlite:///{tmp_path}/s.db"
     slow = script.with_name("slow.py")
     slow.write_text(SCRIPT.replace("time.sleep(0.01)", "time.sleep(600)"))

@@ -49,7 +49,9 @@ def check(place: MemoryStorage, key: PrivateKey) -> Callable[[Study], None]:
     return lambda study: SignedOnly(place.identity(), [key.public]).check(study.history)
 
 
-def test_what_was_signed_is_run_and_signed_once(study: Study, place: Any, key: PrivateKey, check: Any) -> None:
+def test_what_was_signed_is_run_and_signed_once(
+    study: Study, place: Any, key: PrivateKey, check: Any
+) -> None:
     check(study)
     length = study.history.length
     sign(study._ledger, place.identity(), key)
@@ -72,18 +74,24 @@ def test_changes_after_the_signature_are_refused_until_they_are_signed(
     what: str, study: Study, place: Any, key: PrivateKey, check: Any
 ) -> None:
     study._ledger.append([CHANGES[what]])
-    with pytest.raises(ObjectiveError, match=r"changed after it was signed \(revision 1\).*scrimp run"):
+    with pytest.raises(
+        ObjectiveError, match=r"changed after it was signed \(revision 1\).*scrimp run"
+    ):
         check(study)
     sign(study._ledger, place.identity(), key)
     check(study)
 
 
 def test_totals_and_the_queue_need_no_signature(study: Study, check: Any) -> None:
-    study._ledger.append([StudyChanged(totals={"n_trials": 5, "halt": "paused"}), Enqueued(config={"x": 0.5})])
+    study._ledger.append(
+        [StudyChanged(totals={"n_trials": 5, "halt": "paused"}), Enqueued(config={"x": 0.5})]
+    )
     check(study)
 
 
-def test_an_older_revision_cannot_be_put_back(study: Study, place: Any, key: PrivateKey, check: Any) -> None:
+def test_an_older_revision_cannot_be_put_back(
+    study: Study, place: Any, key: PrivateKey, check: Any
+) -> None:
     old = study.history.events[-1]
     study._ledger.append([StudyChanged(objective=described("train:mended"))])
     sign(study._ledger, place.identity(), key)
@@ -98,7 +106,8 @@ def test_an_older_revision_cannot_be_put_back(study: Study, place: Any, key: Pri
 def test_a_signature_counts_for_its_study_in_its_storage(
     elsewhere: str, study: Study, place: MemoryStorage, key: PrivateKey
 ) -> None:
-    """The attacker copies what is signed: into a study made anew, or the whole log into a storage of his own."""
+    """The attacker copies what is signed: into a study made anew, or the whole log into a storage
+    of his own."""
     if elsewhere == "study":
         scrimp.delete_study("s", storage=place)
         other: Any = scrimp.create_study("s", SPACE, method="random", storage=place, seed=0)
@@ -110,7 +119,9 @@ def test_a_signature_counts_for_its_study_in_its_storage(
         SignedOnly(place.identity(), [key.public]).check(other._ledger.history)
 
 
-def test_other_keys_forged_and_missing_signatures_are_told_apart(study: Study, place: Any, tmp_path: Path) -> None:
+def test_other_keys_forged_and_missing_signatures_are_told_apart(
+    study: Study, place: Any, tmp_path: Path
+) -> None:
     new_pair(tmp_path / "other.key")
     other = private_key(tmp_path / "other.key").public
     with pytest.raises(ObjectiveError, match=rf"signed with another key .*{other.fingerprint}"):
@@ -124,13 +135,20 @@ def test_other_keys_forged_and_missing_signatures_are_told_apart(study: Study, p
     event = study.history.events[-1]
     assert isinstance(event, StudyChanged) and event.signature is not None
     for value in ("", "zz", "00" * 64):
-        signature = {"revision": 9, "key": other.fingerprint, "digest": event.signature.digest, "value": value}
+        signature = {
+            "revision": 9,
+            "key": other.fingerprint,
+            "digest": event.signature.digest,
+            "value": value,
+        }
         bare._ledger.append([StudyChanged(signature=type(event.signature)(**signature))])  # type: ignore[arg-type]
     with pytest.raises(ObjectiveError, match="or forged"):
         SignedOnly(place.identity(), [other]).check(bare.history)
 
 
-def test_a_worker_that_runs_notices_what_is_changed_meanwhile(study: Study, place: Any, key: PrivateKey) -> None:
+def test_a_worker_that_runs_notices_what_is_changed_meanwhile(
+    study: Study, place: Any, key: PrivateKey
+) -> None:
     from scrimp.tuning.running import Run
     from scrimp.tuning.working import work
 
@@ -148,10 +166,14 @@ def test_a_worker_that_runs_notices_what_is_changed_meanwhile(study: Study, plac
     assert len(seen) == 2 and not study.history.with_status("running")
 
 
-def test_the_url_of_checkpoints_is_signed_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_url_of_checkpoints_is_signed_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("fsspec")
     new_pair(tmp_path / "k")
-    study = scrimp.create_study("s", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0)
+    study = scrimp.create_study(
+        "s", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+    )
     study.tell(study.ask(), 0.5)
     study._set_totals({"checkpoints": f"file://{tmp_path}/shared"})
     with pytest.raises(scrimp.errors.StudyError, match="left no checkpoint"):

@@ -10,7 +10,9 @@ SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
 
 def study_of(values: list[float], direction: str = "minimize") -> scrimp.Study:
-    study = scrimp.create_study("s", SPACE, direction=direction, method="random", storage="memory://", seed=0)
+    study = scrimp.create_study(
+        "s", SPACE, direction=direction, method="random", storage="memory://", seed=0
+    )
     for value in values:
         study.tell(study.ask(), value)
     return study
@@ -43,7 +45,12 @@ def test_no_improvement_counts_finished_trials_since_the_best() -> None:
 
 def test_no_improvement_counts_feasible_values_only() -> None:
     study = scrimp.create_study(
-        "c", SPACE, method="random", storage="memory://", seed=0, constraints={"m": scrimp.AtMost(0.0)}
+        "c",
+        SPACE,
+        method="random",
+        storage="memory://",
+        seed=0,
+        constraints={"m": scrimp.AtMost(0.0)},
     )
     for value, size in [(-100.0, 1.0), (5.0, 0.0), (4.0, 0.0), (3.0, 0.0), (2.0, 0.0)]:
         study.tell(study.ask(), {"value": value, "m": size})

@@ -1,6 +1,8 @@
-"""Studies that an earlier scrimp stored open, replay and go on: one archive per storage, made by version 0.1.0.
+"""Studies that an earlier scrimp stored open, replay and go on: one archive per storage, made by
+version 0.1.0.
 
-Methods whose decisions were changed on purpose since then are named in CHANGED; of them only the rest is asked.
+Methods whose decisions were changed on purpose since then are named in CHANGED; of them only the
+rest is asked.
 """
 
 import gzip
@@ -24,7 +26,8 @@ CHANGED: set[str] = {
     "freeze-thaw",  # newcomers of continuous spaces by their expected end
 }
 FAITHFUL = 0.8
-"""The share of modelled decisions that must be the same: another processor may round a climb to another end."""
+"""The share of modelled decisions that must be the same: another processor may round a climb to
+another end."""
 
 STUDIES = {
     "gp": 12,
@@ -86,12 +89,16 @@ def goes_on(name: str, url: str) -> None:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_studies_of_an_earlier_version_replay_and_go_on_in_sqlite(name: str, sqlite_url: str) -> None:
+def test_studies_of_an_earlier_version_replay_and_go_on_in_sqlite(
+    name: str, sqlite_url: str
+) -> None:
     check(name, sqlite_url, STUDIES[name])
 
 
 @pytest.mark.parametrize(("name", "decisions"), [("freeze-thaw", 32), ("selection", 9)])
-def test_studies_of_an_earlier_version_replay_and_go_on_in_a_journal(name: str, decisions: int, tmp_path: Path) -> None:
+def test_studies_of_an_earlier_version_replay_and_go_on_in_a_journal(
+    name: str, decisions: int, tmp_path: Path
+) -> None:
     with tarfile.open(STORED / "journal-0.1.0.tar.gz") as packed:
         packed.extractall(tmp_path / "journal", filter="data")
     check(name, f"journal:///{tmp_path}/journal", decisions)
@@ -103,7 +110,9 @@ def test_studies_of_an_earlier_version_replay_and_go_on_in_postgresql() -> None:
 
     dump = gzip.decompress((STORED / "postgres-0.1.0.sql.gz").read_bytes())
     with PrivateServer() as server:
-        with psycopg.connect(f"postgresql:///postgres?host={server.folder}&user=postgres", autocommit=True) as place:
+        with psycopg.connect(
+            f"postgresql:///postgres?host={server.folder}&user=postgres", autocommit=True
+        ) as place:
             place.execute(dump)
         url = server.url("stored")
         check("freeze-thaw", url, 32)

@@ -41,10 +41,19 @@ SPACE = scrimp.Space(x=scrimp.Float(0, 1))
     ],
 )
 def test_what_cannot_be_created_is_refused_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], kind: type[ScrimpError], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, Any],
+    kind: type[ScrimpError],
+    words: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments: dict[str, Any] = {"name": "s", "space": SPACE, "storage": "memory://", "method": "random"} | change
+    arguments: dict[str, Any] = {
+        "name": "s",
+        "space": SPACE,
+        "storage": "memory://",
+        "method": "random",
+    } | change
     name, space = arguments.pop("name"), arguments.pop("space")
     with pytest.raises(kind, match=words):
         scrimp.create_study(name, space, **arguments)
@@ -101,7 +110,9 @@ def test_a_bad_space_is_a_space_error() -> None:
         scrimp.Space(lr=scrimp.Float(1.0, 0.1))
 
 
-def test_two_who_create_at_once_share_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_who_create_at_once_share_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both look, find nothing, and create: one does, the other joins."""
     url, space = f"sqlite:///{tmp_path}/s.db", scrimp.Space(x=scrimp.Float(0, 1))
     first = scrimp.create_study("s", space, storage=url, seed=0)
@@ -114,7 +125,9 @@ def test_two_who_create_at_once_share_the_study(tmp_path: Path, monkeypatch: pyt
 
 def saved(name: str, url: str, word: str) -> scrimp.Study:
     """A study with one completed trial whose checkpoint says ``word``."""
-    study = scrimp.create_study(name, SPACE, method="random", storage=url, seed=0, load_if_exists=True)
+    study = scrimp.create_study(
+        name, SPACE, method="random", storage=url, seed=0, load_if_exists=True
+    )
 
     def objective(trial: Any) -> float:
         (trial.checkpoint_dir / "model").write_text(word)
@@ -123,15 +136,20 @@ def saved(name: str, url: str, word: str) -> scrimp.Study:
     return study.optimize(objective, n_trials=1)
 
 
-def test_studies_of_one_name_share_no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files with the same stem, or a folder of checkpoints that two storages share: each study has its own."""
+def test_studies_of_one_name_share_no_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files with the same stem, or a folder of checkpoints that two storages share: each study has
+    its own."""
     for chosen in ("", str(tmp_path / "shared")):
         monkeypatch.setenv("SCRIMP_CHECKPOINTS", chosen)
         urls = [f"sqlite:///{tmp_path}/a{len(chosen)}.{ending}" for ending in ("db", "sqlite")]
         first, second = (saved("digits", url, url) for url in urls)
         assert [(study.best_checkpoint / "model").read_text() for study in (first, second)] == urls
         scrimp.delete_study("digits", storage=urls[1])
-        assert (first.best_checkpoint / "model").read_text() == urls[0] and not second._checkpoints().exists()
+        assert (first.best_checkpoint / "model").read_text() == urls[
+            0
+        ] and not second._checkpoints().exists()
 
 
 def test_a_study_made_again_shares_nothing_with_the_one_before(tmp_path: Path) -> None:
@@ -150,7 +168,11 @@ def test_a_study_from_before_identities_keeps_its_folder(tmp_path: Path) -> None
     created = StudyCreated(name="old", problem=problem, method={"name": "random", "settings": {}})
     place.create("old", [created])
     study = scrimp.load_study("old", storage=place)
-    assert study._checkpoints() == tmp_path / "s-checkpoints" / "old-3f5dd4e5" == checkpoint_root(place, "old")()
+    assert (
+        study._checkpoints()
+        == tmp_path / "s-checkpoints" / "old-3f5dd4e5"
+        == checkpoint_root(place, "old")()
+    )
 
 
 def test_a_copy_without_metadata_makes_studies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,9 @@ def test_ask_and_tell() -> None:
     told = study.tell(trial, 0.5, stderr=0.1)
     assert (told.status, told.value) == ("completed", 0.5)
     assert told.last is not None and told.last.stderr == 0.1
-    assert study.best_params == trial.params and study.best_value == 0.5 and study.best_trial.id == 0
+    assert (
+        study.best_params == trial.params and study.best_value == 0.5 and study.best_trial.id == 0
+    )
 
 
 def test_what_is_asked_can_be_read() -> None:
@@ -139,7 +141,10 @@ def test_bad_tells_are_refused_and_lose_nothing(call: Any, words: str) -> None:
         (lambda study: study.optimize(len, n_trials=2, timeout=-1), "timeout is -1"),
         (lambda study: study.optimize(len, n_trials=2, until=7), "until is 7"),
         (lambda study: study.optimize(len, n_trials=2, time_limit=5), "workers=2"),
-        (lambda study: study.optimize(len, n_trials=2, workers=2, gpus_per_worker=64), "128 devices"),
+        (
+            lambda study: study.optimize(len, n_trials=2, workers=2, gpus_per_worker=64),
+            "128 devices",
+        ),
         (lambda study: study.ask(count=0), "count is 0"),
         (lambda study: study.best(at="min"), "'min'"),
         (lambda study: study.best_value, "no feasible value yet"),
@@ -165,7 +170,9 @@ def test_optimize_counts_in_total_and_survives_failures() -> None:
 
     finished: list[int] = []
     study = memory()
-    study.optimize(objective, n_trials=7, callbacks=[lambda study, trial: finished.append(trial.id)])
+    study.optimize(
+        objective, n_trials=7, callbacks=[lambda study, trial: finished.append(trial.id)]
+    )
     assert study.history.counts["failed"] == 3 and study.history.counts["completed"] == 4
     assert finished == list(range(7))
     study.optimize(objective, n_trials=7)
@@ -188,7 +195,9 @@ def test_asking_by_hand_does_not_lift_the_total_of_a_run() -> None:
 
 
 def test_asking_for_more_than_there_is_gives_what_there_is() -> None:
-    pool = scrimp.Pool(scrimp.Space(x=scrimp.Float(0, 1)), [{"x": number / 4} for number in range(5)])
+    pool = scrimp.Pool(
+        scrimp.Space(x=scrimp.Float(0, 1)), [{"x": number / 4} for number in range(5)]
+    )
     study = scrimp.create_study("p", pool, method="random", storage="memory://", seed=0)
     assert len(study.ask(count=8)) == 5
     with pytest.raises(StudyError, match="every configuration"):
@@ -211,7 +220,12 @@ def test_enqueuing_twice_is_once_and_works_when_the_method_has_nothing_left() ->
 
 def test_the_queue_moves_with_a_space_that_grows(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    settings: dict[str, Any] = {"storage": url, "method": "random", "seed": 0, "load_if_exists": True}
+    settings: dict[str, Any] = {
+        "storage": url,
+        "method": "random",
+        "seed": 0,
+        "load_if_exists": True,
+    }
     scrimp.create_study("q", scrimp.Space(lr=scrimp.Float(0, 1)), **settings).enqueue({"lr": 0.6})
     wider = scrimp.Space(lr=scrimp.Float(0, 1), drop=scrimp.Float(0, 1, default=0.0))
     assert scrimp.create_study("q", wider, **settings).ask().params == {"lr": 0.6, "drop": 0.0}
@@ -244,7 +258,9 @@ def test_numbers_beyond_all_floats_and_words_beyond_unicode_are_failures() -> No
 
 
 def test_optimize_with_worker_processes(tmp_path: Path) -> None:
-    study = scrimp.create_study("p", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0)
+    study = scrimp.create_study(
+        "p", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+    )
     study.optimize(lambda trial: trial.params["x"], n_trials=8, workers=2)
     assert study.history.counts["completed"] == 8
     reopened = scrimp.load_study("p", storage=f"sqlite:///{tmp_path}/s.db")
@@ -252,7 +268,9 @@ def test_optimize_with_worker_processes(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_hands_its_trial_back(tmp_path: Path) -> None:
-    study = scrimp.create_study("i", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0)
+    study = scrimp.create_study(
+        "i", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
+    )
 
     def interrupted(trial: Any) -> float:
         raise KeyboardInterrupt
@@ -266,7 +284,9 @@ def test_an_interrupted_run_hands_its_trial_back(tmp_path: Path) -> None:
 
 def test_stop_rules_and_timeout_end_a_run() -> None:
     study = memory()
-    study.optimize(lambda trial: trial.params["x"], until=scrimp.TargetReached(0.5) | scrimp.Trials(50))
+    study.optimize(
+        lambda trial: trial.params["x"], until=scrimp.TargetReached(0.5) | scrimp.Trials(50)
+    )
     assert study.best_value <= 0.5
     again = memory(seed=1).optimize(lambda trial: 1.0, timeout=0.3)
     assert len(again.trials) > 0
@@ -296,8 +316,12 @@ def test_load_if_exists_resumes_and_lets_the_space_grow(tmp_path: Path) -> None:
     first.optimize(lambda trial: trial.params["x"], n_trials=3)
     with pytest.raises(StudyError, match="exists"):
         scrimp.create_study("g", SPACE, storage=url, method="random", seed=0)
-    wider = scrimp.Space(x=scrimp.Float(0, 2), n=scrimp.Int(1, 5), k=scrimp.Categorical(["a", "b"], default="a"))
-    grown = scrimp.create_study("g", wider, storage=url, method="random", seed=0, load_if_exists=True)
+    wider = scrimp.Space(
+        x=scrimp.Float(0, 2), n=scrimp.Int(1, 5), k=scrimp.Categorical(["a", "b"], default="a")
+    )
+    grown = scrimp.create_study(
+        "g", wider, storage=url, method="random", seed=0, load_if_exists=True
+    )
     assert [trial.params["k"] for trial in grown.trials] == ["a"] * 3
     grown.optimize(lambda trial: trial.params["x"], n_trials=6)
     assert len(grown.trials) == 6 and all("k" in trial.params for trial in grown.trials)
@@ -306,7 +330,14 @@ def test_load_if_exists_resumes_and_lets_the_space_grow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"direction": "maximize"}, {"metric": "other"}, {"seed": 9}, {"cost": "seconds"}, {"noisy": True}]
+    "change",
+    [
+        {"direction": "maximize"},
+        {"metric": "other"},
+        {"seed": 9},
+        {"cost": "seconds"},
+        {"noisy": True},
+    ],
 )
 def test_load_if_exists_refuses_another_question(tmp_path: Path, change: dict[str, Any]) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
@@ -333,11 +364,18 @@ def test_dataframe() -> None:
     study = memory()
     study.optimize(lambda trial: trial.params["x"], n_trials=3)
     frame = study.dataframe()
-    assert list(frame["number"]) == [0, 1, 2] and {"value", "status", "params_x", "params_n"} <= set(frame.columns)
+    assert list(frame["number"]) == [0, 1, 2] and {
+        "value",
+        "status",
+        "params_x",
+        "params_n",
+    } <= set(frame.columns)
 
 
 def test_checkpoints_survive_and_the_best_is_found(tmp_path: Path) -> None:
-    study = scrimp.create_study("c", SPACE, storage=f"sqlite:///{tmp_path}/s.db", method="random", seed=0)
+    study = scrimp.create_study(
+        "c", SPACE, storage=f"sqlite:///{tmp_path}/s.db", method="random", seed=0
+    )
 
     def objective(trial: Any) -> None:
         (trial.checkpoint_dir / "model").write_text(str(trial.id))
@@ -349,13 +387,19 @@ def test_checkpoints_survive_and_the_best_is_found(tmp_path: Path) -> None:
 
 
 def _trained(trial: Any) -> None:
-    """Small networks learn less; ``size`` shrinks with training: every first epoch is over the limit."""
+    """Small networks learn less; ``size`` shrinks with training: every first epoch is over the
+    limit."""
     for epoch in trial.steps():
         size = 20.0 / epoch + trial.params["width"]
-        trial.report(error=abs(trial.params["rate"] - 0.3) + 1.0 / epoch + 1.0 / trial.params["width"], size=size)
+        trial.report(
+            error=abs(trial.params["rate"] - 0.3) + 1.0 / epoch + 1.0 / trial.params["width"],
+            size=size,
+        )
 
 
-@pytest.mark.parametrize("method", ["freeze-thaw", "asha", "bohb", "mobster-joint", "hypertune-indep", "dyhpo"])
+@pytest.mark.parametrize(
+    "method", ["freeze-thaw", "asha", "bohb", "mobster-joint", "hypertune-indep", "dyhpo"]
+)
 def test_training_runs_that_violate_a_constraint_at_first_may_go_on(method: str) -> None:
     space = scrimp.Space(rate=scrimp.Float(0, 1), width=scrimp.Int(1, 64))
     study = scrimp.create_study(

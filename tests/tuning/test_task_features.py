@@ -23,7 +23,9 @@ def test_a_study_without_features_is_refused_with_a_remedy(method: str, tmp_path
     with pytest.raises(MethodError, match=r"features=.*tst-r"):
         scrimp.create_study("new", SPACE, method=method, learn_from=["old"], storage=url)
     assert scrimp.studies(url) == ["old"]  # nothing was stored
-    study = scrimp.create_study("new", SPACE, method=method, learn_from=["old"], features={"rows": 9.0}, storage=url)
+    study = scrimp.create_study(
+        "new", SPACE, method=method, learn_from=["old"], features={"rows": 9.0}, storage=url
+    )
     assert study.method == method.partition(":")[0]
 
 
@@ -33,7 +35,12 @@ def test_past_studies_without_the_features_are_named(tmp_path: Path) -> None:
     past(url, "bare", {})
     with pytest.raises(MethodError, match=r"'bare' have none of them.*learn_from"):
         scrimp.create_study(
-            "new", SPACE, method="tst-m", learn_from=["old", "bare"], features={"rows": 9.0}, storage=url
+            "new",
+            SPACE,
+            method="tst-m",
+            learn_from=["old", "bare"],
+            features={"rows": 9.0},
+            storage=url,
         )
 
 
@@ -42,6 +49,10 @@ def test_without_past_studies_there_is_nothing_to_compare() -> None:
 
 
 def test_one_shared_feature_is_enough() -> None:
-    check_features("tst-m", {"rows": 1.0, "classes": 2.0}, {"a": {"rows": 1.0}, "b": {"rows": 3.0, "columns": 1.0}})
+    check_features(
+        "tst-m",
+        {"rows": 1.0, "classes": 2.0},
+        {"a": {"rows": 1.0}, "b": {"rows": 3.0, "columns": 1.0}},
+    )
     with pytest.raises(MethodError, match=r"no feature of this study .rows. is known"):
         check_features("tst-m", {"rows": 1.0}, {"a": {"rows": 1.0}, "b": {"columns": 3.0}})

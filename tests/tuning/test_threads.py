@@ -1,4 +1,5 @@
-"""Inside a decision linear algebra has one thread, outside it the user's number, whatever happens in between."""
+"""Inside a decision linear algebra has one thread, outside it the user's number, whatever happens
+in between."""
 
 import subprocess
 import sys
@@ -22,7 +23,9 @@ SPACE = scrimp.Space(x=scrimp.Float(0.0, 1.0))
 
 
 def numbers() -> set[int]:
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +77,8 @@ def test_limits_nest() -> None:
 
 
 def test_decisions_that_overlap_in_threads_give_the_number_back() -> None:
-    """Whoever ends first, and however often: the number of a decision is never taken for the user's."""
+    """Whoever ends first, and however often: the number of a decision is never taken for the
+    user's."""
     barrier = threading.Barrier(4)
 
     def deciding(place: int) -> None:
@@ -126,13 +130,16 @@ def test_no_library_no_limit_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> 
 def test_libraries_are_looked_for_again_only_after_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     with one_thread():
         pass
-    monkeypatch.setattr("threadpoolctl.ThreadpoolController.__init__", lambda self: pytest.fail("searched again"))
+    monkeypatch.setattr(
+        "threadpoolctl.ThreadpoolController.__init__", lambda self: pytest.fail("searched again")
+    )
     with one_thread():
         assert {library["num_threads"] for library in loaded_libraries()} == {1}
 
 
 def test_scipy_is_there_when_the_first_decision_is_made_and_import_loads_nothing() -> None:
-    """SciPy comes with the policy: a library that came with the first fit would be limited at the second decision only."""
+    """SciPy comes with the policy: a library that came with the first fit would be limited at the
+    second decision only."""
     code = """
 import sys, scrimp
 assert not {"scipy", "threadpoolctl"} & set(sys.modules), "loaded at import"

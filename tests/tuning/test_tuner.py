@@ -24,7 +24,8 @@ PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 
 
 
 class Scripted(Policy):
-    """Starts three trials with one epoch each, then takes the first to the end; stops the third at its first report."""
+    """Starts three trials with one epoch each, then takes the first to the end; stops the third at
+    its first report."""
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         if len(history.trials) < 3:
@@ -69,7 +70,13 @@ class Stepwise(Executor):
         for number, (assignment, done) in list(self.running.items()):
             self.running[number] = (assignment, done + 1)
             metrics: dict[str, float | None] = {"value": 1.0 / (done + 1)}
-            report = Reported(trial=number, step=done + 1, metrics=metrics, attempt=assignment.attempt, time=self.time)
+            report = Reported(
+                trial=number,
+                step=done + 1,
+                metrics=metrics,
+                attempt=assignment.attempt,
+                time=self.time,
+            )
             deliver([report])
             if done + 1 >= assignment.end:
                 self.running.pop(number, None)
@@ -79,11 +86,15 @@ class Stepwise(Executor):
 
 
 def ledger() -> Ledger:
-    created = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "x", "settings": {}})
+    created = StudyCreated(
+        name="s", problem=PROBLEM.to_json(), method={"name": "x", "settings": {}}
+    )
     return Ledger(MemoryStorage().create("s", [created]), lambda: 0.0)
 
 
-def run(settings: TunerSettings | None = None, policy: Policy | None = None) -> tuple[History, Stepwise]:
+def run(
+    settings: TunerSettings | None = None, policy: Policy | None = None
+) -> tuple[History, Stepwise]:
     executor, book = Stepwise(), ledger()
     Tuner(book, policy or Scripted(), executor, settings or TunerSettings()).run()
     return book.history, executor
@@ -118,7 +129,11 @@ def test_observers_and_callbacks_see_what_happened(tmp_path: Path) -> None:
     )
     _, executor = run(settings)
     assert lengths == sorted(lengths) and finished == [2, 0]
-    assert executor.assignments[1].checkpoint_dir == checkpoint_folder(tmp_path, 1) == tmp_path / "trial-000001"
+    assert (
+        executor.assignments[1].checkpoint_dir
+        == checkpoint_folder(tmp_path, 1)
+        == tmp_path / "trial-000001"
+    )
 
 
 def test_what_was_running_is_handed_back_when_something_breaks() -> None:
@@ -134,7 +149,8 @@ def test_what_was_running_is_handed_back_when_something_breaks() -> None:
 
 
 def test_reports_are_judged_at_their_place_in_the_log() -> None:
-    """Another process appends between our report and our reading: the review sees the history up to the report only."""
+    """Another process appends between our report and our reading: the review sees the history up to
+    the report only."""
     lengths: list[tuple[int, int]] = []
 
     class Watching(Scripted):
@@ -167,8 +183,12 @@ def test_an_interrupt_between_decision_and_lease_loses_nothing() -> None:
             super().take(deciding, worker)
             raise KeyboardInterrupt
 
-    created = StudyCreated(name="s", problem=PROBLEM.to_json(), method={"name": "x", "settings": {}})
+    created = StudyCreated(
+        name="s", problem=PROBLEM.to_json(), method={"name": "x", "settings": {}}
+    )
     book = Interrupted(MemoryStorage().create("s", [created]), lambda: 0.0)
     with contextlib.suppress(KeyboardInterrupt):
         Tuner(book, Scripted(), Stepwise(), TunerSettings()).run()
-    assert [trial.status for trial in book.history.trials] == ["stale"] and book.store.leases() == []
+    assert [trial.status for trial in book.history.trials] == [
+        "stale"
+    ] and book.store.leases() == []

@@ -66,7 +66,9 @@ def test_asked_to_end_the_trial_goes_back_after_its_step(tmp_path: Path) -> None
 
     def rest(trial: Any) -> None:
         for step in trial.steps():
-            resumed.append((step, (trial.checkpoint_dir / "state").read_text() if trial.resumed else ""))
+            resumed.append(
+                (step, (trial.checkpoint_dir / "state").read_text() if trial.resumed else "")
+            )
             (trial.checkpoint_dir / "state").write_text(str(step))
             trial.report(trial.params["x"])
 
@@ -76,7 +78,8 @@ def test_asked_to_end_the_trial_goes_back_after_its_step(tmp_path: Path) -> None
 
 
 def test_a_failure_while_ending_is_no_failure_of_the_trial() -> None:
-    """Whoever ends this process ends its children too; an objective that fails by that is taken up again elsewhere."""
+    """Whoever ends this process ends its children too; an objective that fails by that is taken up
+    again elsewhere."""
     study = study_with(1)
     asked: list[int] = []
 
@@ -90,7 +93,9 @@ def test_a_failure_while_ending_is_no_failure_of_the_trial() -> None:
     assert study.trials[0].status == "completed"
 
 
-def test_a_store_that_goes_away_fails_the_run_and_not_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_goes_away_fails_the_run_and_not_the_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     study = study_with(2)
     store = study._ledger.store
     append, calls = store.append, []
@@ -119,7 +124,9 @@ def test_a_worker_that_was_only_slow_is_told_and_counted_once() -> None:
 
     def slow(trial: Any) -> None:
         for step in trial.steps():
-            if step == 2:  # too long without a heartbeat: somebody else takes it over and finishes it
+            if (
+                step == 2
+            ):  # too long without a heartbeat: somebody else takes it over and finishes it
                 store = study._ledger.store
                 store.lease(type(store.leases()[0])(0, 1, "w", "elsewhere", 0, -1.0))
                 other = scrimp.Study(store, study._root)
@@ -132,7 +139,13 @@ def test_a_worker_that_was_only_slow_is_told_and_counted_once() -> None:
     assert (trial.status, trial.attempt, trial.budget) == ("completed", 2, 3.0)
     assert [point.metrics["value"] for point in trial.curve] == [0.25, 0.5, 0.5]
     reports = [event for event in study.history.events if isinstance(event, Reported)]
-    assert [(event.attempt, event.step) for event in reports] == [(1, 1.0), (2, 1.0), (2, 2.0), (2, 3.0), (1, 2.0)]
+    assert [(event.attempt, event.step) for event in reports] == [
+        (1, 1.0),
+        (2, 1.0),
+        (2, 2.0),
+        (2, 3.0),
+        (1, 2.0),
+    ]
     assert study.history.spent == 3.0
 
 
@@ -143,7 +156,11 @@ def test_a_trial_that_its_executor_loses_too_often_has_failed() -> None:
     class Fatal(InProcess):
         def wait(self, deliver: Deliver) -> None:
             assert self._assignment is not None
-            lost = Lost(trial=self._assignment.trial, attempt=self._assignment.attempt, message="the actor is gone")
+            lost = Lost(
+                trial=self._assignment.trial,
+                attempt=self._assignment.attempt,
+                message="the actor is gone",
+            )
             self._assignment = None
             deliver([lost])
 
@@ -188,7 +205,11 @@ def test_a_waiting_worker_learns_of_news(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while study.history.counts["completed"] < 1 and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert worker.is_alive() and study.history.counts == {**study.history.counts, "running": 1, "completed": 1}
+    assert worker.is_alive() and study.history.counts == {
+        **study.history.counts,
+        "running": 1,
+        "completed": 1,
+    }
     study._ledger.append([Reported(trial=other.id, step=1.0, metrics={"value": 0.5})])
     worker.join(timeout=60)
     assert not worker.is_alive() and joining.history.counts["completed"] == 2

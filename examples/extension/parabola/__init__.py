@@ -1,4 +1,5 @@
-"""What scrimp imports when a study names something of this package: each part gets its name here."""
+"""What scrimp imports when a study names something of this package: each part gets its name
+here."""
 
 from parabola.acquisitions import Optimist, PerSecond
 from parabola.kernels import RationalQuadratic

@@ -33,9 +33,14 @@ class PerSecond(SeveralModelsAcquisition):
 
     def alpha(self, beliefs, incumbent):
         loss = beliefs["loss"]
-        return log_expected_improvement(loss.mean, loss.std, incumbent) - self.rho * beliefs["cost"].mean
+        return (
+            log_expected_improvement(loss.mean, loss.std, incumbent)
+            - self.rho * beliefs["cost"].mean
+        )
 
     def derivatives(self, beliefs, incumbent):
         loss = beliefs["loss"]
-        _, by_mean, by_std = log_expected_improvement_and_derivatives(loss.mean, loss.std, incumbent)
+        _, by_mean, by_std = log_expected_improvement_and_derivatives(
+            loss.mean, loss.std, incumbent
+        )
         return {"loss": (by_mean, by_std), "cost": (-self.rho, 0.0)}

@@ -9,7 +9,8 @@ from scrimp.extend import RunToEnd, Scheduler, Verdict
 
 @dataclass(frozen=True)
 class KeepUp(Scheduler):
-    """Everybody starts with the full budget; who is worse than ``share`` of the others at the same step ends there.
+    """Everybody starts with the full budget; who is worse than ``share`` of the others at the same
+    step ends there.
 
     ``least``: others that must have reported at that step first.
     """
@@ -30,4 +31,8 @@ class KeepUp(Scheduler):
         ]
         if newest.loss is None or len(others) < self.least:
             return Verdict.CONTINUE
-        return Verdict.STOP if np.mean(np.array(others) < newest.loss) > self.share else Verdict.CONTINUE
+        return (
+            Verdict.STOP
+            if np.mean(np.array(others) < newest.loss) > self.share
+            else Verdict.CONTINUE
+        )

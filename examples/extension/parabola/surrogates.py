@@ -1,4 +1,5 @@
-"""Bayesian regression on 1, x and x^2: what is left of a Gaussian process when the loss is known to be a bowl."""
+"""Bayesian regression on 1, x and x^2: what is left of a Gaussian process when the loss is known to
+be a bowl."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.extend import Column, Data, FittedSurrogate, Posterior, StudyError, Surrogate, as_columns, joined
+from scrimp.extend import (
+    Column,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    StudyError,
+    Surrogate,
+    as_columns,
+    joined,
+)
 
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SCALES = (1.0, 10.0, 100.0)
@@ -20,7 +30,8 @@ def features(x):
 
 @dataclass(frozen=True)
 class Parabola(Surrogate):
-    """Weights ~ N(0, scale), observations with variance ``noise``; both are those of the most probable pair."""
+    """Weights ~ N(0, scale), observations with variance ``noise``; both are those of the most
+    probable pair."""
 
     columns: Sequence[Column]
 
@@ -71,13 +82,17 @@ class FittedParabola(FittedSurrogate):
         rows = features(self.observed.x)
         covariance = self.scale * rows @ rows.T + np.diag(self._variances)
         _, log_determinant = np.linalg.slogdet(covariance)
-        return -0.5 * float(self.observed.y @ np.linalg.solve(covariance, self.observed.y) + log_determinant)
+        return -0.5 * float(
+            self.observed.y @ np.linalg.solve(covariance, self.observed.y) + log_determinant
+        )
 
     def posterior(self, x, *, joint=False):
         mean, covariance = self._weights
         rows = features(x)
         spread = rows @ covariance
-        return Posterior(rows @ mean, (spread * rows).sum(axis=1), spread @ rows.T if joint else None)
+        return Posterior(
+            rows @ mean, (spread * rows).sum(axis=1), spread @ rows.T if joint else None
+        )
 
     def posterior_and_pullback(self, x):
         mean, covariance = self._weights

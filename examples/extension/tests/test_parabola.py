@@ -8,7 +8,13 @@ from parabola.schedulers import KeepUp
 from parabola.surrogates import Parabola
 
 import scrimp
-from scrimp.testing import AcquisitionBattery, KernelContract, SchedulerBattery, SurrogateContract, random_posterior
+from scrimp.testing import (
+    AcquisitionBattery,
+    KernelContract,
+    SchedulerBattery,
+    SurrogateContract,
+    random_posterior,
+)
 
 SPACE = scrimp.Space(x=scrimp.Float(-1, 1), y=scrimp.Float(-1, 1))
 
@@ -43,10 +49,16 @@ class TestKeepUp(SchedulerBattery):
         return KeepUp()
 
 
-@pytest.mark.parametrize("method", ["gp:surrogate=parabola", "gp:kernel=rational,acquisition=optimist"])
+@pytest.mark.parametrize(
+    "method", ["gp:surrogate=parabola", "gp:kernel=rational,acquisition=optimist"]
+)
 def test_the_bottom_of_a_bowl_is_found(method):
     result = scrimp.minimize(
-        lambda params: (params["x"] - 0.3) ** 2 + (params["y"] + 0.5) ** 2, SPACE, 12, seed=0, method=method
+        lambda params: (params["x"] - 0.3) ** 2 + (params["y"] + 0.5) ** 2,
+        SPACE,
+        12,
+        seed=0,
+        method=method,
     )
     assert result.best_value < 0.01
 
