@@ -133,7 +133,7 @@ _OWN: dict[str, Entry] = {
     "sync-bohb": Entry(
         _DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True
     ),
-    "freeze-thaw": Entry(policy="scrimp.policies.freeze_thaw:FreezeThaw", needs_budget=True),
+    "freeze-thaw": Entry(policy="scrimp.freeze_thaw.freeze_thaw:FreezeThaw", needs_budget=True),
     "dehb": Entry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
     "median": Entry(_RANDOM, _MEDIAN, needs_budget=True),
     "mobster-joint": Entry(_MOBSTER, _ASHA, needs_budget=True),
@@ -316,8 +316,8 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
     """Any other method begins with what past studies recommend; freeze-thaw also knows how their
     curves went."""
     from scrimp.encoding.encoding import Encoding
-    from scrimp.policies.freeze_thaw import FreezeThaw
-    from scrimp.policies.past_curves import prior_centre
+    from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
+    from scrimp.freeze_thaw.past_curves import prior_centre
     from scrimp.policies.warm_start import WarmStarted
     from scrimp.transfer.suggester import portfolio_configs
 

@@ -121,8 +121,8 @@ def _read(
     encoding: Any,
     kept: MutableMapping[str, Any],
 ) -> "PastStudy":
-    from scrimp.policies.past_curves import curve_parameters, fitted_curves
-    from scrimp.surrogates.curve_gp import SHARED
+    from scrimp.freeze_thaw.curve_gp import SHARED
+    from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves
     from scrimp.transfer.past_studies import aligned
 
     try:

@@ -11,14 +11,14 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
+from scrimp.freeze_thaw import past_curves
+from scrimp.freeze_thaw.curve_gp import SHARED
+from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.history import History
-from scrimp.policies import past_curves
-from scrimp.policies.freeze_thaw import FreezeThaw
 from scrimp.policies.scheduled import Scheduled
 from scrimp.policies.warm_start import WarmStarted
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
-from scrimp.surrogates.curve_gp import SHARED
 from scrimp.transfer.source_models import SourceFit
 from scrimp.tuning.learning import attachments, past_reader, read_past
 from scrimp.tuning.replay import replay

@@ -2,7 +2,7 @@
 slice of training.
 
 1. A few first configurations at the lowest budget.
-2. A Gaussian process over all learning curves (`scrimp.surrogates.curve_gp`) predicts every
+2. A Gaussian process over all learning curves (`scrimp.freeze_thaw.curve_gp`) predicts every
    candidate: paused trials, and new configurations: rows of a list, or in a continuous space the
    one that is expected to end best. Slices grow by a factor of 1.6.
 3. Early, the candidate wins whose *next level* has the largest expected improvement over the best
@@ -13,7 +13,7 @@ slice of training.
    Optimization, 2024).
 4. Running slices count as if they had come out as predicted.
 5. Where many trials share the best value, some decisions are left to random scouts
-   (`scrimp.policies.scouting`).
+   (`scrimp.freeze_thaw.plateau_scouts`).
 
     create_study(..., budget=Budget("epoch", 1, 81), method="freeze-thaw")
 """
@@ -28,14 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import MethodError, NumericalError
+from scrimp.freeze_thaw.climb import nominee
+from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
+from scrimp.freeze_thaw.model import NOTE, Belief, believe
+from scrimp.freeze_thaw.outlook import Outlook
+from scrimp.freeze_thaw.plateau_scouts import PLATEAU, promotion, scouting_probability, stuck
+from scrimp.freeze_thaw.questions import Question, horizons, race
 from scrimp.history.history import History
-from scrimp.policies.curve_rows import SCOUT, CurveTable, RowList, Waiting
-from scrimp.policies.freeze_thaw_climb import nominee
-from scrimp.policies.freeze_thaw_model import NOTE, Belief, believe
-from scrimp.policies.freeze_thaw_outlook import Outlook
-from scrimp.policies.freeze_thaw_questions import Question, horizons, race
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
-from scrimp.policies.scouting import PLATEAU, promotion, scouting_probability, stuck
 from scrimp.schedulers.ending import wait_or_finish
 from scrimp.space.space import Pool
 from scrimp.suggesters.bayesian import encoding_of
@@ -73,7 +73,7 @@ class FreezeThaw(Policy):
     of the budget decided by the next level alone.
 
     ``shapes``: the centre of the curve model's prior, as past studies taught it
-    (`scrimp.policies.past_curves`).
+    (`scrimp.freeze_thaw.past_curves`).
     """
 
     initial: int | None = None

@@ -4,14 +4,14 @@ ends of short runs."""
 import numpy as np
 
 from scrimp.encoding.encoding import Encoding
+from scrimp.freeze_thaw.curve_rows import CurveTable, RowList, Waiting
+from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
+from scrimp.freeze_thaw.model import Belief, believe
+from scrimp.freeze_thaw.outlook import Outlook
+from scrimp.freeze_thaw.questions import HOPE, horizons, race
 from scrimp.history.events import BudgetGranted, Ended, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import AtMost, Budget, Problem
-from scrimp.policies.curve_rows import CurveTable, RowList, Waiting
-from scrimp.policies.freeze_thaw import FreezeThaw
-from scrimp.policies.freeze_thaw_model import Belief, believe
-from scrimp.policies.freeze_thaw_outlook import Outlook
-from scrimp.policies.freeze_thaw_questions import HOPE, horizons, race
 from scrimp.space.parameter import Int
 from scrimp.space.space import Space
 

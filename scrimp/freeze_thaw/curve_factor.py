@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from scrimp.errors import NumericalError
-from scrimp.gp.cholesky import cholesky
-from scrimp.surrogates.curve_gp import (
+from scrimp.freeze_thaw.curve_gp import (
     CurveParameters,
     matern52,
     matern52_and_slope,
     squared_distances,
 )
+from scrimp.gp.cholesky import cholesky
 
 __all__ = ["CandidateColumns", "CurveFactor", "CurvePullback"]
 

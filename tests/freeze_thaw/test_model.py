@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 
 from scrimp.encoding.encoding import Encoding
-from scrimp.gp.columns import Column
-from scrimp.gp.features import Features
-from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCreated, TrialAdded
-from scrimp.history.history import History
-from scrimp.history.problem import AtMost, Budget, Problem
-from scrimp.policies.curve_rows import CurveTable
-from scrimp.policies.freeze_thaw_model import (
+from scrimp.freeze_thaw.curve_gp import CurveParameters, CurveRows, curve_covariance
+from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.model import (
     FULL,
     NOTE,
     TRIMMED,
@@ -22,9 +18,13 @@ from scrimp.policies.freeze_thaw_model import (
     TimeAxis,
     believe,
 )
+from scrimp.gp.columns import Column
+from scrimp.gp.features import Features
+from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCreated, TrialAdded
+from scrimp.history.history import History
+from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
-from scrimp.surrogates.curve_gp import CurveParameters, CurveRows, curve_covariance
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0))
 PROBLEM = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 8))

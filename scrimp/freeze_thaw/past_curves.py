@@ -18,11 +18,11 @@ import numpy as np
 
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import NumericalError
+from scrimp.freeze_thaw.curve_gp import SHARED, prior_mode
+from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.model import StudyCurves, fitted_parameters
 from scrimp.history.history import History
-from scrimp.policies.curve_rows import CurveTable
-from scrimp.policies.freeze_thaw_model import StudyCurves, fitted_parameters
 from scrimp.space.space import Space
-from scrimp.surrogates.curve_gp import SHARED, prior_mode
 
 __all__ = ["curve_parameters", "fitted_curves", "prior_centre"]
 

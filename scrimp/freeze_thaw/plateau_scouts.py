@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.policies.curve_rows import RowList, Waiting
+from scrimp.freeze_thaw.curve_rows import RowList, Waiting
 
 __all__ = ["PLATEAU", "promotion", "scouting_probability", "stuck"]
 

@@ -35,9 +35,9 @@ from scrimp.acquisition.ascent import AscentSettings
 from scrimp.acquisition.domain import contains_rows
 from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb
-from scrimp.policies.freeze_thaw_candidates import ANCHORS
-from scrimp.policies.freeze_thaw_model import Belief
-from scrimp.policies.freeze_thaw_questions import Question
+from scrimp.freeze_thaw.candidates import ANCHORS
+from scrimp.freeze_thaw.model import Belief
+from scrimp.freeze_thaw.questions import Question
 
 __all__ = ["NewcomerScore", "climbed", "ending_best", "nominee"]
 

@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.history.events import (
     BudgetGranted,
     Event,
@@ -14,8 +16,6 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
-from scrimp.policies.curve_rows import CurveTable
-from scrimp.policies.freeze_thaw_outlook import Outlook
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 

@@ -9,11 +9,11 @@ import pytest
 
 from scrimp.errors import MethodError, NumericalError
 from scrimp.executors.simulated import Curve, CurveSource, Delays, Simulated
+from scrimp.freeze_thaw import freeze_thaw
+from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.events import Config, Event, StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
-from scrimp.policies import freeze_thaw
-from scrimp.policies.freeze_thaw import FreezeThaw
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving

@@ -4,7 +4,7 @@ finite or all equal."""
 import numpy as np
 import pytest
 
-from scrimp.surrogates.curve_target import CurveTarget
+from scrimp.freeze_thaw.curve_target import CurveTarget
 
 
 def test_the_formula() -> None:

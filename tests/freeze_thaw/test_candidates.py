@@ -4,7 +4,7 @@ found."""
 import numpy as np
 
 from scrimp.encoding.encoding import Encoding
-from scrimp.policies.freeze_thaw_candidates import PROMISING, RANDOM, draw_newcomers
+from scrimp.freeze_thaw.candidates import PROMISING, RANDOM, draw_newcomers
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
 

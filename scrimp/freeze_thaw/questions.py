@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.acquisition.improvement import log_expected_improvement
+from scrimp.freeze_thaw.curve_rows import RowList, Waiting
+from scrimp.freeze_thaw.model import Belief
+from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.history.history import History
-from scrimp.policies.curve_rows import RowList, Waiting
-from scrimp.policies.freeze_thaw_model import Belief
-from scrimp.policies.freeze_thaw_outlook import Outlook
 
 __all__ = ["Formula", "Question", "horizons", "race"]
 

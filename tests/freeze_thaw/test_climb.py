@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from scrimp.encoding.encoding import Encoding
+from scrimp.freeze_thaw.climb import NewcomerScore, climbed, ending_best, nominee
+from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.model import Belief, believe
+from scrimp.freeze_thaw.outlook import Outlook
+from scrimp.freeze_thaw.questions import Question, horizons, race
 from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
-from scrimp.policies.curve_rows import CurveTable
-from scrimp.policies.freeze_thaw_climb import NewcomerScore, climbed, ending_best, nominee
-from scrimp.policies.freeze_thaw_model import Belief, believe
-from scrimp.policies.freeze_thaw_outlook import Outlook
-from scrimp.policies.freeze_thaw_questions import Question, horizons, race
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Space
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from scrimp.freeze_thaw.curve_rows import CurveTable, RowList, losses_of, slice_levels
 from scrimp.history.events import (
     BudgetGranted,
     Ended,
@@ -17,7 +18,6 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.problem import AtMost, Budget, Problem
-from scrimp.policies.curve_rows import CurveTable, RowList, losses_of, slice_levels
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 

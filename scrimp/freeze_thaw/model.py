@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from scrimp.acquisition.domain import contains_rows
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import encoded_trials
+from scrimp.freeze_thaw.candidates import ANCHORS, Newcomers, draw_newcomers
+from scrimp.freeze_thaw.curve_factor import CandidateColumns, CurveFactor
+from scrimp.freeze_thaw.curve_gp import SHARED, CurveRows, fit_curves
+from scrimp.freeze_thaw.curve_rows import RowList, losses_of
+from scrimp.freeze_thaw.curve_target import CurveTarget
+from scrimp.freeze_thaw.run_lengths import expected_ends
 from scrimp.gp.features import Features
 from scrimp.history.events import Event, Retried, StudyChanged
 from scrimp.history.fold import Fold
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import BEHIND, Trial
-from scrimp.policies.curve_rows import RowList, losses_of
-from scrimp.policies.freeze_thaw_candidates import ANCHORS, Newcomers, draw_newcomers
-from scrimp.policies.run_ends import expected_ends
-from scrimp.surrogates.curve_factor import CandidateColumns, CurveFactor
-from scrimp.surrogates.curve_gp import SHARED, CurveRows, fit_curves
-from scrimp.surrogates.curve_target import CurveTarget
 
 __all__ = ["NOTE", "Belief", "StudyCurves", "believe", "fitted_parameters"]
 

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from scrimp.encoding.encoding import Encoding
+from scrimp.freeze_thaw.curve_gp import SHARED, prior_mode
+from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.model import believe
+from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves, prior_centre
 from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
-from scrimp.policies.curve_rows import CurveTable
-from scrimp.policies.freeze_thaw_model import believe
-from scrimp.policies.past_curves import curve_parameters, fitted_curves, prior_centre
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
-from scrimp.surrogates.curve_gp import SHARED, prior_mode
 
 SPACE = Space(quick=Float(0.0, 1.0), flat=Float(0.0, 1.0))
 

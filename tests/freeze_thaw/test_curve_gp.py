@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from scrimp.gp.columns import Column
-from scrimp.gp.features import Features
-from scrimp.surrogates.curve_gp import (
+from scrimp.freeze_thaw.curve_gp import (
     CurveParameters,
     CurveRows,
     curve_covariance,
@@ -15,6 +13,8 @@ from scrimp.surrogates.curve_gp import (
     negative_log_posterior,
     prior_mode,
 )
+from scrimp.gp.columns import Column
+from scrimp.gp.features import Features
 
 
 def some_rows(seed: int = 0, count: int = 40) -> tuple[CurveRows, np.ndarray]:

@@ -13,8 +13,8 @@ study is taken to be as long as `USUAL_FULLS` full trainings.
 import math
 from dataclasses import dataclass
 
+from scrimp.freeze_thaw.curve_rows import RowList
 from scrimp.history.history import History
-from scrimp.policies.curve_rows import RowList
 from scrimp.schedulers.ending import may_add
 from scrimp.schedulers.rungs import halving_levels
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
+from scrimp.freeze_thaw.plateau_scouts import promotion, scouting_probability, stuck
 from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
-from scrimp.policies.curve_rows import SCOUT, CurveTable, RowList, Waiting
-from scrimp.policies.scouting import promotion, scouting_probability, stuck
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from scrimp.errors import NumericalError
-from scrimp.surrogates.curve_factor import CandidateColumns, CurveFactor
-from scrimp.surrogates.curve_gp import CurveParameters, CurveRows, curve_covariance, prior_mode
+from scrimp.freeze_thaw.curve_factor import CandidateColumns, CurveFactor
+from scrimp.freeze_thaw.curve_gp import CurveParameters, CurveRows, curve_covariance, prior_mode
 
 D = 3
 LATER = np.array([0.4])

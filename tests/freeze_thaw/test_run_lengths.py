@@ -3,7 +3,7 @@ by themselves."""
 
 import numpy as np
 
-from scrimp.policies.run_ends import expected_ends
+from scrimp.freeze_thaw.run_lengths import expected_ends
 
 
 def test_a_length_that_follows_from_the_configuration_is_learned_from_a_few_runs() -> None:
