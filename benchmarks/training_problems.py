@@ -54,8 +54,7 @@ def capped(loss: float) -> float:
     return min(float(loss), DIVERGED) if math.isfinite(loss) else DIVERGED
 
 
-# --
-# scikit-learn ---------------------------------------------------------------------------------------------------
+# -- scikit-learn ---------------------------------------------------------------------------------
 
 
 @cache
@@ -129,8 +128,7 @@ def train_boosting(state: State) -> tuple[State, float]:
     return state, capped(log_loss(valid_y, model.predict_proba(valid_x), labels=range(10)))
 
 
-# --
-# torch ----------------------------------------------------------------------------------------------------------
+# -- torch ----------------------------------------------------------------------------------------
 
 
 def start_convnet(config: Config, seed: int) -> State:

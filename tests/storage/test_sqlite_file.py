@@ -21,8 +21,7 @@ from scrimp.storage.sqlite_file import STEPS, SqliteFile
 from scrimp.testing.storages import first_event, report
 from tests.storage.conftest import fill
 
-# -- what the file says about
-# itself ------------------------------------------------------------------------------
+# -- what the file says about itself --------------------------------------------------------------
 
 
 def test_settings(storage: SqliteStorage, path: Path) -> None:
@@ -76,8 +75,7 @@ def test_reading_news_uses_the_primary_key(storage: SqliteStorage) -> None:
     assert plan == b"SEARCH events USING PRIMARY KEY (study=? AND position>?)"
 
 
-# -- schema
-# versions ----------------------------------------------------------------------------------------------
+# -- schema versions ------------------------------------------------------------------------------
 
 
 def test_a_newer_schema_is_refused(storage: SqliteStorage, path: Path) -> None:
@@ -142,8 +140,7 @@ def test_many_open_a_new_file_at_once(path: Path) -> None:
     storage.close()
 
 
-# -- files that are not what they should
-# be -----------------------------------------------------------------------
+# -- files that are not what they should be -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -251,8 +248,7 @@ def test_a_file_removed_before_use(storage: SqliteStorage, path: Path) -> None:
     assert not path.exists()
 
 
-# --
-# processes ----------------------------------------------------------------------------------------------------
+# -- processes ------------------------------------------------------------------------------------
 
 WRITER = """
 import sys
