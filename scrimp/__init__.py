@@ -16,19 +16,19 @@ from scrimp import errors
 
 if typing.TYPE_CHECKING:
     from scrimp.bench.simulation import simulate
-    from scrimp.checkpoints.recommendation import Recommendation
     from scrimp.executors.command_line import Command
     from scrimp.executors.ray import RaySettings
     from scrimp.executors.run_context import RunContext
     from scrimp.history.problem import AtLeast, AtMost, Budget, Equals
     from scrimp.history.trial import Trial
+    from scrimp.selection.recommendation import Recommendation
+    from scrimp.selection.selection import Selection
+    from scrimp.selection.selections import create_selection, load_selection, select_checkpoint
     from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
     from scrimp.space.space import Pool, Space
     from scrimp.storage.store import Storage
     from scrimp.tuning.catalog import Method
     from scrimp.tuning.minimize import Result, maximize, minimize
-    from scrimp.tuning.selection import Selection
-    from scrimp.tuning.selections import create_selection, load_selection, select_checkpoint
     from scrimp.tuning.stopping import NoImprovement, Seconds, StopRule, TargetReached, Trials
     from scrimp.tuning.studies import create_study, delete_study, load_study, studies
     from scrimp.tuning.study import Study
@@ -75,7 +75,7 @@ __all__ = [
 
 _HOMES = {
     "simulate": "scrimp.bench.simulation",
-    "Recommendation": "scrimp.checkpoints.recommendation",
+    "Recommendation": "scrimp.selection.recommendation",
     "Command": "scrimp.executors.command_line",
     "RaySettings": "scrimp.executors.ray",
     "RunContext": "scrimp.executors.run_context",
@@ -96,10 +96,10 @@ _HOMES = {
     "Result": "scrimp.tuning.minimize",
     "maximize": "scrimp.tuning.minimize",
     "minimize": "scrimp.tuning.minimize",
-    "Selection": "scrimp.tuning.selection",
-    "create_selection": "scrimp.tuning.selections",
-    "load_selection": "scrimp.tuning.selections",
-    "select_checkpoint": "scrimp.tuning.selections",
+    "Selection": "scrimp.selection.selection",
+    "create_selection": "scrimp.selection.selections",
+    "load_selection": "scrimp.selection.selections",
+    "select_checkpoint": "scrimp.selection.selections",
     "NoImprovement": "scrimp.tuning.stopping",
     "Seconds": "scrimp.tuning.stopping",
     "StopRule": "scrimp.tuning.stopping",

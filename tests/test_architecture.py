@@ -32,16 +32,23 @@ LAYERS: list[set[str]] = [
     {"acquisition", "storage"},
     {"encoding"},
     {"suggesters", "schedulers", "executors"},
-    {"policies", "transfer", "checkpoints"},
+    {"policies", "transfer"},
     {"freeze_thaw"},
     {"tuning"},
+    {"selection"},
+    {"explaining", "formats"},
     {"plots", "bench"},
     {"cli", "dashboard", "integrations", "extend"},
 ]
 """From the bottom up: a folder imports from itself and from the layers below, never sideways."""
 
 ARRAYS = {"gp", "surrogates", "acquisition"}  # know no trials
-ARRAY_FILES = ("freeze_thaw/curve_factor", "freeze_thaw/curve_gp", "freeze_thaw/curve_target")
+ARRAY_FILES = (
+    "freeze_thaw/curve_factor",
+    "freeze_thaw/curve_gp",
+    "freeze_thaw/curve_target",
+    "selection/task_grid",
+)
 """Models that belong to one room above, and know no trials either."""
 TRIALS = {"space", "history", "storage"}  # know no arrays
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scrimp.tuning.selection_file import read_selection_file
-from scrimp.tuning.study_file import read_study_file
+from scrimp.formats.selection_file import read_selection_file
+from scrimp.formats.study_file import read_study_file
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

@@ -34,12 +34,12 @@ from scipy.ndimage import gaussian_filter1d
 
 from scrimp.bench.report import Summary
 from scrimp.bench.results import Cell
-from scrimp.checkpoints.methods import find_method
-from scrimp.checkpoints.recommendation import Recommendation
-from scrimp.checkpoints.score_files import read_scores
-from scrimp.checkpoints.score_table import Mask, ScoreTable
-from scrimp.checkpoints.selector import Selector, SelectorSettings
 from scrimp.errors import TableError
+from scrimp.selection.methods import find_method
+from scrimp.selection.recommendation import Recommendation
+from scrimp.selection.score_files import read_scores
+from scrimp.selection.score_table import Mask, ScoreTable
+from scrimp.selection.selector import Selector, SelectorSettings
 from scrimp.surrogates.surrogate import Array
 from scrimp.tuning.catalog import read_method
 

@@ -28,8 +28,8 @@ from scrimp.bench.hpob import read_hpob
 from scrimp.bench.inferred_space import inferred_space
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table
 from scrimp.bench.yahpo import read_yahpo, searched_parameters
-from scrimp.checkpoints.score_files import read_results_folder, write_scores
 from scrimp.errors import TableError
+from scrimp.selection.score_files import read_results_folder, write_scores
 from scrimp.space.designs import sobol_design
 
 __all__ = ["FORMATS", "convert"]

@@ -8,8 +8,8 @@ import typer
 from scrimp.cli.plugins import PluginOption
 from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
+from scrimp.explaining.reasons import explain
 from scrimp.history.reports import printable
-from scrimp.tuning.reasons import explain
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 
 __all__ = ["explain_command"]

@@ -18,9 +18,9 @@ import typer
 from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption, StudyArgument, show_record
 from scrimp.errors import StudyError
+from scrimp.formats.imports import FORMULA
 from scrimp.history.history import History
 from scrimp.history.reports import printable
-from scrimp.tuning.imports import FORMULA
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 from scrimp.tuning.study import Study
 

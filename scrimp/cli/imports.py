@@ -9,7 +9,7 @@ from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption
 from scrimp.errors import StudyError
 from scrimp.executors.clock import wall_clock
-from scrimp.tuning.imports import ImportSettings, read_results, store_results
+from scrimp.formats.imports import ImportSettings, read_results, store_results
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
 __all__ = ["import_command"]

@@ -84,7 +84,7 @@ def plot_command(  # noqa: PLR0913 - options of a command
 def _loaded(study: str, name: str, storage: str) -> Any:
     """The study, or the selection for figures of selections."""
     if name.startswith("selection_"):
-        from scrimp.tuning.selections import load_selection
+        from scrimp.selection.selections import load_selection
 
         return load_selection(study, storage=storage)
     return load_study(study, storage=storage)

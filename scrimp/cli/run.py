@@ -17,6 +17,8 @@ from scrimp.cli.show import JsonOption, best_record, show_best
 from scrimp.cli.withdrawn import KEYS, refuse_token
 from scrimp.errors import BrokenObjective, StudyError
 from scrimp.executors.clock import stopwatch, wall_clock
+from scrimp.formats.run_options import default_name, read_budget_text
+from scrimp.formats.study_file import StudyPlan, plan_of_options, read_study_file
 from scrimp.history.events import StudyChanged
 from scrimp.history.reports import printable
 from scrimp.space.space_text import read_space_text
@@ -27,12 +29,10 @@ from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.keys import PrivateKey, signing
 from scrimp.tuning.objectives import described, resolved
 from scrimp.tuning.progress import failure_line, summary_line
-from scrimp.tuning.run_options import default_name, read_budget_text
 from scrimp.tuning.running import Run
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.studies import create_study, storage_at
 from scrimp.tuning.study import Study
-from scrimp.tuning.study_file import StudyPlan, plan_of_options, read_study_file
 from scrimp.tuning.working import work
 
 __all__ = ["run_command"]

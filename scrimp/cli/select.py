@@ -27,7 +27,7 @@ from scrimp.cli.selection_report import (
 from scrimp.cli.show import JsonOption
 
 if TYPE_CHECKING:
-    from scrimp.tuning.selection import Selection
+    from scrimp.selection.selection import Selection
 
 __all__ = ["select_app"]
 
@@ -82,9 +82,9 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
     import numpy as np
 
-    from scrimp.checkpoints.score_files import read_scores
-    from scrimp.checkpoints.selector import CellDecision, Selector, SelectorSettings
-    from scrimp.checkpoints.stopping import StopRule, stop_reason
+    from scrimp.selection.score_files import read_scores
+    from scrimp.selection.selector import CellDecision, Selector, SelectorSettings
+    from scrimp.selection.stopping import StopRule, stop_reason
     from scrimp.tuning.catalog import read_method
     from scrimp.tuning.threads import one_thread
 
@@ -143,8 +143,8 @@ def run_command(
 
     Example: scrimp select run select.toml
     """
-    from scrimp.tuning.selection_file import read_selection_file
-    from scrimp.tuning.selections import create_selection
+    from scrimp.formats.selection_file import read_selection_file
+    from scrimp.selection.selections import create_selection
     from scrimp.tuning.studies import storage_at
 
     plan = read_selection_file(file)
@@ -190,7 +190,7 @@ def _carried_out(selection: "Selection", plan: Any) -> bool:
 def _tell_known(selection: "Selection", path: Path) -> None:
     """Tell scores from a file that the selection does not have yet; other checkpoints and tasks in
     it do not matter."""
-    from scrimp.checkpoints.score_files import read_scores
+    from scrimp.selection.score_files import read_scores
 
     known, own = read_scores(path), selection.scores
     for row, checkpoint in enumerate(known.checkpoints):

@@ -14,7 +14,7 @@ from scrimp.errors import StudyError
 from scrimp.tuning.studies import DEFAULT_URL
 
 if TYPE_CHECKING:  # loading them takes SciPy
-    from scrimp.checkpoints.row_means import RowMeans
+    from scrimp.selection.row_means import RowMeans
     from scrimp.surrogates.surrogate import Array
 
 __all__ = [
@@ -68,7 +68,7 @@ def posterior_command(  # noqa: PLR0913 - the options of a command
 
     Example: scrimp select posterior scores.csv --out cells.csv
     """
-    from scrimp.checkpoints.posterior import posterior_of
+    from scrimp.selection.posterior import posterior_of
 
     belief = posterior_of(_believed(scores, weight, direction, method, storage))
     if out is not None:
@@ -127,11 +127,11 @@ def _believed(
     source: str, weight: list[str] | None, direction: list[str] | None, method: str, storage: str
 ) -> "RowMeans":
     """What the model makes of a file's scores, or of a stored selection's."""
-    from scrimp.checkpoints.score_files import read_scores
-    from scrimp.checkpoints.selector import Selector, SelectorSettings
+    from scrimp.selection.cell_policy import needed_belief
+    from scrimp.selection.score_files import read_scores
+    from scrimp.selection.selections import load_selection
+    from scrimp.selection.selector import Selector, SelectorSettings
     from scrimp.tuning.catalog import read_method
-    from scrimp.tuning.cell_policy import needed_belief
-    from scrimp.tuning.selections import load_selection
 
     if not Path(source).exists():
         return needed_belief(load_selection(source, storage=storage).history)

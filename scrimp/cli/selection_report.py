@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from scrimp.cli.say import echo
 
 if TYPE_CHECKING:  # loading them takes SciPy
-    from scrimp.checkpoints.recommendation import Recommendation
-    from scrimp.checkpoints.score_table import ScoreTable
     from scrimp.history.history import History
+    from scrimp.selection.recommendation import Recommendation
+    from scrimp.selection.score_table import ScoreTable
 
 __all__ = [
     "cell_counts",
@@ -27,7 +27,7 @@ def recommendation_record(answer: "Recommendation") -> dict[str, Any]:
 
 def show_selection(history: "History", as_json: bool) -> None:
     """What ``scrimp show`` and ``scrimp best`` print of a selection."""
-    from scrimp.tuning.cell_policy import recommendation, score_table
+    from scrimp.selection.cell_policy import recommendation, score_table
 
     table, answer = score_table(history), recommendation(history)
     record = {

@@ -10,10 +10,10 @@ import typer
 from scrimp.cli.say import echo
 from scrimp.errors import ScrimpError
 from scrimp.history.bounds import bound_hints
+from scrimp.history.constraint_rules import constraint_table, constraint_words
 from scrimp.history.history import History
 from scrimp.history.reports import headline, printable
 from scrimp.history.trial import Trial
-from scrimp.tuning.constraint_rules import constraint_table, constraint_words
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
 

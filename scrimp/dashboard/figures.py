@@ -14,7 +14,7 @@ from scrimp.dashboard.book import Book
 from scrimp.dashboard.table import whole
 from scrimp.dashboard.views import FIGURES, SELECTION
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.tuning.selections import load_selection
+from scrimp.selection.selections import load_selection
 from scrimp.tuning.study import Study
 
 __all__ = ["router"]

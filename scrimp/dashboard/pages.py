@@ -11,8 +11,8 @@ from scrimp.dashboard.trial_log import trial_log
 from scrimp.dashboard.views import answer_of, field_of, figures_of, summary_of, unit_of, working
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
+from scrimp.explaining.reasons import explain
 from scrimp.history.trial import STATUSES
-from scrimp.tuning.reasons import explain
 
 __all__ = ["router"]
 

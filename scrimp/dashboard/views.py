@@ -13,7 +13,7 @@ from scrimp.space.parameter import Constant, Float, Int
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # loading it takes SciPy
-    from scrimp.checkpoints.recommendation import Recommendation
+    from scrimp.selection.recommendation import Recommendation
 
 __all__ = [
     "Summary",
@@ -128,7 +128,7 @@ def answer_of(history: History) -> "Recommendation | None":
     """What a selection of checkpoints answers now; None for a study."""
     if history.created.kind != "selection":
         return None
-    from scrimp.tuning.cell_policy import recommendation
+    from scrimp.selection.cell_policy import recommendation
 
     return recommendation(history)
 

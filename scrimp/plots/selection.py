@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scrimp.checkpoints.score_table import ScoreTable
 from scrimp.errors import StudyError
 from scrimp.history.events import Noted
 from scrimp.history.history import History
@@ -28,14 +27,15 @@ from scrimp.plots.style import (
     plain,
     thinned,
 )
+from scrimp.selection.cell_policy import believed, pending_cells, recommendation, score_table
+from scrimp.selection.score_table import ScoreTable
+from scrimp.selection.selection import Selection
 from scrimp.surrogates.surrogate import Array
-from scrimp.tuning.cell_policy import believed, pending_cells, recommendation, score_table
-from scrimp.tuning.selection import Selection
 
 if TYPE_CHECKING:  # loading them takes their time
     from plotly.graph_objects import Figure
 
-    from scrimp.checkpoints.recommendation import Recommendation
+    from scrimp.selection.recommendation import Recommendation
 
 __all__ = ["selection_confidence", "selection_curve", "selection_grid"]
 
@@ -292,7 +292,7 @@ def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
 def _belief(history: History) -> _Belief:
     """What the scores so far say; without a model, or without scores, the measured numbers
     alone."""
-    from scrimp.checkpoints.posterior import posterior_of
+    from scrimp.selection.posterior import posterior_of
 
     table, answer, means = score_table(history), recommendation(history), believed(history)
     order = (

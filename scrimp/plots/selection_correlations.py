@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scrimp.plots.style import SCALE, figure, plain
+from scrimp.selection.selection import Selection
 from scrimp.surrogates.surrogate import Array
-from scrimp.tuning.selection import Selection
 
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure

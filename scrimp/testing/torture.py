@@ -35,6 +35,7 @@ import numpy as np
 from scrimp.executors import keeper
 from scrimp.executors.checkpoint_folder import newest_state
 from scrimp.executors.clock import wall_clock
+from scrimp.explaining.replay import replay
 from scrimp.history.events import (
     BudgetGranted,
     CheckpointsRemoved,
@@ -53,7 +54,6 @@ from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.testing.set_clock import environment, set_clock
 from scrimp.tuning.collection import checkpoint_folder
 from scrimp.tuning.objectives import described
-from scrimp.tuning.replay import replay
 from scrimp.tuning.studies import create_study, load_study
 from scrimp.tuning.study import Study
 

@@ -15,9 +15,9 @@ from scrimp.bench.checkpoints import (
     run_checkpoints,
 )
 from scrimp.bench.results import cell_of
-from scrimp.checkpoints.score_files import read_scores
-from scrimp.checkpoints.selector import Selector
 from scrimp.errors import MethodError, TableError
+from scrimp.selection.score_files import read_scores
+from scrimp.selection.selector import Selector
 
 
 @pytest.fixture

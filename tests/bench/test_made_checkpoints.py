@@ -10,7 +10,7 @@ from scrimp.bench.made_checkpoints import (
     write_checkpoints,
 )
 from scrimp.bench.making import MakingSettings
-from scrimp.checkpoints.score_files import read_scores
+from scrimp.selection.score_files import read_scores
 
 SMALL = MakingSettings(small=True)
 

@@ -10,7 +10,7 @@ import pytest
 import scrimp
 from scrimp.bench.curve_suite import CurveSettings, curve_cells, run_curves
 from scrimp.errors import MethodError, StudyError, TableError
-from scrimp.tuning.replay import replay
+from scrimp.explaining.replay import replay
 
 
 def curves(write_table: Callable[..., Path]) -> Path:

@@ -12,7 +12,7 @@ import pytest
 import scrimp
 from scrimp.cli.export import export_command
 from scrimp.errors import StudyError
-from scrimp.tuning.imports import ImportSettings, read_results
+from scrimp.formats.imports import ImportSettings, read_results
 
 
 def test_csv_survives_commas_quotes_and_line_ends(

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import scrimp
 from scrimp.cli.main import app
 from scrimp.errors import ScrimpError
-from scrimp.surrogates.task_grid import TaskGrid
+from scrimp.selection.task_grid import TaskGrid
 
 FIELDS = [
     "checkpoint",

@@ -8,6 +8,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import ConfigError, ScrimpError, StudyError
+from scrimp.explaining.replay import replay
 from scrimp.history.events import (
     BudgetGranted,
     Enqueued,
@@ -22,7 +23,6 @@ from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Action, Decision, Finish, Policy, Resume, Start, Wait
 from scrimp.tuning.decisions import MOST_NOTES, decision_events, next_decision, room_for_trials
-from scrimp.tuning.replay import replay
 
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 9))
 

@@ -11,6 +11,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
+from scrimp.explaining.replay import replay
 from scrimp.freeze_thaw import past_curves
 from scrimp.freeze_thaw.curve_gp import SHARED
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
@@ -21,7 +22,6 @@ from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
 from scrimp.transfer.source_models import SourceFit
 from scrimp.tuning.learning import attachments, past_reader, read_past
-from scrimp.tuning.replay import replay
 
 SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 6))
 

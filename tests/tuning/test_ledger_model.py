@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import scrimp
+from scrimp.explaining.replay import replay
 from scrimp.history.events import Ended, Noted, Reported, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish
 from scrimp.storage.store import Lease
 from scrimp.tuning.ledger import MOST_LOSSES, Ledger
-from scrimp.tuning.replay import replay
 
 TOTAL = 5
 WORKERS = st.integers(0, 2)

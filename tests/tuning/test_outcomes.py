@@ -11,9 +11,9 @@ import pytest
 import scrimp
 from scrimp.errors import BrokenObjective, ObjectiveError, StudyError
 from scrimp.executors.command_line import Command
+from scrimp.explaining.replay import replay
 from scrimp.history.trial import Trial
 from scrimp.tuning.outcomes import Alarm, as_catch
-from scrimp.tuning.replay import replay
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 

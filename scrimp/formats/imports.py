@@ -1,0 +1,366 @@
+"""Results of others as studies: tables of rows (CSV, JSON), exports of scrimp, and Optuna storages.
+
+Rows hold parameters and a value. Parameters are the columns ``params_<name>``, or those that are
+named, or everything that is not the value, an id, a state or a time. A space is made from what the
+rows hold: whole numbers, numbers (in the logarithm when they span two orders of magnitude),
+choices; what never varies is a constant. A row without a finite value is a failed trial.
+
+    found = read_results(Path("old.csv"), ImportSettings(metric="val_error"))
+    store_results(storage, "old", found[0])
+"""
+
+import csv
+import io
+import json
+import math
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from scrimp.errors import ScrimpError, StudyError
+from scrimp.formats.optuna_file import is_optuna, read_optuna
+from scrimp.history.events import (
+    BudgetGranted,
+    Config,
+    Ended,
+    Event,
+    Reported,
+    StudyCreated,
+    TrialAdded,
+)
+from scrimp.history.problem import Direction, Problem
+from scrimp.history.vetting import shortened
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
+from scrimp.space.space import Space
+from scrimp.storage.store import EventStore, Storage
+from scrimp.storage.text_file import text_of
+
+__all__ = [
+    "FORMULA",
+    "ImportSettings",
+    "Imported",
+    "ImportedTrial",
+    "inferred_space",
+    "read_results",
+    "store_results",
+]
+
+AROUND = (
+    "id",
+    "number",
+    "trial",
+    "status",
+    "state",
+    "budget",
+    "started",
+    "ended",
+    "worker",
+    "message",
+    "seed",
+)
+"""Columns that are not parameters unless they are named."""
+
+FORMULA = frozenset("=+-@\t\r")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+WIDE = 100.0  # how many times the least the largest must be for a logarithmic scale
+FEW = 10  # whole numbers that are kept as such
+
+
+@dataclass(frozen=True)
+class ImportSettings:
+    """``metric``: the column of the value. ``direction`` of the study. ``parameters``: columns,
+    none for all that may be."""
+
+    metric: str = "value"
+    direction: str = "minimize"
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImportedTrial:
+    """A configuration, its curve of (budget, value), and how it ended: completed, stopped or
+    failed."""
+
+    config: Config
+    curve: tuple[tuple[float, float], ...]
+    status: str = "completed"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A study of others: its name there, the question, and the trials."""
+
+    name: str
+    problem: Problem
+    trials: tuple[ImportedTrial, ...]
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
+    """The studies in a file; `StudyError` says what cannot be read."""
+    if not path.exists():
+        raise StudyError(
+            f"there is no file {str(path)!r}; give a CSV or JSON file, or an Optuna database"
+        )
+    try:
+        return _read(path, settings)
+    except ScrimpError:
+        raise
+    except OSError as error:
+        raise StudyError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+        csv.Error,
+    ) as error:
+        # A file of others may hold anything; what is foreseen has words of its own.
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else shortened(error)
+        raise StudyError(
+            f"{str(path)!r} does not hold results that can be imported: {what}"
+        ) from None
+
+
+def _read(path: Path, settings: ImportSettings) -> list[Imported]:
+    if path.is_file() and is_optuna(path):
+        return [
+            Imported(name, problem, tuple(ImportedTrial(*trial) for trial in trials), notes)
+            for name, problem, trials, notes in read_optuna(path)
+        ]
+    text = text_of(path)
+    if path.suffix.lower() == ".csv":
+        return [_from_rows(path, _csv_rows(text), settings)]
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StudyError(
+            f"{str(path)!r} is neither CSV, nor JSON, nor an Optuna database: {error}"
+        ) from None
+    if isinstance(record, Mapping) and "problem" in record and "trials" in record:
+        return [_from_export(path, record)]
+    rows = record.get("trials") if isinstance(record, Mapping) else record
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise StudyError(
+            f"{str(path)!r} holds no list of results; give a list of objects with parameters and a"
+            " value"
+        )
+    return [_from_rows(path, [_flat(row) for row in rows], settings)]
+
+
+def _csv_rows(text: str) -> list[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    names = [name for name in reader.fieldnames or () if name]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise StudyError(
+            f"the table has the column {twice[0]!r} twice; each name must stand for one column"
+        )
+    return [{name: _scalar(cell) for name, cell in row.items() if name} for row in reader]
+
+
+def _scalar(text: str | None) -> Any:
+    """A cell: a number, true or false, nothing, or the text itself; the sign that `scrimp export`
+    puts before formulas goes."""
+    if text is None or not text.strip():
+        return None
+    if text[0] == "'" and text[1:2] in FORMULA:
+        return text[1:]
+    words = {"true": True, "false": False}
+    if text.strip().lower() in words:
+        return words[text.strip().lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """``{"params": {...}, "value": v}`` as a row with columns ``params_<name>``; flat rows as they
+    are."""
+    nested = row.get("params", row.get("config"))
+    if not isinstance(nested, Mapping):
+        return dict(row)
+    rest = {name: value for name, value in row.items() if not isinstance(value, Mapping | list)}
+    return {**rest, **{f"params_{name}": value for name, value in nested.items()}}
+
+
+def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings) -> Imported:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if settings.metric not in columns:
+        raise StudyError(
+            f"{str(path)!r} has no column {settings.metric!r}; name the value with --metric, one of"
+            f" {', '.join(columns)}"
+        )
+    names = _parameter_columns(columns, settings)
+    if not names:
+        raise StudyError(
+            f"{str(path)!r} has no parameters beside {settings.metric!r}; name them with --params"
+            " lr,layers"
+        )
+    odd = [
+        name
+        for name in names
+        for row in rows
+        if not isinstance(row.get(name), str | int | float | bool | None)
+    ]
+    if odd:
+        raise StudyError(
+            f"column {odd[0]!r} of {str(path)!r} holds lists or tables; a parameter is a number or"
+            " a text"
+        )
+    configs = [
+        {short: row[name] for name, short in names.items() if row.get(name) is not None}
+        for row in rows
+    ]
+    trials = []
+    for config, row in zip(configs, rows, strict=True):
+        value = _number(row.get(settings.metric))
+        curve = () if value is None else ((1.0, value),)
+        trials.append(ImportedTrial(config, curve, "completed" if curve else "failed"))
+    space = inferred_space(configs)
+    problem = Problem(
+        space, metric=settings.metric, direction=cast(Direction, settings.direction)
+    )  # refuses other words
+    return Imported(path.stem, problem, tuple(trials))
+
+
+def _number(value: Any) -> float | None:
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if usable else None
+
+
+def _parameter_columns(columns: Sequence[str], settings: ImportSettings) -> dict[str, str]:
+    """Column -> name of the parameter."""
+    if settings.parameters:
+        missing = [
+            name
+            for name in settings.parameters
+            if name not in columns and f"params_{name}" not in columns
+        ]
+        if missing:
+            raise StudyError(
+                f"there is no column {missing[0]!r} for a parameter; there are {', '.join(columns)}"
+            )
+        return {name if name in columns else f"params_{name}": name for name in settings.parameters}
+    marked = {name: name.removeprefix("params_") for name in columns if name.startswith("params_")}
+    return marked or {
+        name: name
+        for name in columns
+        if name != settings.metric and name.lower() not in AROUND and name[:8] != "metrics_"
+    }
+
+
+def inferred_space(configs: Sequence[Config]) -> Space:
+    """A space that holds these configurations."""
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    return Space(
+        {name: _inferred([config[name] for config in configs if name in config]) for name in names}
+    )
+
+
+def _inferred(values: Sequence[Any]) -> Parameter:
+    distinct = list(dict.fromkeys((type(value), value) for value in values))
+    if len(distinct) == 1:
+        return Constant(values[0])
+    numbers = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
+    if not numbers:
+        return Categorical([value for _, value in distinct])
+    low, high = min(values), max(values)
+    log = low > 0 and high / low >= WIDE and _spread_by_powers(values)
+    if all(isinstance(value, int) for value in values):
+        return Int(low, high, log=log)
+    return Float(float(low), float(high), log=log)
+
+
+def _spread_by_powers(values: Sequence[float]) -> bool:
+    """Whether positive values are spread more evenly over powers than over numbers, by the largest
+    distance from an even spread.
+
+    n values drawn evenly between 0 and a bound seldom reach below a hundredth of an n-th of it,
+    whatever else they look like.
+    """
+    x = np.sort(np.array(values, dtype=float))
+    if x[-1] / x[0] >= WIDE * len(x):
+        return True
+    even = np.linspace(0.0, 1.0, len(x))
+    off = [np.max(np.abs((y - y[0]) / (y[-1] - y[0]) - even)) for y in (x, np.log(x))]
+    return bool(off[1] < off[0])
+
+
+def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
+    """What ``scrimp export`` wrote."""
+    try:
+        problem = Problem.from_json(record["problem"])
+        trials = tuple(
+            ImportedTrial(
+                _plain(trial["params"]),
+                tuple(
+                    (float(step), float(value))
+                    for step, value in trial["curve"]
+                    if value is not None
+                ),
+                str(trial["status"]),
+            )
+            for trial in record["trials"]
+        )
+        return Imported(str(record["name"]), problem, trials)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StudyError(
+            f"{str(path)!r} looks like an export of scrimp and cannot be read: {error!r}"
+        ) from None
+
+
+def _plain(params: Mapping[str, Any]) -> Config:
+    if not all(isinstance(value, str | int | float | bool | None) for value in params.values()):
+        raise StudyError(
+            "a trial has lists or tables as parameters; a parameter is a number or a text"
+        )
+    return dict(params)
+
+
+def store_results(storage: Storage, name: str, found: Imported, time: float) -> EventStore:
+    """Make a study of them; it can be learned from, shown, and gone on with."""
+    problem = found.problem
+    method = {"name": "gp", "settings": {}, "reason": "imported results"}
+    identity = secrets.token_hex(16)
+    events: list[Event] = [
+        StudyCreated(
+            name=name, problem=problem.to_json(), method=method, identity=identity, time=time
+        )
+    ]
+    ended = {
+        "completed": "completed",
+        "stopped": "stopped",
+        "paused": "stopped",
+        "failed": "failed",
+    }
+    kept = [trial for trial in found.trials if trial.status in ended]
+    for number, trial in enumerate(kept):
+        events.append(TrialAdded(trial=number, config=trial.config, time=time))
+        events.append(BudgetGranted(trial=number, budget=problem.full_budget, time=time))
+        for step, value in trial.curve:
+            events.append(
+                Reported(trial=number, step=step, metrics={problem.metric: value}, time=time)
+            )
+        if (
+            trial.status != "completed"
+            or not trial.curve
+            or trial.curve[-1][0] < problem.full_budget
+        ):
+            events.append(
+                Ended(trial=number, status=ended[trial.status], message="imported", time=time)
+            )
+    return storage.create(name, events)

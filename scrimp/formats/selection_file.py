@@ -1,0 +1,160 @@
+"""A selection as a TOML file, for ``scrimp select run``.
+
+    name = "run42"
+    # or a pattern of files and folders: "checkpoints/step-*"
+    checkpoints = [1000, 2000, 3000]
+    tasks = ["mmlu", "gsm8k"]
+    command = "lm_eval --model_args pretrained=ckpt/{checkpoint} --tasks {task} --output_path out/{checkpoint}/{task}"
+    # what the command writes; without it, its last line is the score
+    results = "out/{checkpoint}/{task}"
+    metric = "acc_norm"                              # of lm-evaluation-harness
+    scores = "known.csv"                             # scores from elsewhere, told first
+    cost = {mmlu = 9.0}
+    directions = {wikitext = "minimize"}             # lower is better
+
+    [run]
+    share = 0.1                                      # or budget, loss, loss_per_cost
+    workers = 2
+    retries = 1
+
+Paths are relative to the file's folder, where the command runs too.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from scrimp.errors import StudyError
+from scrimp.executors.command_line import Command
+from scrimp.selection.cell_policy import cell_space
+from scrimp.selection.score_files import by_numbers
+from scrimp.storage.text_file import text_of
+
+__all__ = ["SelectionPlan", "read_selection_file"]
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much, and with what: the arguments of `Selection.run`."""
+
+    share: Positive | None = None
+    budget: Positive | None = None
+    loss: Positive | None = None
+    loss_per_cost: Positive | None = None
+    workers: Count = 1
+    gpus_per_worker: Annotated[int, msgspec.Meta(ge=0)] = 0
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 1
+    timeout: Positive | None = None
+    time_limit: Positive | None = None
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What may stand at the top: the arguments of `create_selection`, and what to run."""
+
+    name: Text
+    checkpoints: Text | Annotated[list[int | float | str], msgspec.Meta(min_length=1)]
+    tasks: Annotated[list[Text], msgspec.Meta(min_length=1)]
+    command: Text | list[Text]
+    results: Text | None = None
+    metric: Text | None = None
+    scores: Text | None = None
+    cost: dict[str, Positive] = {}
+    weights: dict[str, Positive] = {}
+    scales: dict[str, Positive] = {}
+    directions: dict[str, Literal["maximize", "minimize"]] = {}
+    ordered: bool = True
+    method: Text | dict[str, Any] = "kg"
+    use_stderr: bool = False
+    tolerance: float = 0.002
+    storage: Text | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    run: _Run = _Run()
+
+
+@dataclass(frozen=True)
+class SelectionPlan:
+    """A file that is right: ``question`` goes to `create_selection`, ``run`` to `Selection.run`
+    with ``command``."""
+
+    name: str
+    storage: str | None
+    question: Mapping[str, Any]
+    command: Command
+    run: Mapping[str, Any]
+    scores: Path | None
+
+
+def read_selection_file(path: Path) -> SelectionPlan:
+    """The selection that a file describes."""
+    try:
+        record = tomllib.loads(text_of(path))
+        file = msgspec.convert(record, _File)
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"cannot read {path}: {error}") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise StudyError(f"{path} is wrong: {error}") from None
+    folder = path.resolve().parent
+    checkpoints = _checkpoints(file.checkpoints, folder)
+    names = (
+        "cost",
+        "weights",
+        "scales",
+        "directions",
+        "ordered",
+        "method",
+        "use_stderr",
+        "tolerance",
+        "seed",
+    )
+    question = {
+        "checkpoints": checkpoints,
+        "tasks": file.tasks,
+        **{name: getattr(file, name) for name in names},
+    }
+    run = msgspec.structs.asdict(file.run)
+    command = _command(file, run.pop("retries"), folder)
+    return SelectionPlan(
+        file.name,
+        file.storage,
+        question,
+        command,
+        run,
+        None if file.scores is None else folder / file.scores,
+    )
+
+
+def _checkpoints(given: str | list[Any], folder: Path) -> list[Any]:
+    """The list as it is, or what matches a pattern, numbers in names in order."""
+    if not isinstance(given, str):
+        return given
+    found = sorted((str(path.relative_to(folder)) for path in folder.glob(given)), key=by_numbers)
+    if not found:
+        raise StudyError(
+            f"no file or folder matches checkpoints = {given!r} in {folder}; name them in a list"
+            " instead"
+        )
+    return found
+
+
+def _command(file: _File, retries: int, folder: Path) -> Command:
+    """The user's command inside the one that tries again and reads the score."""
+    own = Command(file.command, folder)
+    own.check(cell_space(("checkpoint",), ("task",)))
+    for name in ("checkpoint", "task"):
+        if not any(f"{{{name}}}" in word for word in own.words):
+            raise StudyError(
+                f"the command {file.command!r} has no {{{name}}}; it must say what to evaluate"
+            )
+    options = ["--checkpoint={checkpoint}", "--task={task}", f"--retries={retries}"]
+    options += [f"--results={file.results}"] if file.results is not None else []
+    options += [f"--metric={file.metric}"] if file.metric is not None else []
+    return Command(
+        ["{python}", "-m", "scrimp.selection.cell_command", *options, "--", *own.words], folder
+    )

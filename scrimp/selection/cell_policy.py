@@ -1,0 +1,275 @@
+"""Checkpoint selection as a policy: which cell of the table comes next, as a function of a
+selection's log.
+
+A selection is a study whose configurations are cells, ``{"checkpoint": 2000, "task": "mmlu"}``,
+each with a budget of one. The space lists checkpoints and tasks, the record of the method holds the
+rest (costs, weights, ...), and the total ``stop`` says when it ends. So leases, lost workers,
+numbered decisions and replay are those of any study.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scrimp.errors import StudyError
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.policies.policy import Decision, Finish, Policy, Start, Wait
+from scrimp.selection.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
+from scrimp.selection.stopping import CHECKS_APART, Check, StopRule, stop_reason
+from scrimp.space.parameter import Categorical
+from scrimp.space.space import Space
+from scrimp.tuning.threads import one_thread
+
+if TYPE_CHECKING:  # loading them takes SciPy
+    from scrimp.selection.posterior import Posterior
+    from scrimp.selection.recommendation import Recommendation
+    from scrimp.selection.row_means import RowMeans
+    from scrimp.selection.selector import Selector
+    from scrimp.surrogates.surrogate import Array
+
+__all__ = [
+    "AnyCellPolicy",
+    "CellPolicy",
+    "believed",
+    "cell_of",
+    "cell_space",
+    "correlations",
+    "empty_table",
+    "needed_belief",
+    "pending_cells",
+    "posterior",
+    "recommendation",
+    "score_table",
+    "selector_of",
+    "stop_rule",
+]
+
+
+def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> Space:
+    """The cells as configurations."""
+    return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
+
+
+def empty_table(
+    checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: Mapping[str, Any]
+) -> ScoreTable:
+    """The table that a selection with these settings begins with."""
+    table = ScoreTable.empty(
+        checkpoints,
+        tasks,
+        ordered=settings["ordered"],
+        **{name: settings[name] for name in ("weights", "costs", "scales")},
+    )
+    return table.with_directions(settings.get("directions", {}))
+
+
+def score_table(history: History) -> ScoreTable:
+    """The scores told so far; of a cell that was told twice the newer one. A score of no sane size
+    counts as failed."""
+    space = history.problem.space
+    table = empty_table(
+        _choices(space, "checkpoint"), _choices(space, "task"), history.method["settings"]
+    )
+    scores: dict[tuple[Checkpoint, str], Entry] = {}
+    failed: dict[tuple[Checkpoint, str], None] = {}
+    for trial in history.trials:
+        checkpoint, task = cell_of(trial)
+        if trial.last is not None and trial.value is not None and abs(trial.value) <= LARGEST_SCORE:
+            scores[checkpoint, task] = checkpoint, task, trial.value, trial.last.stderr
+        elif trial.finished:
+            failed[checkpoint, task] = None
+    return table.with_scores(scores.values(), replacing=True).with_failures(failed)
+
+
+def cell_of(trial: Trial) -> tuple[Checkpoint, str]:
+    """The cell that a trial measures."""
+    return trial.config["checkpoint"], trial.config["task"]
+
+
+def pending_cells(history: History) -> list[tuple[Checkpoint, str]]:
+    """The cells under evaluation, in the order in which they were handed out."""
+    return [cell_of(trial) for trial in history.with_status("running", "stale")]
+
+
+def stop_rule(history: History) -> StopRule:
+    """When the selection ends, as recorded."""
+    return StopRule(**(history.totals.get("stop") or {}))
+
+
+def selector_of(history: History) -> "Selector":
+    """The selector that a selection records."""
+    from scrimp.selection.selector import Selector, SelectorSettings
+
+    settings = history.method["settings"]
+    return Selector(
+        SelectorSettings(
+            method=history.method["name"],
+            seed=history.problem.seed,
+            planned=_planned(history, stop_rule(history)),
+            stderr=settings["stderr"],
+            tolerance=settings["tolerance"],
+            options=settings.get("options") or {},
+        )
+    )
+
+
+def recommendation(history: History) -> "Recommendation":
+    """The answer that the scores so far support."""
+    selector = selector_of(history)
+    with one_thread():
+        return selector.recommend(score_table(history), _memory(history))
+
+
+def believed(history: History) -> "RowMeans | None":
+    """What the selection's model makes of all scores so far; None without a model or without a
+    score."""
+    selector = selector_of(history)
+    with one_thread():
+        return selector.believe(score_table(history), _memory(history))
+
+
+def posterior(history: History) -> "Posterior":
+    """Means and standard deviations of all cells and of the checkpoints' averages."""
+    from scrimp.selection.posterior import posterior_of
+
+    return posterior_of(needed_belief(history))
+
+
+def correlations(history: History, kernel: bool = False) -> "Array":
+    """How the tasks move together along the run (J, J)."""
+    return needed_belief(history).fitted.task_correlations(kernel=kernel)
+
+
+def needed_belief(history: History) -> "RowMeans":
+    """What the model believes; an error says why it believes nothing."""
+    means = believed(history)
+    if means is not None:
+        return means
+    name, method = history.created.name, history.method["name"]
+    if selector_of(history).method.model is None:
+        raise StudyError(
+            f"selection {name!r} uses {method!r}, which has no model of the scores; kg has one"
+        )
+    raise StudyError(
+        f"selection {name!r} has no score yet, so its model says nothing; measure or tell some"
+        " cells first"
+    )
+
+
+@dataclass(frozen=True)
+class CellPolicy(Policy):
+    """Decides by the method that the selection records."""
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """The next cell; cells under evaluation count as spent, and their scores as still to
+        come."""
+        ending, notes = _ending(history)
+        if ending is not None:
+            return Decision(ending)
+        table = score_table(history)
+        pending = [table.cell(*cell) for cell in pending_cells(history)]
+        selector = selector_of(history)
+        with (
+            one_thread()
+        ):  # once more: the models may have been loaded only now, and SciPy with them
+            decision = selector.decide(table, pending, rng, memory=_memory(history))
+        checkpoint, task = table.label(decision.cells[0])
+        if decision.notes.get("fit") != history.note("fit"):  # a fit is recorded once
+            notes["fit"] = decision.notes["fit"]
+        why = _sentence(**decision.notes["reasons"][0])
+        return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0, reason=why), notes)
+
+
+@dataclass(frozen=True)
+class AnyCellPolicy(Policy):
+    """Whether a cell would be handed out, at little cost: it starts the first one that there is."""
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """An ending as `CellPolicy` decides it, or a start that means nothing more than that there
+        is no ending."""
+        ending, _ = _ending(history)
+        if ending is not None:
+            return Decision(ending)
+        space = history.problem.space
+        return Decision(
+            Start({name: _choices(space, name)[0] for name in ("checkpoint", "task")}, 1.0)
+        )
+
+
+def _ending(history: History) -> tuple[Wait | Finish | None, dict[str, Any]]:
+    """Why no cell is handed out, if so, and what is to be noted of the check. A model is fitted
+    only where a check is due."""
+    table = score_table(history)
+    pending = [table.cell(*cell) for cell in pending_cells(history)]
+    rule, selector = stop_rule(history), selector_of(history)
+    handed_out = table.with_failures(table.label(cell) for cell in pending)
+    reason = stop_reason(rule, handed_out, None)
+    if reason is None and not selector.has_more(table, pending):
+        reason = (
+            "there is one checkpoint only"
+            if table.shape[0] == 1
+            else "the method asks for no further cell"
+        )
+    if reason is not None:
+        return Wait(reason) if pending else Finish(reason), {}
+    if rule.loss is None and rule.loss_per_cost is None:
+        return None, {}
+    earlier = [Check(**check) for check in history.note("checks") or []]
+    check = _check(selector, table, _memory(history), earlier)
+    reason = stop_reason(rule, table, check, earlier)
+    if reason is not None:
+        return Finish(reason), {}
+    return None, (
+        {} if check is None else {"checks": [asdict(each) for each in (*earlier[-1:], check)]}
+    )
+
+
+def _sentence(rule: str, log_value: float | None) -> str:
+    """Why a cell was chosen, for `scrimp explain`."""
+    if rule == "start":
+        return "it belongs to the method's first cells, which are spread over the run"
+    value = "" if log_value is None else f" (its logarithm is {log_value:.4g})"
+    if rule == "open a task":
+        return f"it is the most valuable cell among the tasks without a score{value}"
+    return f"it is the most valuable cell per unit of cost by {rule}{value}"
+
+
+def _check(
+    selector: "Selector", table: ScoreTable, memory: Mapping[str, Any] | None, earlier: list[Check]
+) -> Check | None:
+    """The expected loss now, when a tenth more cells are measured than at the last check; None
+    otherwise."""
+    cells = int(table.seen.sum())
+    if cells < CHECKS_APART * (earlier[-1].cells if earlier else 1):
+        return None
+    with one_thread():
+        loss = selector.recommend(table, memory).expected_loss
+    return None if loss is None else Check(cells, loss)
+
+
+def _memory(history: History) -> Mapping[str, Any] | None:
+    fit = history.note("fit")
+    return None if fit is None else {"fit": fit}
+
+
+def _choices(space: Space, name: str) -> tuple[Any, ...]:
+    parameter = space[name]
+    assert isinstance(parameter, Categorical)
+    return tuple(parameter.choices)
+
+
+def _planned(history: History, rule: StopRule) -> int | None:
+    """Cells in all, as far as the stop rule says."""
+    space, costs = history.problem.space, history.method["settings"]["costs"]
+    tasks = _choices(space, "task")
+    plans = []
+    if rule.share is not None:
+        plans.append(max(round(rule.share * space.size), 1))
+    if rule.budget is not None:
+        plans.append(
+            max(int(rule.budget * len(tasks) / sum(costs.get(task, 1.0) for task in tasks)), 1)
+        )
+    return min(plans, default=None)

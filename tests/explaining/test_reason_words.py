@@ -1,0 +1,149 @@
+"""Notes of decisions as sentences."""
+
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.explaining.reason_words import (
+    belief_lines,
+    model_lines,
+    other_lines,
+    score_lines,
+    score_words,
+    why,
+)
+from scrimp.history.problem import Budget, Problem
+from scrimp.history.trial import Trial
+
+SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 4))
+PLAIN = Problem(SPACE, metric="accuracy", direction="maximize")
+STAGED = Problem(SPACE, metric="error", budget=Budget("epoch", 1, 9))
+
+
+@pytest.fixture
+def trial() -> Trial:
+    study = scrimp.create_study(
+        "s", SPACE, metric="accuracy", direction="maximize", method="random", storage="memory://"
+    )
+    return study.tell(study.ask(), 0.7)
+
+
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        ({"reason": "within the cutoff at 1"}, "so it was promoted to 3 epochs."),
+        (
+            {"phase": "horizon", "threshold": 0.25, "horizon": 2.0},
+            "come below error 0.25 within 2 epochs more.",
+        ),
+        ({"reason": "nobody knows"}, "Nobody knows."),
+        ({"exploring": True, "acquisition": 1.0}, "looked elsewhere"),
+        ({"acquisition": 1.0}, "it promised most"),
+        ({}, "let it go on to 3 epochs."),
+    ],
+)
+def test_reasons(notes: dict[str, Any], words: str) -> None:
+    assert words in why(notes, STAGED, "asha", False, 3.0)
+
+
+def test_methods_without_a_model_say_so() -> None:
+    assert why({}, PLAIN, "random", True, 1.0) == "It was drawn at random."
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-0.8, -0.6, "as expected"),
+        (-0.6, -0.5, "better than expected"),
+        (-0.9, -0.8, "worse than expected"),
+    ],
+)
+def test_beliefs_are_told_in_the_direction_of_the_metric(
+    trial: Trial, low: float, high: float, words: str
+) -> None:
+    expected, came = belief_lines(
+        {"believed": {"loss": -0.65, "low": low, "high": high}}, PLAIN, trial
+    )
+    assert expected.startswith(
+        f"The model expected accuracy 0.65, between {-high:.4g} and {-low:.4g}"
+    )
+    assert came == f"It came out at 0.7, {words}."
+
+
+def test_beliefs_about_a_budget_name_it(trial: Trial) -> None:
+    (line,) = belief_lines(
+        {"believed": {"loss": 0.2, "low": 0.1, "high": 0.3}, "r_acq": 9.0}, STAGED, trial
+    )
+    assert "error 0.2 after 9 epochs" in line
+
+
+def test_the_fit_of_any_model_is_read() -> None:
+    fit = {
+        "gp_multitask": {"n": 12, "state": {"inner": {"parameters": {"length_scale": [2.0, 0.1]}}}}
+    }
+    assert model_lines({"fit": fit}, STAGED) == [
+        "The model was fitted anew for this decision, to 12 observations.",
+        "It saw error change fastest along layers, slowest along lr.",
+    ]
+    assert model_lines({"fit": {"cells": 3}}, STAGED) == []
+
+
+def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
+    sides = score_lines(
+        {"acquisition": -2.0, "competitors": {"paused": -2.0, "new": None}}, "", trial
+    )
+    assert sides[1:] == [
+        "The best of the paused trials had -2.",
+        "No new configuration was to choose from.",
+    ]
+    lines = score_lines(
+        {"acquisition": 0.5, "competitors": [{"trial": 7, "score": 0.4}]},
+        score_words({"name": "gp-pi"}, PLAIN),
+        trial,
+    )
+    assert lines == [
+        "Its score was the highest: 0.5 (the probability of improvement).",
+        "The runner-up was trial 7, with 0.4.",
+    ]
+
+
+def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_it() -> None:
+    weighed = Problem(SPACE, constraints={"memory": scrimp.AtMost(1)}, cost="seconds")
+    mine = {"name": "gp", "settings": {"acquisition": "mine"}}
+    assert score_words(mine, PLAIN) == "the acquisition 'mine'"
+    assert (
+        score_words(mine, weighed)
+        == "the acquisition 'mine', weighed by the constraints and the cost"
+    )
+    assert (
+        score_words({"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN)
+        == "the probability of improvement"
+    )
+    costly = Problem(SPACE, cost="seconds")
+    assert (
+        score_words({"name": "gp-ei"}, costly)
+        == "the expected improvement, weighed by the cost, as a logarithm"
+    )
+    assert score_words({"name": "dyhpo", "settings": {}}, PLAIN) == ""
+
+
+def test_weights_of_past_studies_are_shares() -> None:
+    assert other_lines({"weights": {"old": 0.25, "none": 0.001, "this study": 0.749}}) == [
+        "What counted: this study 75%, old 25%."
+    ]
+
+
+def test_past_studies_that_do_not_count() -> None:
+    notes = {
+        "left_out": ["past study 'one' has 1 usable trials; it is left out"],
+        "unlearnable": ["a", "b"],
+    }
+    assert other_lines(notes) == [
+        "Past study 'one' has 1 usable trials; it is left out.",
+        (
+            "The values of past studies 'a', 'b' cannot be predicted from their configurations: too"
+            " few trials or too much noise. They do not count."
+        ),
+    ]
+    assert "'e' and 3 more cannot" in other_lines({"unlearnable": list("abcdefgh")})[0]

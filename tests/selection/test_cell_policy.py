@@ -1,0 +1,201 @@
+"""A selection's log as a table, and the next cell as a function of it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Event,
+    Lost,
+    Noted,
+    Reported,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.policies.policy import Finish, Start, Wait
+from scrimp.selection.cell_policy import (
+    CellPolicy,
+    cell_space,
+    pending_cells,
+    recommendation,
+    score_table,
+    stop_rule,
+)
+
+SETTINGS = {
+    "weights": {},
+    "costs": {},
+    "scales": {},
+    "ordered": True,
+    "stderr": False,
+    "tolerance": 0.002,
+}
+
+
+def made(
+    rows: int = 6,
+    tasks: int = 3,
+    method: str = "kg",
+    stop: dict[str, Any] | None = None,
+    **settings: Any,
+) -> History:
+    space = cell_space(tuple(range(100, 100 * rows + 1, 100)), tuple(f"t{j}" for j in range(tasks)))
+    problem = Problem(space, metric="score", direction="maximize", seed=3)
+    record = {"name": method, "settings": {**SETTINGS, **settings}}
+    events: list[Event] = [
+        StudyCreated(name="s", problem=problem.to_json(), method=record, kind="selection")
+    ]
+    if stop is not None:
+        events.append(StudyChanged(totals={"stop": stop}))
+    return History.of(events)
+
+
+def added(history: History, checkpoint: int, task: str) -> History:
+    number = len(history.trials)
+    config = {"checkpoint": checkpoint, "task": task}
+    return history.with_events(
+        [TrialAdded(trial=number, config=config), BudgetGranted(trial=number, budget=1.0)]
+    )
+
+
+def measured(
+    history: History, checkpoint: int, task: str, score: float, stderr: float | None = None
+) -> History:
+    longer = added(history, checkpoint, task)
+    report = Reported(
+        trial=len(longer.trials) - 1, step=1.0, metrics={"score": score}, stderr=stderr
+    )
+    return longer.with_events([report])
+
+
+def decided(history: History) -> Any:
+    return CellPolicy().decide(history, history.rng("decide"))
+
+
+def test_the_table_holds_scores_failures_and_what_the_method_records() -> None:
+    history = made(costs={"t1": 9.0}, weights={"t0": 2.0})
+    history = measured(history, 200, "t1", 0.5, 0.01)
+    history = added(history, 300, "t0").with_events(
+        [Ended(trial=1, status="failed", message="no memory")]
+    )
+    history = added(history, 400, "t2")
+    table = score_table(history)
+    assert table.scores[1, 1] == 0.5 and table.errors[1, 1] == 0.01 and table.seen.sum() == 1
+    assert table.failed[2, 0] and table.failed.sum() == 1
+    assert table.costs.tolist() == [1.0, 9.0, 1.0] and table.weights.tolist() == [0.5, 0.25, 0.25]
+    assert table.spent == 10.0 and pending_cells(history) == [(400, "t2")]
+
+
+def test_a_cell_told_again_has_the_newer_score_and_an_insane_score_counts_as_failed() -> None:
+    history = measured(measured(made(), 200, "t1", 0.5), 200, "t1", 0.7)
+    history = measured(history, 100, "t0", 1e12)
+    table = score_table(history)
+    assert table.scores[1, 1] == 0.7 and table.seen.sum() == 1 and table.failed[0, 0]
+
+
+def test_decisions_never_repeat_a_cell_and_end_with_the_table() -> None:
+    history = made(rows=4, tasks=2)
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        decision = decided(history)
+        assert isinstance(decision.action, Start)
+        cell = decision.action.config
+        noted = Noted(decision=history.decisions, seen=history.length, notes=dict(decision.notes))
+        history = history.with_events([noted])
+        history = measured(history, cell["checkpoint"], cell["task"], float(rng.random()))
+    assert score_table(history).seen.all()
+    assert decided(history).action == Finish("every cell has been measured")
+
+
+def test_a_fit_is_noted_once() -> None:
+    history = made(rows=10, tasks=3)
+    noted = []
+    for turn in range(20):
+        decision = decided(history)
+        cell = decision.action.config
+        noted.append("fit" in decision.notes)
+        history = history.with_events(
+            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+        )
+        history = measured(
+            history,
+            cell["checkpoint"],
+            cell["task"],
+            0.5 + 0.001 * cell["checkpoint"] + 0.01 * (turn % 3),
+        )
+    assert any(noted) and not all(noted[6:])
+
+
+def test_every_decision_says_why() -> None:
+    history = made(rows=12, tasks=8)
+    reasons = []
+    for turn in range(14):
+        decision = decided(history)
+        cell = decision.action.config
+        reasons.append(decision.action.reason)
+        history = history.with_events(
+            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+        )
+        history = measured(
+            history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"]
+        )
+    assert reasons[0].startswith("it belongs to the method's first cells")
+    assert any("by kg (its logarithm is" in reason for reason in reasons)
+    assert any("tasks without a score" in reason for reason in reasons)
+
+
+def test_a_share_counts_cells_under_evaluation() -> None:
+    history = made(stop={"share": 2 / 18})
+    history = measured(history, 100, "t0", 0.5)
+    history = added(history, 200, "t1")
+    assert isinstance(decided(history).action, Wait)
+    ended = history.with_events([Reported(trial=1, step=1.0, metrics={"score": 0.4})])
+    assert isinstance(decided(ended).action, Finish)
+    lost = history.with_events([Lost(trial=1)])
+    assert pending_cells(lost) == [(200, "t1")]
+
+
+def test_a_small_expected_loss_ends_it_at_the_second_check() -> None:
+    history = made(rows=5, tasks=2, stop={"loss": 100.0})
+    for turn in range(10):
+        decision = decided(history)
+        if isinstance(decision.action, Finish):
+            break
+        cell = decision.action.config
+        history = history.with_events(
+            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+        )
+        history = measured(
+            history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"]
+        )
+    assert "expected loss" in decision.action.reason and 2 <= len(history.trials) < 6
+    assert stop_rule(history).loss == 100.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "method", "reason"),
+    [(1, "kg", "one checkpoint"), (4, "last", "no further cell"), (1, "stride", "one")],
+)
+def test_where_nothing_is_to_be_measured(rows: int, method: str, reason: str) -> None:
+    history = made(rows=rows, method=method)
+    action = decided(history).action
+    assert isinstance(action, Finish) and reason in action.reason
+    assert recommendation(history).checkpoint == 100 * rows
+
+
+def test_stride_plans_whole_checkpoints_within_the_share() -> None:
+    history = made(rows=6, tasks=3, method="stride", stop={"share": 0.4})
+    for turn in range(20):
+        action = decided(history).action
+        if not isinstance(action, Start):
+            break
+        history = history.with_events([Noted(decision=turn, seen=history.length)])
+        history = measured(history, action.config["checkpoint"], action.config["task"], 0.5)
+    seen = score_table(history).seen
+    assert seen.sum() == 6 and seen.all(axis=1).sum() == 2  # floor(7 / 3) checkpoints

@@ -1,0 +1,143 @@
+"""Reading score tables from CSV, JSON and folders of results."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from scrimp.errors import TableError
+from scrimp.selection.score_files import read_scores, write_scores
+from scrimp.selection.score_table import ScoreTable
+
+
+def write(tmp_path, text: str):
+    path = tmp_path / "scores.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_numbers_are_steps_and_sorted(tmp_path):
+    path = write(
+        tmp_path, "task,checkpoint,score,stderr\nb,200,0.5,0.01\na,50,0.4,\nb,50,,\na,200,nan,\n"
+    )
+    table = read_scores(path)
+    assert table.checkpoints == (50, 200)
+    assert table.tasks == ("b", "a")
+    assert table.steps.tolist() == [50.0, 200.0]
+    assert table.scores[1, 0] == 0.5
+    assert table.errors[1, 0] == 0.01
+    assert table.seen.sum() == 2
+    assert table.failed.tolist() == [[False, False], [False, True]]
+
+
+def test_names_keep_their_order(tmp_path):
+    table = read_scores(write(tmp_path, "checkpoint,task,score\nlate,a,0.5\nearly,a,0.4\n"))
+    assert table.checkpoints == ("late", "early")
+    assert table.steps.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no column 'checkpoint'"),
+        ("checkpoint,task\n1,a\n", "no column 'score'"),
+        ("checkpoint,task,score\n", "has no rows"),
+        ("checkpoint,task,score\n1,a,good\n", "line 2: the score 'good' is no number"),
+        ("checkpoint,task,score\n1,,0.5\n", "line 2: a row must name its checkpoint and its task"),
+        (
+            "checkpoint,task,score\n1,a,0.5\n1.0,a,0.6\n",
+            "has the score 0.5 already and is now given as 0.6",
+        ),
+        ("checkpoint,task,score\n1,a,inf\n", "beyond"),
+        ("checkpoint,task,score\n-1,a,0.5\n", "not negative"),
+    ],
+)
+def test_bad_files_are_refused_with_their_name(tmp_path, text, message):
+    with pytest.raises(TableError, match=message):
+        read_scores(write(tmp_path, text))
+
+
+def test_equal_duplicates_are_one_cell(tmp_path):
+    assert read_scores(write(tmp_path, "checkpoint,task,score\n1,a,0.5\n1,a,0.5\n")).seen.sum() == 1
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(TableError, match=r"nowhere\.csv cannot be read"):
+        read_scores(tmp_path / "nowhere.csv")
+
+
+def test_json_in_both_forms(tmp_path):
+    rows = [
+        {"checkpoint": 200, "task": "a", "score": 0.5, "stderr": 0.1},
+        {"checkpoint": 100, "task": "b", "score": None},
+    ]
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(rows))
+    table = read_scores(path)
+    assert (
+        table.checkpoints == (100, 200) and table.tasks == ("a", "b") and table.scores[1, 0] == 0.5
+    )
+    assert table.errors[1, 0] == 0.1 and table.seen.sum() == 1
+    path.write_text(
+        json.dumps(
+            {"200": {"a": 0.5}, "100": {"a": {"score": 0.4, "stderr": 0.2}, "b": float("nan")}}
+        )
+    )
+    table = read_scores(path)
+    assert (
+        table.scores[:, 0].tolist() == [0.4, 0.5]
+        and table.errors[0, 0] == 0.2
+        and table.failed[0, 1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "cannot be read"),
+        ("[1, 2]", "no table of scores"),
+        ('[{"task": "a"}]', "entry 1: a row must name"),
+    ],
+)
+def test_json_that_is_no_table(tmp_path, text, words):
+    path = tmp_path / "s.json"
+    path.write_text(text)
+    with pytest.raises(TableError, match=words):
+        read_scores(path)
+
+
+def test_a_folder_of_harness_results(tmp_path):
+    for name, value in (("step1000", 0.6), ("step200", 0.4), ("step1000/again", 0.7)):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        record = {
+            "results": {
+                "arc": {"acc,none": value, "acc_stderr,none": 0.01},
+                "piqa": {"acc,none": 0.5},
+            }
+        }
+        file = folder / "results_2024.json"
+        file.write_text(json.dumps(record))
+        os.utime(file, (1000 * value, 1000 * value))
+    table = read_scores(tmp_path)
+    assert table.checkpoints == ("step200", "step1000") and table.tasks == ("arc", "piqa")
+    assert table.scores[:, 0].tolist() == [0.4, 0.7] and table.errors[0, 0] == 0.01
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TableError, match="no results_"):
+        read_scores(tmp_path / "empty")
+    (tmp_path / "step1000" / "results_broken.json").write_text('{"config": 1}')
+    with pytest.raises(TableError, match="results_broken"):
+        read_scores(tmp_path)
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    table = ScoreTable.empty([100, 200], ["a", "b"]).with_scores(
+        [(100, "a", 0.1 + 0.2, 0.01), (200, "b", -3.0, None)]
+    )
+    write_scores(table.with_failure(200, "a"), tmp_path / "s.csv")
+    again = read_scores(tmp_path / "s.csv")
+    assert again.checkpoints == (100, 200) and again.tasks == ("a", "b")
+    np.testing.assert_array_equal(again.scores, table.scores)
+    np.testing.assert_array_equal(again.errors, table.errors)
+    assert again.failed.tolist() == [[False, False], [True, False]]
