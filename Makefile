@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: install demo test lint types unit docs coverage dist test-lowest test-ray torture bench-peers clean
+.PHONY: install demo test lint types unit docs site pictures coverage dist test-lowest test-ray torture bench-peers clean
 
 install: $(STAMP)
 
@@ -31,9 +31,17 @@ types: install
 unit: install
 	$(BIN)/python -m pytest -n 2
 
-# The Python blocks of the README and of docs/, top to bottom.
-docs: install
+# The Python blocks of the README and of docs/ run, top to bottom; then the site is built into build/site, strictly.
+docs: site
 	$(BIN)/python -m pytest -n 2 tests/test_docs.py tests/test_examples.py
+
+site: install
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# The pictures of the README and of docs/, from real runs; needs Chromium.
+pictures: install
+	$(BIN)/python docs/pictures.py $(NAMES)
 
 coverage: install
 	$(BIN)/python -m pip install --quiet 'pytest-cov>=5.0'

@@ -3,7 +3,7 @@ workers in seconds.
 
     python examples/curve_methods.py [full trainings]
 
-A table of learning curves is written first (yours may come from real runs: docs/benchmarks.md says
+A table of learning curves is written first (yours may come from real runs: docs/tables.md says
 what is in it); then each method plays a whole study on it. Each is a finished study in
 curve-methods.db, for `scrimp show`, `explain` and `dashboard`; the pictures of the last one are
 written as HTML.

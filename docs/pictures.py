@@ -1,0 +1,197 @@
+"""Every picture of the documentation, drawn anew: ``make pictures``.
+
+    python docs/pictures.py                      all of them, into docs/pictures
+    python docs/pictures.py svm-history.svg      those that are named
+    python docs/pictures.py --list
+
+Plots of studies come from real runs, made here with fixed seeds. Plots of results are drawn from the
+tables of docs/notebook.md, so a picture and its figures cannot differ. SVG needs kaleido and Chromium.
+
+A picture is a function that writes the file it is given, listed in `PICTURES`.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from scrimp.plots import style
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "pictures"
+NOTEBOOK = ROOT / "docs" / "notebook.md"
+WIDTH, HEIGHT = 820, 380
+
+
+def write(figure: go.Figure, path: Path, height: int = HEIGHT) -> None:
+    """A figure as SVG."""
+    figure.write_image(path, width=WIDTH, height=height)
+
+
+# Results: the tables of the notebook
+
+
+def table(heading: str, first: str) -> dict[str, list[str]]:
+    """A table of the notebook as rows by their first cell, the header included.
+
+    ``heading`` is that of its section; ``first`` the text of the table's first header cell.
+    """
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    section = re.split(rf"^#+ {re.escape(heading)}$", text, flags=re.MULTILINE)[1]
+    block = section.split(f"\n| {first} |", 1)[1].split("\n\n")[0]
+    marks = str.maketrans("", "", "*`")
+    parted = [line.strip("|").split("|") for line in f"{first} |{block}".splitlines()]
+    rows = [[cell.translate(marks).strip() for cell in row] for row in parted]
+    return {row[0]: row[1:] for row in rows if not row[0].startswith("---")}
+
+
+def numbers(cells: Sequence[str]) -> list[float]:
+    """The first number of each cell; nothing for a cell without one."""
+    found = [re.search(r"-?\d*\.?\d+(e-?\d+)?", cell) for cell in cells]
+    return [float(each[0]) if each else float("nan") for each in found]
+
+
+def lines(
+    path: Path,
+    rows: dict[str, list[float]],
+    places: Sequence[float],
+    titles: tuple[str, str, str],
+    **axes: dict[str, object],
+) -> None:
+    """One line per row; ``titles``: of the figure and of its axes. Ours is the first and the thickest."""
+    figure = go.Figure()
+    for number, (name, values) in enumerate(rows.items()):
+        colour = style.SERIES[number % len(style.SERIES)]
+        line = {"color": colour, "width": 4 if number == 0 else 2}
+        figure.add_scatter(x=list(places), y=values, name=name, mode="lines+markers", line=line)
+    style.figure(figure, titles[0], titles[0])
+    beside = {"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1.0, "yanchor": "top"}
+    figure.update_layout(legend=beside, margin={"t": 56})
+    figure.update_xaxes(title=titles[1], **axes.get("x", {}))
+    figure.update_yaxes(title=titles[2], **axes.get("y", {}))
+    write(figure, path)
+
+
+def bars(path: Path, rows: dict[str, float], titles: tuple[str, str]) -> None:
+    """One bar per row, the shortest on top."""
+    ordered = sorted(rows.items(), key=lambda row: -row[1])
+    colours = [
+        style.ACCENT if name.startswith(("scrimp", "freeze")) else style.MUTED
+        for name, _ in ordered
+    ]
+    names, values = zip(*ordered, strict=True)
+    text = [f"{value:g}" for value in values]
+    figure = go.Figure(
+        go.Bar(
+            x=values,
+            y=names,
+            orientation="h",
+            marker={"color": colours},
+            text=text,
+            cliponaxis=False,
+        )
+    )
+    style.figure(figure, titles[0], titles[0])
+    figure.update_xaxes(title=titles[1])
+    figure.update_layout(margin={"l": 150, "t": 56})
+    write(figure, path, 300)
+
+
+LOG = {"type": "log", "dtick": 1}
+
+
+def decision_cost(path: Path) -> None:
+    found = table("What a decision costs", "observations")
+    names = {
+        "scrimp gp": "scrimp gp",
+        "Optuna GPSampler": "Optuna GP",
+        "BoTorch (SingleTaskGP, log EI)": "BoTorch",
+        "Syne Tune bayesopt (data limit 500)": "Syne Tune",
+    }
+    rows = {short: numbers(found[name]) for name, short in names.items()}
+    places = numbers(found["observations"])
+    titles = ("One decision", "observations", "CPU seconds of one ask")
+    lines(path, rows, places, titles, x={"type": "log", "tickvals": places}, y=LOG)
+
+
+def function_ranks(path: Path) -> None:
+    found = table("What it finds", "scrimp `gp`")
+    (name, names), (value, values) = found.items()
+    rows = dict(zip([name, *names], numbers([value, *values]), strict=True))
+    bars(
+        path, rows, ("Ten test functions, 50 trials", "average rank of the final value (1 is best)")
+    )
+
+
+def curve_regret(path: Path) -> None:
+    found = table("Peers on a surrogate", "method")
+    names = {
+        "freeze-thaw": "scrimp freeze-thaw",
+        "asha": "scrimp asha",
+        "Syne Tune, MOBSTER (joint)": "Syne Tune MOBSTER",
+        "Syne Tune, Hyper-Tune": "Syne Tune Hyper-Tune",
+        "Syne Tune, DyHPO": "Syne Tune DyHPO",
+        "NePS, Hyperband (its own choice)": "NePS",
+        "Optuna, GP with Hyperband pruning": "Optuna GP",
+        "Optuna, TPE with Hyperband pruning": "Optuna TPE",
+    }
+    rows = {short: numbers(found[name])[1:6] for name, short in names.items()}
+    titles = ("Training budgets: eight tasks, four workers", "share of the budget spent", "regret")
+    lines(path, rows, numbers(found["method"][1:6]), titles, x={"tickformat": ".0%"})
+
+
+def transfer_regret(path: Path) -> None:
+    found = table("Transfer", "method")
+    names = ["auto", "rgpe", "tst-r", "taf-r", "gp:initial=3", "random"]
+    rows = {name: numbers(found[name])[:6] for name in names}
+    places = numbers(found["method"][:6])
+    titles = ("Learning from past studies: 50 data sets", "trials", "distance to the best")
+    lines(path, rows, places, titles, x={"type": "log", "tickvals": places}, y=LOG)
+
+
+def checkpoint_regret(path: Path) -> None:
+    found = table("Checkpoints", "method")
+    names = ["kg", "ei", "random", "stride", "last", "ei-icm"]
+    rows = {name: numbers(found[name])[:4] for name in names}
+    places = numbers(found["method"][:4])
+    titles = (
+        "Choosing a checkpoint: eleven training runs",
+        "share of the evaluations that were run (%)",
+        "score lost × 1000",
+    )
+    lines(path, rows, places, titles, x={"type": "log", "tickvals": places}, y=LOG)
+
+
+def storage_cost(path: Path) -> None:
+    found = table("Storage", "one process on SQLite")
+    rows = {name: numbers(found[name])[0] for name in ("scrimp", "Optuna")}
+    bars(path, rows, ("Ask and tell on SQLite", "CPU milliseconds of a pair"))
+
+
+PICTURES: dict[str, Callable[[Path], None]] = {
+    "results-decision-cost.svg": decision_cost,
+    "results-functions.svg": function_ranks,
+    "results-curves.svg": curve_regret,
+    "results-transfer.svg": transfer_regret,
+    "results-checkpoints.svg": checkpoint_regret,
+    "results-storage.svg": storage_cost,
+}
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(PICTURES)
+    if wanted == ["--list"]:
+        raise SystemExit("\n".join(PICTURES))
+    unknown = [name for name in wanted if name not in PICTURES]
+    if unknown:
+        raise SystemExit(f"no picture {', '.join(unknown)}; there are {', '.join(PICTURES)}")
+    FOLDER.mkdir(exist_ok=True)
+    for name in wanted:
+        PICTURES[name](FOLDER / name)
+        print(f"{name}: {(FOLDER / name).stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
