@@ -15,7 +15,7 @@ import json
 import math
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +34,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.problem import Direction, Problem
+from scrimp.history.trial import STATUSES
 from scrimp.history.vetting import shortened
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
 from scrimp.space.space import Space
@@ -140,7 +141,7 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
     if path.suffix.lower() == ".csv":
         return [_from_rows(path, _csv_rows(text), settings)]
     try:
-        record = json.loads(text)
+        record = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise StudyError(
             f"{str(path)!r} is neither CSV, nor JSON, nor an Optuna database: {error}"
@@ -156,15 +157,32 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
     return [_from_rows(path, [_flat(row) for row in rows], settings)]
 
 
-def _csv_rows(text: str) -> list[dict[str, Any]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    names = [name for name in reader.fieldnames or () if name]
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON whose names differ."""
+    _refuse_twice(name for name, _ in pairs)
+    return dict(pairs)
+
+
+def _refuse_twice(names: Iterable[str]) -> None:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise StudyError(
-            f"the table has the column {twice[0]!r} twice; each name must stand for one column"
+            f"there is {shortened(twice[0])} twice; each name must stand for one column"
         )
-    return [{name: _scalar(cell) for name, cell in row.items() if name} for row in reader]
+
+
+def _csv_rows(text: str) -> list[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    _refuse_twice(name for name in reader.fieldnames or () if name)
+    rows = []
+    for row in reader:
+        if None in row:
+            raise StudyError(
+                f"line {reader.line_num} has more cells than there are columns; put cells with"
+                " commas between quotes"
+            )
+        rows.append({name: _scalar(cell) for name, cell in row.items() if name})
+    return rows
 
 
 def _scalar(text: str | None) -> Any:
@@ -196,6 +214,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings) -> Imported:
+    if not rows:
+        raise StudyError(f"{str(path)!r} holds no results, only a heading at most")
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if settings.metric not in columns:
         raise StudyError(
@@ -228,6 +248,11 @@ def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings)
         value = _number(row.get(settings.metric))
         curve = () if value is None else ((1.0, value),)
         trials.append(ImportedTrial(config, curve, "completed" if curve else "failed"))
+    if not any(trial.curve for trial in trials):
+        raise StudyError(
+            f"column {settings.metric!r} of {str(path)!r} holds no number, so there is nothing to"
+            " learn from; name the value with --metric"
+        )
     space = inferred_space(configs)
     problem = Problem(
         space, metric=settings.metric, direction=cast(Direction, settings.direction)
@@ -306,21 +331,33 @@ def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
         problem = Problem.from_json(record["problem"])
         trials = tuple(
             ImportedTrial(
-                _plain(trial["params"]),
-                tuple(
-                    (float(step), float(value))
-                    for step, value in trial["curve"]
-                    if value is not None
-                ),
-                str(trial["status"]),
+                _plain(trial["params"]), _curve(trial["curve"], problem), _status(trial["status"])
             )
             for trial in record["trials"]
         )
-        return Imported(str(record["name"]), problem, trials)
+        if not isinstance(record["name"], str):
+            raise TypeError(f"its name is {shortened(record['name'])}")
+        return Imported(record["name"], problem, trials)
     except (KeyError, TypeError, ValueError) as error:
         raise StudyError(
             f"{str(path)!r} looks like an export of scrimp and cannot be read: {error!r}"
         ) from None
+
+
+def _curve(points: Any, problem: Problem) -> tuple[tuple[float, float], ...]:
+    curve = tuple((float(step), float(value)) for step, value in points if value is not None)
+    if not all(0 < step <= problem.full_budget for step, _ in curve):
+        raise StudyError(
+            f"a trial has results beyond the budget of 0 to {problem.full_budget:g}: a step is"
+            f" {shortened([step for step, _ in curve])}"
+        )
+    return tuple(point for point in curve if math.isfinite(point[1]))
+
+
+def _status(status: Any) -> str:
+    if status not in STATUSES:
+        raise StudyError(f"a trial is {shortened(status)}; it must be one of {', '.join(STATUSES)}")
+    return str(status)
 
 
 def _plain(params: Mapping[str, Any]) -> Config:
@@ -349,18 +386,14 @@ def store_results(storage: Storage, name: str, found: Imported, time: float) -> 
     }
     kept = [trial for trial in found.trials if trial.status in ended]
     for number, trial in enumerate(kept):
+        empty = trial.status == "completed" and not trial.curve
+        status = "failed" if empty else ended[trial.status]
         events.append(TrialAdded(trial=number, config=trial.config, time=time))
         events.append(BudgetGranted(trial=number, budget=problem.full_budget, time=time))
         for step, value in trial.curve:
             events.append(
                 Reported(trial=number, step=step, metrics={problem.metric: value}, time=time)
             )
-        if (
-            trial.status != "completed"
-            or not trial.curve
-            or trial.curve[-1][0] < problem.full_budget
-        ):
-            events.append(
-                Ended(trial=number, status=ended[trial.status], message="imported", time=time)
-            )
+        if status != "completed" or trial.curve[-1][0] < problem.full_budget:
+            events.append(Ended(trial=number, status=status, message="imported", time=time))
     return storage.create(name, events)

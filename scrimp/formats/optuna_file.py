@@ -2,8 +2,8 @@
 
 The tables ``studies``, ``study_directions``, ``trials``, ``trial_params`` (with the distribution as
 JSON), ``trial_values`` and ``trial_intermediate_values`` have kept their meaning since Optuna 2.4.
-Intermediate values become learning curves; steps counted from 0 are counted from 1. Studies with
-several objectives are left out.
+Intermediate values become learning curves; steps counted from 0 or below are counted from 1.
+Studies with several objectives are left out.
 """
 
 import json
@@ -21,6 +21,16 @@ from scrimp.space.space import Space
 
 __all__ = ["is_optuna", "parameter_of", "read_optuna"]
 
+TABLES = {
+    "studies",
+    "study_directions",
+    "trials",
+    "trial_params",
+    "trial_values",
+    "trial_intermediate_values",
+}
+LONGEST = 10_000_000  # bytes of one cell
+
 STATES = {"COMPLETE": "completed", "PRUNED": "stopped", "FAIL": "failed"}
 
 OptunaTrial = tuple[Config, tuple[tuple[float, float], ...], str]
@@ -32,21 +42,22 @@ def is_optuna(path: Path) -> bool:
     with path.open("rb") as file:
         if file.read(15) != b"SQLite format 3":
             return False
-    names = {
-        name for (name,) in _query(path, "SELECT name FROM sqlite_master WHERE type = 'table'")
-    }
-    if not {"studies", "trials", "trial_params", "trial_values"} <= names:
+    # A view or a virtual table may go on for ever, or compute what it likes.
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+    missing = TABLES - {name for (name,) in _query(path, sql)}
+    if missing:
         raise StudyError(
             f"{str(path)!r} is an SQLite database, but not one of Optuna's: it has no table"
-            " trial_params"
+            f" {min(missing)}"
         )
     return True
 
 
 def _query(path: Path, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     try:
-        connection = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
             return connection.execute(sql, parameters).fetchall()
         finally:
             connection.close()
@@ -178,8 +189,16 @@ def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
 def _value(distribution: Mapping[str, Any], stored: float) -> Any:
     """Optuna stores every parameter as a number: choices by index."""
     kind, settings = str(distribution["name"]), distribution["attributes"]
+    if not math.isfinite(stored):
+        raise StudyError(f"a parameter of the Optuna study is {stored}; it must be finite")
     if kind == "CategoricalDistribution":
-        return settings["choices"][int(stored)]
+        choices = settings["choices"]
+        if stored not in range(len(choices)):
+            raise StudyError(
+                f"a parameter of the Optuna study is choice number {stored:g} of {len(choices)},"
+                " counted from 0"
+            )
+        return choices[int(stored)]
     return int(stored) if kind.startswith("Int") else stored
 
 
@@ -202,7 +221,7 @@ def _curves(path: Path, study: int) -> dict[int, list[tuple[float, float]]]:
     first = min((step for _, step, _ in rows), default=1)
     found: dict[int, list[tuple[float, float]]] = {}
     for trial, step, value in rows:
-        found.setdefault(trial, []).append((float(step + (1 if first <= 0 else 0)), float(value)))
+        found.setdefault(trial, []).append((float(step + max(0, 1 - first)), float(value)))
     return found
 
 

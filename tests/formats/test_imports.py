@@ -1,15 +1,13 @@
 """Results of others become studies."""
 
 import json
-import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import scrimp
-from scrimp.errors import ScrimpError, StudyError
+from scrimp.errors import StudyError
 from scrimp.formats.imports import (
     Imported,
     ImportedTrial,
@@ -18,11 +16,7 @@ from scrimp.formats.imports import (
     read_results,
     store_results,
 )
-from scrimp.history.problem import Problem
-from scrimp.space.parameter import Float
-from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
-from scrimp.storage.open import open_storage
 
 CSV = """trial,lr,layers,opt,batch,val_error,worker
 0,0.001,2,adam,32,0.5,w1
@@ -161,80 +155,6 @@ def test_inferred_spaces() -> None:
     )
 
 
-DEEP = "[" * 100_000 + "]" * 100_000
-EXPORT = {"name": "s", "problem": Problem(Space(x=Float(0, 1))).to_json(), "trials": []}
-
-
-def exported(**trial: Any) -> str:
-    return json.dumps(
-        {
-            **EXPORT,
-            "trials": [{"params": {"x": 0.5}, "curve": [[1, 0.5]], "status": "completed", **trial}],
-        }
-    )
-
-
-HOSTILE = {
-    "empty.csv": b"",
-    "mark.csv": b"\xef\xbb\xbf",
-    "latin.csv": "größe,value\n1,2\n".encode("latin-1"),
-    "half16.csv": b"\xff\xfea",
-    "zero.csv": b"x,value\n\x00,1\n",
-    "binary.csv": bytes(range(256)),
-    "twice.csv": b"x,x,value\n1,2,3\n",
-    "novalue.csv": b"x,y\n1,2\n",
-    "onlyvalue.csv": b"value\n1\n",
-    "nameless.csv": b",,\n1,2,3\n",
-    "long.csv": b"x,value\n" + b"a" * 200_000 + b",1\n",
-    "quote.csv": b'x,value\n"a,1\n' + b"b" * 200_000,
-    "infinite.csv": b"x,value\ninf,1\n1,2\n-inf,3\n",
-    "nan.csv": b"x,value\nnan,1\n1,2\n",
-    "vast.csv": b"x,value\n" + b"9" * 400 + b",1\n1,2\n",
-    "digits.csv": b"x,value\n" + b"9" * 5000 + b",1\n1,2\n",
-    "empty.json": b"",
-    "mark.json": b"\xef\xbb\xbf",
-    "null.json": b"null",
-    "number.json": b"3",
-    "text.json": b'"x"',
-    "cut.json": b'[{"x": 1, "value": ',
-    "deep.json": DEEP.encode(),
-    "list.json": b"[1, 2]",
-    "lists.json": b'[{"x": [1, 2], "value": 1}, {"x": [1], "value": 2}]',
-    "tables.json": b'[{"params": {"x": {"y": 1}}, "value": 1}]',
-    "digits.json": b'[{"x": ' + b"9" * 5000 + b', "value": 1}]',
-    "vast.json": b'[{"x": ' + b"9" * 400 + b', "value": 1}, {"x": 1, "value": 2}]',
-    "nan.json": b'[{"x": NaN, "value": 1}, {"x": 2, "value": 2}]',
-    "infinite.json": b'[{"x": Infinity, "value": 1}, {"x": 2, "value": 2}]',
-    "none.json": b"[]",
-    "nothing.json": b"[{}]",
-    "trials.json": b'{"trials": 3}',
-    "surrogate.json": b'[{"\\ud800": 1, "value": 1}, {"\\ud800": 2, "value": 1}]',
-    "problem.json": json.dumps({**EXPORT, "problem": {}}).encode(),
-    "problems.json": json.dumps({**EXPORT, "problem": [1]}).encode(),
-    "trial.json": json.dumps({**EXPORT, "trials": [3]}).encode(),
-    "params.json": exported(params=[1]).encode(),
-    "values.json": exported(params={"x": [1]}).encode(),
-    "curve.json": exported(curve=[[1]]).encode(),
-    "curves.json": exported(curve=3).encode(),
-    "words.json": exported(curve=[["a", "b"]]).encode(),
-    "latin.json": '[{"größe": 1, "value": 1}]'.encode("latin-1"),
-    "utf16.json": "[{]".encode("utf-16"),
-    "database.db": b"SQLite format 3\x00" + b"x" * 4096,
-    "cut.db": b"SQLite format 3",
-    "noise": bytes(range(255, -1, -1)),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_files_are_refused_in_words(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_bytes(HOSTILE[name])
-    with pytest.raises(ScrimpError) as refused:
-        for found in read_results(path, ImportSettings()):
-            store_results(open_storage("memory://"), found.name, found, 0.0)
-    assert len(str(refused.value)) < 1000 and "\x00" not in str(refused.value)
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_files_of_other_editors_are_read(encoding: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("größe,value\r\n1,2\r\n3,4\r\n".encode(encoding))
@@ -244,13 +164,6 @@ def test_files_of_other_editors_are_read(encoding: str, tmp_path: Path) -> None:
     for name in ("a.csv", "b.json"):
         (found,) = read_results(tmp_path / name, ImportSettings())
         assert [trial.config for trial in found.trials] == [{"größe": 1}, {"größe": 3}]
-
-
-def test_folders_and_pipes_are_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.csv")
-    for path in (tmp_path, tmp_path / "pipe.csv"):
-        with pytest.raises(StudyError, match="give a file"):
-            read_results(path, ImportSettings())
 
 
 def test_an_even_column_is_not_logarithmic() -> None:
