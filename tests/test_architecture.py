@@ -30,7 +30,7 @@ LAYERS: list[set[str]] = [
     {"gp", "space"},
     {"surrogates", "history"},
     {"acquisition", "storage"},
-    {"encoding"},
+    {"encoding", "showing"},
     {"suggesters", "schedulers", "executors"},
     {"policies", "transfer"},
     {"freeze_thaw"},

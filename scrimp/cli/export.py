@@ -1,9 +1,9 @@
 """``scrimp export``: all trials of a study in a file of somebody else's format.
 
-CSV and Parquet have one row per trial: id, status, its best and last value (``value`` is the last),
-budget, the parameters as ``params_<name>``, the metrics of the last report as ``metrics_<name>``,
-times and message; in CSV, texts that a spreadsheet would take for formulas are defused. JSON has
-everything: the question that was asked and every trial with its curve.
+CSV and Parquet have one row per trial, with the columns of `scrimp.tuning.trial_table`: values,
+parameters, metrics, feasibility, cost, times, message, note and attributes. In CSV, texts that a
+spreadsheet would take for formulas are defused. JSON has everything: the question that was asked
+and every trial with its curve.
 """
 
 import csv
@@ -19,12 +19,12 @@ from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption, StudyArgument, show_record
 from scrimp.errors import StudyError
 from scrimp.formats.imports import FORMULA
-from scrimp.history.history import History
 from scrimp.history.reports import printable
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 from scrimp.tuning.study import Study
+from scrimp.tuning.trial_table import COLUMNS, trial_rows
 
-__all__ = ["defused", "export_command", "json_record", "rows"]
+__all__ = ["defused", "export_command", "json_record"]
 
 FORMATS = ("csv", "json", "parquet")
 
@@ -60,7 +60,7 @@ def export_command(
             raise StudyError(
                 "Parquet cannot go to the standard output; name a file with --out digits.parquet"
             )
-        _write_parquet(rows(loaded.history), out)
+        _write_parquet(trial_rows(loaded.history), out)
     elif out is None and sys.stdout.isatty():  # somebody looks at it: no control characters
         text = io.StringIO()
         _write_text(kind, loaded, text, formulas)
@@ -72,35 +72,6 @@ def export_command(
             _write_text(kind, loaded, file, formulas)
     if out is not None:
         echo(f"wrote {len(loaded.history.trials)} trials to {out}")
-
-
-def rows(history: History) -> list[dict[str, Any]]:
-    """One flat row per trial, all with the same columns; None where a trial lacks one."""
-    metrics = dict.fromkeys(
-        name for trial in history.trials if trial.last is not None for name in trial.last.metrics
-    )
-    found = []
-    for trial in history.trials:
-        row: dict[str, Any] = {
-            "id": trial.id,
-            "status": trial.status,
-            "value": trial.value,
-            "best": trial.best,
-        }
-        row |= {"last": trial.value, "budget": trial.budget}
-        row |= {f"params_{name}": trial.config.get(name) for name in history.problem.space}
-        row |= {
-            f"metrics_{name}": None if trial.last is None else trial.last.metrics.get(name)
-            for name in metrics
-        }
-        row |= {
-            "started": trial.started,
-            "ended": trial.ended,
-            "worker": trial.worker,
-            "message": trial.message,
-        }
-        found.append(row)
-    return found
 
 
 def json_record(study: Study) -> dict[str, Any]:
@@ -119,10 +90,10 @@ def _write_text(kind: str, study: Study, file: TextIO, formulas: bool) -> None:
         json.dump(json_record(study), file)
         file.write("\n")
         return
-    table = rows(study.history)
+    table = trial_rows(study.history)
     writer = csv.DictWriter(
         file,
-        fieldnames=list(table[0]) if table else ["id", "status", "value", "best", "last", "budget"],
+        fieldnames=list(table[0]) if table else list(COLUMNS),
     )
     writer.writeheader()
     shown = (

@@ -34,6 +34,10 @@ COMMANDS = {
         "scrimp.cli.explain:explain_command",
         "Say in plain words why a trial was chosen and got its budget.",
     ),
+    "note": (
+        "scrimp.cli.note:note_command",
+        "Write a note or attributes on a study or a trial, and show them.",
+    ),
     "plot": (
         "scrimp.cli.plot:plot_command",
         "Write a figure of a study to a file: html, png, svg or json.",

@@ -23,6 +23,7 @@ from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock, stopwatch_of
 from scrimp.executors.executor import Assignment
+from scrimp.history.annotations import as_annotation
 from scrimp.history.events import Config, Ended, Event, Reported
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
 
@@ -197,6 +198,14 @@ class RunContext:
             # told to end: whoever took the trial over meanwhile keeps its states here too.
             self._folder.prune(at)
         return self.goes_on
+
+    def set_user_attr(self, name: str, value: Any) -> None:
+        """Keep plain data with the trial: a host, a commit, a path; None takes it away.
+
+        Durable when it returns, and shown wherever the trial is.
+        """
+        said: list[Event] = [as_annotation(self.id, {name: value}, time=self._clock())]
+        self._goes_on = self._emit(said) and self._goes_on
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

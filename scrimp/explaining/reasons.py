@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scrimp.errors import ScrimpError, StudyError
+from scrimp.errors import ScrimpError
 from scrimp.explaining.reason_words import (
     belief_lines,
     competitors_of,
@@ -96,11 +96,7 @@ class Explanation:
 
 def explain(history: History, trial: int) -> Explanation:
     """Why trial number ``trial`` was chosen and how it came to its budget."""
-    if isinstance(trial, bool) or not 0 <= trial < len(history.trials):
-        raise StudyError(
-            f"there is no trial {trial}; the study has {len(history.trials)}, counted from 0"
-        )
-    shown = history.trials[trial]
+    shown = history.trial(trial)
     decided = _decisions(history, trial)
     return Explanation(
         trial=trial,

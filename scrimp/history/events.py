@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 __all__ = [
+    "Annotated",
     "BudgetGranted",
     "CheckpointsRemoved",
     "Config",
@@ -186,6 +187,18 @@ class CheckpointsRemoved(_Event, frozen=True, tag="checkpoints_removed"):
     size: int
 
 
+class Annotated(_Event, frozen=True, tag="annotated"):
+    """A person or an objective said something about a trial, or without one about the study.
+
+    ``attributes`` join those there are; None takes one away. ``note`` replaces the note, None
+    leaves it. No decision reads either.
+    """
+
+    trial: int | None = None
+    attributes: dict[str, Any] = {}
+    note: str | None = None
+
+
 class Noted(_Event, frozen=True, tag="noted"):
     """Why decision ``decision`` was taken, seeing the first ``seen`` events: fitted parameters,
     reasons, degraded."""
@@ -208,4 +221,5 @@ Event = (
     | Retried
     | CheckpointsRemoved
     | Noted
+    | Annotated
 )

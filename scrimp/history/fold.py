@@ -14,7 +14,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from msgspec.structs import replace
 
 from scrimp.errors import StudyError
+from scrimp.history.annotations import annotation_objection, with_attributes
 from scrimp.history.events import (
+    Annotated,
     BudgetGranted,
     CheckpointsRemoved,
     Config,
@@ -94,6 +96,8 @@ class State:
         self.notes: dict[str, Any] = {}
         self.degraded: list[tuple[int, str]] = []
         self.ignored: list[tuple[int, str]] = []
+        self.user_attrs: dict[str, Any] = {}
+        self.user_note = ""
         self.spent = 0.0
         self.freed = 0
         self.best: tuple[float, int, float] | None = None
@@ -116,7 +120,7 @@ class State:
         trial: Trial | None = None
         kind = type(event)
         if kind in ABOUT_TRIALS:
-            before = self._known(event.trial)  # type: ignore[union-attr]
+            before = self._known(event.trial)  # type: ignore[union-attr, arg-type]
             trial = self._about_trial(event, before)  # type: ignore[arg-type]
         elif isinstance(event, TrialAdded):
             trial = self._added(event)
@@ -156,6 +160,24 @@ class State:
                 self.sources.append(event)
             case CheckpointsRemoved():
                 self.freed += event.size
+            case Annotated():
+                self._annotated(event)
+
+    def _annotated(self, event: Annotated) -> None:
+        """What was said; folds see no trial with it, for it changes nothing that anybody decides by."""
+        objection = annotation_objection(event)
+        if event.trial is not None and not 0 <= event.trial < len(self.trials):
+            objection = f"trial {event.trial} is annotated, which was never added"
+        if objection:
+            self.ignored.append((self.length, objection))
+        elif event.trial is None:
+            self.user_attrs = with_attributes(self.user_attrs, event)
+            self.user_note = self.user_note if event.note is None else event.note
+        else:
+            trial = self.trials[event.trial]
+            note = trial.note if event.note is None else event.note
+            attributes = with_attributes(trial.user_attrs, event)
+            self.trials[trial.id] = replace(trial, user_attrs=attributes, note=note)
 
     def parse(self, record: dict[str, Any]) -> Problem:
         """The problem that an event records."""

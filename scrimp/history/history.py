@@ -152,6 +152,15 @@ class History:
         """All trials, by id. Read it, do not change it."""
         return self._current().trials
 
+    def trial(self, number: int) -> Trial:
+        """The trial with this number; `StudyError` where there is none."""
+        trials = self.trials
+        if isinstance(number, bool) or not 0 <= number < len(trials):
+            raise StudyError(
+                f"there is no trial {number}; the study has {len(trials)}, counted from 0"
+            )
+        return trials[number]
+
     def vouched(self, trial: int) -> dict[int, float]:
         """For each attempt of a trial the highest step reported while it was listened to: up to
         there its checkpoints count."""
@@ -190,6 +199,16 @@ class History:
     def ignored(self) -> Sequence[tuple[int, str]]:
         """Entries of the log that do not count since they cannot be: where they stand, and why."""
         return self._current().ignored
+
+    @property
+    def user_attrs(self) -> Mapping[str, Any]:
+        """What people said about the study, by name."""
+        return self._current().user_attrs
+
+    @property
+    def user_note(self) -> str:
+        """The note that people wrote on the study."""
+        return self._current().user_note
 
     @property
     def spent(self) -> float:

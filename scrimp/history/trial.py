@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 
+from scrimp.errors import ReportError
 from scrimp.history.events import Config
+from scrimp.space.html_table import html_table
 
-__all__ = ["BEHIND", "STATUSES", "Observation", "Trial"]
+__all__ = ["BEHIND", "STATUSES", "Observation", "Trial", "check_step"]
 
 STATUSES = ("running", "paused", "completed", "stopped", "failed", "stale")
 
@@ -62,7 +64,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     direction; ``loss`` the same, lower is better. ``best`` is the best one that it reported at any
     budget with all constraints holding, in the user's direction. ``lost`` is the newest attempt
     that vanished; reports of that attempt or an older one no longer count. ``losses`` is how often
-    that happened since its last report.
+    that happened since its last report. ``user_attrs`` and ``note`` are what people and the
+    objective said about it.
     """
 
     id: int
@@ -83,6 +86,28 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     decision: int | None = None
     started: float | None = None
     ended: float | None = None
+    user_attrs: dict[str, Any] = {}
+    note: str = ""
+
+    def __repr__(self) -> str:
+        """On one line: state, values, budget, configuration."""
+        values = f"best={self.best!r}, last={self.value!r}, budget={self.budget:g}"
+        return f"Trial({self.id}, {self.status}, {values}, params={self.config!r})"
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        facts = {
+            "trial": self.id,
+            "status": self.status,
+            "best": self.best,
+            "last": self.value,
+            "budget": self.budget,
+        }
+        said = {"note": self.note, "message": self.message}
+        facts |= {name: text for name, text in said.items() if text}
+        metrics = {} if self.last is None else self.last.metrics
+        rows = [*facts.items(), *self.config.items(), *metrics.items(), *self.user_attrs.items()]
+        return html_table([], rows, caption=f"Trial {self.id}")
 
     @property
     def params(self) -> Config:
@@ -109,3 +134,18 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """The summed cost of its reports; None when none was reported."""
         costs = [point.cost for point in self.curve if point.cost is not None]
         return sum(costs) if costs else None
+
+
+def check_step(trial: Trial, step: Any) -> None:
+    """Refuse a report that a trial cannot make: beyond its grant, at a step it has reported, at none."""
+    if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step):
+        raise ReportError(f"step is {step!r}; it must be a positive number of budget units")
+    if step > trial.granted:
+        raise ReportError(
+            f"step {step} of trial {trial.id} lies beyond its grant of {trial.granted:g}; ask again first"
+        )
+    if step <= 0 or any(point.step == step for point in trial.curve):
+        raise ReportError(
+            f"step {step} of trial {trial.id} was reported already or is not positive;"
+            f" go on with {trial.budget + 1:g}"
+        )

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.conditions import Conditions, Identities, nearest
+from scrimp.space.html_table import html_table, space_rows
 from scrimp.space.nearest import nearest_rows
 from scrimp.space.parameter import Categorical, Constant, Parameter
 from scrimp.space.parameter_record import parameter_from_json
@@ -102,6 +103,10 @@ class Space(Mapping[str, Parameter]):
                 f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
             )
         return f"Space({self._parameters!r})"
+
+    def _repr_html_(self) -> str:
+        """The parameters as a table, for notebooks."""
+        return html_table(["parameter", "kind", "range", ""], space_rows(self.items()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and (self is other or self._identity == other._identity)

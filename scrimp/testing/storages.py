@@ -62,6 +62,7 @@ EVERY_KIND: list[Event] = [
     Ended(trial=0, status="failed", message="Traceback …\n  ValueError: x"),
     happened.Lost(trial=0, attempt=2, message="no sign of life"),
     happened.Retried(trial=0, time=2.5),
+    happened.Annotated(trial=0, attributes={"git": ["a", {"b": None}]}, note="näh\n", time=3.0),
 ]
 
 BAD_NAMES = [

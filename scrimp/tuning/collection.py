@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from scrimp.errors import StudyError
-from scrimp.executors.checkpoint_folder import PLACE, prune_trial, remove_trial
+from scrimp.executors.checkpoint_folder import PLACE, newest_state, prune_trial, remove_trial
 from scrimp.executors.clock import Clock
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
 from scrimp.history.events import CheckpointsRemoved
@@ -23,7 +23,7 @@ from scrimp.history.history import History
 from scrimp.policies.policy import Policy
 from scrimp.tuning.ledger import Ledger
 
-__all__ = ["KEEP", "Collector", "Keep", "check_keep", "checkpoint_folder", "needless"]
+__all__ = ["KEEP", "Collector", "Keep", "best_state", "check_keep", "checkpoint_folder", "needless"]
 
 KEEP = ("best", "all", "none")
 Keep = Literal["best", "all", "none"]
@@ -32,6 +32,20 @@ Keep = Literal["best", "all", "none"]
 def checkpoint_folder(root: Path, trial: int) -> Path:
     """Where a trial keeps its checkpoints."""
     return root / f"trial-{trial:06d}"
+
+
+def best_state(history: History, trial: int, root: Path) -> Path:
+    """The folder with the newest checkpoint of a trial that counts; one at a URL is brought here."""
+    shared, vouched = history.totals.get("checkpoints"), history.vouched(trial)
+    folder = checkpoint_folder(root, trial)
+    if shared is not None:
+        SharedCheckpoints.of(shared, folder).fetch(folder, vouched)
+    committed = newest_state(folder, vouched)
+    if committed is None:
+        raise StudyError(
+            f"trial {trial} left no checkpoint; save into trial.checkpoint_dir before each report"
+        )
+    return committed[1]
 
 
 def check_keep(keep: str) -> None:

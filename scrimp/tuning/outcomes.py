@@ -22,7 +22,7 @@ from scrimp.history.history import History
 from scrimp.history.reports import headline, printable
 from scrimp.history.trial import Trial
 
-__all__ = ["ALIKE", "Alarm", "Catch", "as_catch", "failed_only", "log_outcome"]
+__all__ = ["ALIKE", "Alarm", "Catch", "as_catch", "failed_only", "log_outcome", "nothing_found"]
 
 logger = logging.getLogger("scrimp")
 
@@ -134,6 +134,18 @@ def failed_only(history: History) -> str:
         return ""
     count = "its only trial" if len(failed) == 1 else f"all {len(failed)} trials"
     return f"{count} failed, the last with {headline(failed[-1].message)}"
+
+
+def nothing_found(history: History, name: str) -> StudyError:
+    """Why a study has no best trial, and what to do about it."""
+    broken = failed_only(history)
+    if broken:
+        return StudyError(
+            f"study {name!r} has no value: {broken}. Mend it, then study.retry_failed()"
+        )
+    counts = (f"{count} {status}" for status, count in history.counts.items() if count)
+    state = ", ".join(counts) or "no trials"
+    return StudyError(f"study {name!r} has no feasible value yet ({state}); run more trials first")
 
 
 def log_outcome(history: History, trial: Trial) -> None:

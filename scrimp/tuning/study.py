@@ -7,7 +7,6 @@
 Everything ``optimize`` does can be done by hand with ``ask`` and ``tell``: it is the same code.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
@@ -17,22 +16,23 @@ from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.ray import RaySettings
 from scrimp.executors.run_context import Objective
+from scrimp.history.annotations import as_annotation
 from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, Retried, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Direction, Problem
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
-from scrimp.history.trial import Observation, Trial
+from scrimp.history.trial import Observation, Trial, check_step
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
-from scrimp.tuning.collection import Keep
+from scrimp.tuning.collection import Keep, best_state
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
-from scrimp.tuning.outcomes import as_catch, failed_only
+from scrimp.tuning.outcomes import as_catch, nothing_found
 from scrimp.tuning.running import Durable, Run, run, run_totals
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
@@ -143,43 +143,17 @@ class Study:
             raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
         found = history.best if at == "any" else history.best_at_full_budget
         if found is None:
-            broken = failed_only(history)
-            if broken:
-                raise StudyError(
-                    f"study {self.name!r} has no value: {broken}. Mend it, then"
-                    " study.retry_failed()"
-                )
-            state = (
-                ", ".join(f"{count} {status}" for status, count in history.counts.items() if count)
-                or "no trials"
-            )
-            raise StudyError(
-                f"study {self.name!r} has no feasible value yet ({state}); run more trials first"
-            )
+            raise nothing_found(history, self.name)
         return found
 
     @property
     def best_checkpoint(self) -> Path:
         """The folder with the checkpoint of the best trial; one at a URL is brought here."""
-        from scrimp.executors.checkpoint_folder import newest_state
-        from scrimp.executors.shared_checkpoints import SharedCheckpoints
-        from scrimp.tuning.collection import checkpoint_folder
-
-        trial, shared = self.best_trial, self._ledger.history.totals.get("checkpoints")
-        vouched = self._ledger.history.vouched(trial.id)
-        folder = checkpoint_folder(self._checkpoints(), trial.id)
-        if shared is not None:
-            keys = trusted()
-            if keys and self._place is not None:  # the URL is part of what is signed
-                SignedOnly(self._place.identity(), keys).check(self._ledger.history)
-            SharedCheckpoints.of(shared, folder).fetch(folder, vouched)
-        committed = newest_state(folder, vouched)
-        if committed is None:
-            raise StudyError(
-                f"trial {trial.id} left no checkpoint; save into trial.checkpoint_dir before each"
-                " report"
-            )
-        return committed[1]
+        trial, keys = self.best_trial, trusted()
+        history = self._ledger.history
+        if keys and self._place is not None and history.totals.get("checkpoints") is not None:
+            SignedOnly(self._place.identity(), keys).check(history)  # the URL is part of it
+        return best_state(history, trial.id, self._checkpoints())
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Try this configuration before the method decides, unless it is queued or tried already.
@@ -219,6 +193,32 @@ class Study:
         if failed:
             self._ledger.append([Retried(trial=trial.id, time=wall_clock()) for trial in failed])
         return len(failed)
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What was said about the study with `set_user_attr`."""
+        return dict(self.history.user_attrs)
+
+    @property
+    def note(self) -> str:
+        """The note on the study."""
+        return self.history.user_note
+
+    def set_user_attr(self, name: str, value: Any, *, trial: Trial | int | None = None) -> None:
+        """Keep plain data with the study, or with one trial of it; None takes it away."""
+        self._annotate(trial, {name: value})
+
+    def set_note(self, text: str, *, trial: Trial | int | None = None) -> None:
+        """Write the note of the study, or of one trial of it, in place of the one before."""
+        self._annotate(trial, {}, text)
+
+    def _annotate(
+        self, trial: Trial | int | None, attributes: dict[str, Any], note: str | None = None
+    ) -> None:
+        number = trial.id if isinstance(trial, Trial) else trial
+        if number is not None:
+            number = self.history.trial(number).id
+        self._ledger.append([as_annotation(number, attributes, note, wall_clock())])
 
     @overload
     def ask(self, count: None = None) -> Trial: ...
@@ -280,18 +280,7 @@ class Study:
         """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped,
         paused or completed)."""
         current = self._open_trial(trial)
-        if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step):
-            raise ReportError(f"step is {step!r}; it must be a positive number of budget units")
-        if step > current.granted:
-            raise ReportError(
-                f"step {step} of trial {current.id} lies beyond its grant of {current.granted:g};"
-                " ask again first"
-            )
-        if step <= 0 or any(point.step == step for point in current.curve):
-            raise ReportError(
-                f"step {step} of trial {current.id} was reported already or is not positive; go on"
-                f" with {current.budget + 1:g}"
-            )
+        check_step(current, step)
         numbers = as_metrics(metrics, self._ledger.history.problem.metric)
         self._append_report(current, float(step), numbers, as_stderr(stderr))
         history = self._ledger.history

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from scrimp.history.events import (
+    Annotated,
     BudgetGranted,
     CheckpointsRemoved,
     Ended,
@@ -65,6 +66,10 @@ FORMS = [
     (
         Noted(decision=2, seen=9, notes={"k": 1}),
         '{"event":"noted","decision":2,"seen":9,"notes":{"k":1}}',
+    ),
+    (
+        Annotated(trial=0, attributes={"host": "a"}, note="x"),
+        '{"event":"annotated","trial":0,"attributes":{"host":"a"},"note":"x"}',
     ),
 ]
 

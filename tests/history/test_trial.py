@@ -52,3 +52,21 @@ def test_finished(status: str) -> None:
 def test_frozen() -> None:
     with pytest.raises(AttributeError):
         Trial(id=0, config={}).status = "failed"  # type: ignore[misc]
+
+
+def test_it_is_shown_on_one_line_and_as_an_escaped_table() -> None:
+    metrics = {"error": 0.25}
+    trial = Trial(
+        id=3,
+        config={"<b>": "x"},
+        status="completed",
+        curve=(Observation(9.0, metrics, 0.25),),
+        value=0.25,
+        best=0.2,
+        note="<i>odd</i>",
+        user_attrs={"host": "a"},
+    )
+    shown = "Trial(3, completed, best=0.2, last=0.25, budget=9, params={'<b>': 'x'})"
+    assert repr(trial) == shown
+    page = trial._repr_html_()
+    assert "<b>" not in page and "<i>" not in page and "&lt;i&gt;odd" in page and "host" in page

@@ -364,7 +364,7 @@ def test_dataframe() -> None:
     study = memory()
     study.optimize(lambda trial: trial.params["x"], n_trials=3)
     frame = study.dataframe()
-    assert list(frame["number"]) == [0, 1, 2] and {
+    assert list(frame["id"]) == [0, 1, 2] and {
         "value",
         "status",
         "params_x",

@@ -1,0 +1,164 @@
+"""Where a study stands, in facts and in words: done, spent, saved, left. Nothing is claimed early.
+
+What early stopping saved is known when a study is over: before that, whoever waits may still go on.
+The time left is estimated from what this run has added to the share that is done, once that is a
+twentieth of the whole and five trials have come to a stop.
+
+    standing = Standing.of(history, seconds=12.0, before=0.0)
+    standing.over, standing.done, standing.left
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
+from scrimp.showing.figures import duration, number
+
+__all__ = [
+    "Standing",
+    "best_words",
+    "is_over",
+    "saved_words",
+    "share_done",
+    "spent_words",
+    "states_words",
+]
+
+SURE_SHARE = 0.05
+SURE_TRIALS = 5
+"""From where on the time left is estimated: a share done in this run, and trials that came to a stop."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A study at one moment of a run that began ``seconds`` ago.
+
+    ``over`` says that nothing runs and a total is reached; ``done`` is the share of the total that
+    is done, None without one; ``left`` the seconds to go, None where nobody can say yet.
+    """
+
+    over: bool
+    done: float | None
+    left: float | None
+    seconds: float
+
+    @staticmethod
+    def of(
+        history: History, seconds: float, before: float | None = None, over: bool | None = None
+    ) -> "Standing":
+        """``before`` is the share that was done when the run began."""
+        ended = is_over(history) if over is None else over
+        done = share_done(history)
+        return Standing(
+            ended,
+            1.0 if ended and done is not None else done,
+            _left(history, seconds, before),
+            seconds,
+        )
+
+    @property
+    def time_words(self) -> str:
+        """How long it took, and how long it will take."""
+        left = "" if self.left is None or self.over else f", about {duration(self.left)} left"
+        return f"{duration(self.seconds)}{left}"
+
+
+def is_over(history: History) -> bool:
+    """Whether the study came to its end: a total is reached, and nothing runs or waits to be taken up."""
+    counts, totals = history.counts, history.totals
+    if counts["running"] or counts["stale"] or history.queue or not history.trials:
+        return False
+    trials, budget = totals.get("n_trials"), totals.get("budget")
+    return bool(
+        (trials is not None and len(history.trials) >= trials)
+        or (budget is not None and history.spent >= budget)
+        or len(history.trials) >= history.problem.space.size
+    )
+
+
+def share_done(history: History) -> float | None:
+    """The share of the study's total that is done; None when it has none.
+
+    Where trials are paused or stopped on the way, the total is taken to be what successive halving
+    spends: each rung as much as the first, so n_trials x minimum x number of rungs.
+    """
+    total, trials = history.totals.get("budget"), history.totals.get("n_trials")
+    budget, counts = history.problem.budget, history.counts
+    if total is not None:
+        return min(float(history.spent / total), 1.0)
+    if not trials:
+        return None
+    if budget is not None and counts["paused"] + counts["stopped"]:
+        rungs = 1 + math.floor(math.log(budget.maximum / budget.minimum, 3) + 1e-9)
+        return min(float(history.spent / (trials * budget.minimum * rungs)), 1.0)
+    return min(float((counts["completed"] + counts["failed"]) / trials), 1.0)
+
+
+def _left(history: History, seconds: float, before: float | None) -> float | None:
+    """Seconds to go at the pace of this run; None while too little is done to say."""
+    done = share_done(history)
+    if before is None or done is None or not SURE_SHARE <= done - before <= done < 1:
+        return None
+    if len(history.trials) - history.counts["running"] < SURE_TRIALS:
+        return None
+    return seconds * (1 - done) / (done - before)
+
+
+def best_words(history: History) -> str:
+    """The best value with its trial, and after how much training."""
+    found, problem = history.best, history.problem
+    if found is None:
+        return "none yet"
+    trial, point = found
+    after = "" if problem.budget is None else f" after {problem.budget.amount(point.step)}"
+    return f"{number(problem.value(point.loss), 6)}  trial {trial.id}{after}"
+
+
+def states_words(counts: Mapping[str, int], over: bool = False, budgeted: bool = True) -> str:
+    """How many trials are in which state. Of a study that is over, none is merely paused: those ended early.
+
+    >>> states_words({"paused": 10, "completed": 2}, over=True)
+    '2 trained to the end, 10 ended early'
+    """
+    if over and budgeted:
+        early = counts.get("paused", 0) + counts.get("stopped", 0)
+        parts = [("trained to the end", counts.get("completed", 0)), ("ended early", early)]
+        parts += [("failed", counts.get("failed", 0))]
+    else:
+        parts = [(status, count) for status, count in counts.items()]
+    return ", ".join(f"{count} {words}" for words, count in parts if count) or "no trials yet"
+
+
+def spent_words(history: History) -> str:
+    """The budget used so far."""
+    budget = history.problem.budget
+    return f"{history.spent:g} spent" if budget is None else f"{budget.amount(history.spent)} spent"
+
+
+def saved_words(history: History) -> str:
+    """What a study that is over spent, beside the training of all its trials to the end; empty without budgets."""
+    budget, trials = history.problem.budget, [trial for trial in history.trials if trial.curve]
+    if budget is None or not trials:
+        return ""
+    full = len(trials) * history.problem.full_budget
+    if not 0 < history.spent < full:
+        return f"{budget.amount(history.spent)} spent"
+    share = f"{100 * (1 - history.spent / full):.0f}% saved"
+    return f"{budget.amount(history.spent)} spent where training all {len(trials)} takes {full:g}: {share}"
+
+
+def waiting_words(history: History) -> str:
+    """How many trials wait, after how much training."""
+    waiting = Counter(trial.budget for trial in history.with_status("paused"))
+    return ", ".join(f"{waiting[budget]} at {budget:g}" for budget in sorted(waiting))
+
+
+def running_words(history: History, trial: Trial) -> str:
+    """How far a running trial has come, and its newest value."""
+    budget = history.problem.budget
+    place = "" if budget is None else f"  {budget.name} {trial.budget:g} of {trial.granted:g}"
+    value = "" if trial.value is None else f"  {history.problem.metric} {number(trial.value)}"
+    return f"trial {trial.id}{place}{value}"
