@@ -9,7 +9,9 @@ stays and by stopping it goes on.
 
 With ``brackets`` above 1 a new trial of bracket s starts at the s-th level (asynchronous
 Hyperband); all brackets share one set of rungs. The bracket is drawn before anything else, so a
-decision always uses the generator alike.
+decision always uses the generator alike. With ``bracket_rule`` "in-turn" each bracket is an ASHA of
+its own instead, with rungs of its own, and has the turn until it has spent as much as a bracket of
+synchronous Hyperband may.
 
     AsynchronousHalving(type="stopping", brackets=4)
 
@@ -18,6 +20,7 @@ parallel hyperparameter tuning", 2020. Stopping: Golovin et al., "Google Vizier"
 al., "Model-based asynchronous hyperparameter and neural architecture search", 2020.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +28,7 @@ import numpy as np
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
+from scrimp.schedulers.bracket_turns import BRACKET_SPENDING, turn_of
 from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rung_table import Rungs, RungTable
 from scrimp.schedulers.rungs import (
@@ -39,6 +43,7 @@ from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verd
 __all__ = ["AsynchronousHalving"]
 
 CUTOFFS = ("quantile", "top", "delayed")
+BRACKET_RULES = ("random", "in-turn")
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,9 @@ class AsynchronousHalving(Scheduler):
     ``quantile`` as above; ``top``, the best floor(n / reduction) of the n trials at a rung, as ASHA
     is published; ``delayed``: the same while fewer than that have gone on, the D-ASHA of Hyper-Tune
     (Li et al., 2022), which does not promote another trial only because a better one came late.
+    ``full_rungs``: no trial goes on from a rung r_j that holds fewer than R / r_j, as in the code
+    of Hyper-Tune. ``bracket_rule``: a new trial's bracket is drawn at ``random``, or brackets have
+    their turns, ``in-turn``, each with rungs of its own, as asynchronous Hyperband is published.
     """
 
     type: str = "promotion"
@@ -57,8 +65,15 @@ class AsynchronousHalving(Scheduler):
     reduction: float = 3
     increment: float | None = None
     cutoff: str = "quantile"
+    full_rungs: bool = False
+    bracket_rule: str = "random"
 
     def __post_init__(self) -> None:
+        if self.bracket_rule not in BRACKET_RULES:
+            raise MethodError(
+                f"bracket_rule is {self.bracket_rule!r}; it must be one of"
+                f" {', '.join(BRACKET_RULES)}"
+            )
         if self.type not in ("promotion", "stopping"):
             raise MethodError(f"type is {self.type!r}; it must be 'promotion' or 'stopping'")
         if self.cutoff not in CUTOFFS:
@@ -82,24 +97,36 @@ class AsynchronousHalving(Scheduler):
         """The rungs and the full budget."""
         return halving_levels(problem.budget, self.reduction, self.increment)
 
-    def rungs(self, history: History) -> Rungs:
-        """Who stands where."""
+    def rungs(self, history: History, bracket: int = 0) -> Rungs:
+        """Who stands where; in ``bracket``, where brackets have rungs of their own."""
         levels = self.levels(history.problem)
-        if self.cutoff == "quantile":
-            return history.derive(RungTable(levels, promotion_quantiles(levels)))
-        shares = (1.0 / self.reduction,) * (len(levels) - 1)
-        return history.derive(RungTable(levels, shares, rule=self.cutoff))
+        plain = self.cutoff == "quantile"
+        shares = promotion_quantiles(levels) if plain else (1 / self.reduction,) * (len(levels) - 1)
+        fewest = [math.ceil(levels[-1] / level - 1e-9) for level in levels[:-1]]
+        table = RungTable(
+            levels,
+            shares,
+            rule=self.cutoff,
+            fewest=tuple(fewest) if self.full_rungs else (),
+            bracket=bracket if self._in_turn else None,
+        )
+        return history.derive(table)
+
+    @property
+    def _in_turn(self) -> bool:
+        return self.bracket_rule == "in-turn"
 
     def law(self, problem: Problem) -> tuple[float, ...]:
         """The probability of each bracket."""
         levels = self.levels(problem)
         return bracket_law(levels, self.brackets or len(levels))
 
-    def promotion(self, history: History) -> Resume | None:
-        """The paused trial that goes on next, if any."""
+    def promotion(self, history: History, bracket: int = 0) -> Resume | None:
+        """The paused trial that goes on next, if any; of ``bracket``, where brackets have their
+        turns."""
         if self.type == "stopping":
             return None
-        found = self.rungs(history).promotable()
+        found = self.rungs(history, bracket).promotable()
         if found is None:
             return None
         trial, index = found
@@ -116,12 +143,18 @@ class AsynchronousHalving(Scheduler):
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """Promote the best trial that may go on, else start a new one in a bracket drawn at
-        random."""
+        random, or in the one that has the turn."""
         law = self.law(history.problem)
         bracket = draw_bracket(law, rng.random()) if len(law) > 1 else 0
-        resume = self.promotion(history)
-        if resume is not None:
-            return resume
+        others: list[int] = []
+        if self._in_turn:
+            levels, spent = self.levels(history.problem), history.derive(BRACKET_SPENDING)
+            bracket = turn_of(spent, len(law), len(levels) * levels[-1])
+            # once nothing may be added, nobody's turn comes to an end, and every bracket is finished
+            others = [] if may_add(history) else [s for s in range(len(law)) if s != bracket]
+        for one in (bracket, *others):
+            if (resume := self.promotion(history, one)) is not None:
+                return resume
         if may_add(history):
             return self.start(history.problem, bracket)
         return wait_or_finish(
@@ -130,5 +163,8 @@ class AsynchronousHalving(Scheduler):
 
     def review(self, history: History, trial: int) -> Verdict:
         """By stopping: end a trial that was beyond the cutoff at its newest rung."""
-        stop = self.type == "stopping" and self.rungs(history).stops(trial)
+        if self.type != "stopping":
+            return Verdict.CONTINUE
+        bracket = int(history.trials[trial].tag.get("bracket", 0))
+        stop = self.rungs(history, bracket).stops(trial)
         return Verdict.STOP if stop else Verdict.CONTINUE

@@ -32,11 +32,16 @@ class MedianStopping(Scheduler):
     """Stop beyond the ``quantile`` of running averages, once ``least`` trials can be compared.
 
     ``compare``: the trial's own ``average``, or its ``best`` report so far, as published.
+    ``among``: it is held against ``all`` trials that came so far, itself included, or against those
+    that have ``ended``, as published. ``comparisons`` along a full run at most; None for one at
+    every step of the minimum budget.
     """
 
     quantile: float = 0.5
     least: int = 5
     compare: str = "average"
+    among: str = "all"
+    comparisons: int | None = MOST_LEVELS
 
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
@@ -45,10 +50,15 @@ class MedianStopping(Scheduler):
             )
         if self.compare not in ("average", "best"):
             raise MethodError(f"compare is {self.compare!r}; it must be 'average' or 'best'")
-        if self.least < 2:
+        if self.among not in ("all", "ended"):
+            raise MethodError(f"among is {self.among!r}; it must be 'all' or 'ended'")
+        if self.least < (1 if self.among == "ended" else 2):
             raise MethodError(
-                f"least is {self.least}; at least 2 trials are needed for a comparison"
+                f"least is {self.least}; at least 2 trials are needed for a comparison, or 1 with"
+                " among='ended', where a trial is not one of those it is compared with"
             )
+        if self.comparisons is not None and self.comparisons < 1:
+            raise MethodError(f"comparisons is {self.comparisons}; it must be at least 1, or None")
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """A new configuration with the full budget, while one may be added."""
@@ -59,12 +69,14 @@ class MedianStopping(Scheduler):
         budget = history.problem.budget
         if budget is None:
             return Verdict.CONTINUE
-        levels = halving_levels(budget, increment=max(budget.minimum, budget.maximum / MOST_LEVELS))
+        apart = 0.0 if self.comparisons is None else budget.maximum / self.comparisons
+        levels = halving_levels(budget, increment=max(budget.minimum, apart))
         table = RungTable(
             levels,
             (self.quantile,) * (len(levels) - 1),
             self.least,
             average=True,
             compare=self.compare,
+            among=self.among,
         )
         return Verdict.STOP if history.derive(table).stops(trial) else Verdict.CONTINUE

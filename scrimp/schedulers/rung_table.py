@@ -35,12 +35,15 @@ class Rung:
     """One rung: all losses in increasing order, and the paused trials among them as (-loss,
     -trial), best last."""
 
-    __slots__ = ("level", "losses", "quantile", "rule", "waiting")
+    __slots__ = ("fewest", "level", "losses", "quantile", "rule", "waiting")
 
-    def __init__(self, level: float, quantile: float, rule: str = "quantile") -> None:
+    def __init__(
+        self, level: float, quantile: float, rule: str = "quantile", fewest: int = 0
+    ) -> None:
         self.level = level
         self.quantile = quantile
         self.rule = rule
+        self.fewest = fewest
         self.losses: list[float] = []
         self.waiting: list[tuple[float, int]] = []
 
@@ -49,7 +52,7 @@ class Rung:
         compared."""
         if loss == math.inf:
             return False
-        if len(self.losses) < least:
+        if len(self.losses) < max(least, self.fewest):
             return None
         if self.rule == "quantile":
             return loss <= cutoff(self.losses, self.quantile)
@@ -65,9 +68,12 @@ class Rungs:
     def __init__(self, table: "RungTable") -> None:
         self.least = table.least
         self.average = table.average
-        pairs = zip(table.levels, table.quantiles, strict=False)
-        self.rungs = [Rung(level, quantile, table.rule) for level, quantile in pairs]
+        fewest = table.fewest or (0,) * len(table.quantiles)
+        pairs = zip(table.levels, table.quantiles, fewest, strict=False)
+        self.rungs = [Rung(level, quantile, table.rule, few) for level, quantile, few in pairs]
         self.compare = table.compare
+        self.among_ended = table.among == "ended"
+        self._counted: set[int] = set()  # those whose losses others are compared with
         self._entries: dict[int, list[float]] = {}
         self._waiting: dict[int, tuple[Rung, tuple[float, int]]] = {}
         self._stopped: set[int] = set()
@@ -94,8 +100,10 @@ class Rungs:
         if index >= len(self.rungs) or self.rungs[index].level > reached:
             return
         loss = self._loss(trial)
+        counts = not self.among_ended or trial.id in self._counted
         while index < len(self.rungs) and self.rungs[index].level <= reached:
-            insort(self.rungs[index].losses, loss)
+            if counts:
+                insort(self.rungs[index].losses, loss)
             entries.append(loss)
             index += 1
         judged = min(point.standing for point in trial.curve) if self.compare == "best" else loss
@@ -114,12 +122,23 @@ class Rungs:
             insort(rung.waiting, key)
             self._waiting[trial.id] = rung, key
 
+    def count(self, trial: Trial) -> None:
+        """Where only ended trials count: let this one count from now on."""
+        if self.among_ended and trial.id not in self._counted:
+            self._counted.add(trial.id)
+            for rung, loss in self._places(trial, self._entries.get(trial.id, [])):
+                insort(rung.losses, loss)
+
     def forget(self, trial: Trial) -> None:
         """Take a failed trial out of every rung."""
-        for rung, loss in zip(
-            self.rungs[_first_rung(trial) :], self._entries.pop(trial.id, ()), strict=False
-        ):
-            del rung.losses[bisect_left(rung.losses, loss)]
+        entries = self._entries.pop(trial.id, [])
+        if not self.among_ended or trial.id in self._counted:
+            self._counted.discard(trial.id)
+            for rung, loss in self._places(trial, entries):
+                del rung.losses[bisect_left(rung.losses, loss)]
+
+    def _places(self, trial: Trial, entries: list[float]) -> list[tuple[Rung, float]]:
+        return list(zip(self.rungs[_first_rung(trial) :], entries, strict=False))
 
     def _loss(self, trial: Trial) -> float:
         if not self.average:
@@ -138,6 +157,9 @@ class RungTable(Fold[Rungs]):
     any) instead of the newest. ``rule``: within the ``quantile``; among the ``top``, the best
     floor(share * number); or ``delayed``: among those, while fewer than that have gone on.
     ``compare``: what of a trial is held against the others, its ``value`` or its ``best`` report.
+    ``fewest``: trials that each rung must hold before any of them goes on. ``bracket``: the only
+    one whose trials stand here; None for all. ``among``: trials are compared with ``all`` that came
+    so far, or with those that have ``ended``, by themselves or stopped.
     """
 
     levels: Levels
@@ -146,6 +168,9 @@ class RungTable(Fold[Rungs]):
     average: bool = False
     rule: str = "quantile"
     compare: str = "value"
+    fewest: tuple[int, ...] = ()
+    bracket: int | None = None
+    among: str = "all"
 
     def begin(self, problem: Problem) -> Rungs:
         """No trial at any rung."""
@@ -156,6 +181,8 @@ class RungTable(Fold[Rungs]):
         """Take one event in."""
         if before is None or trial is None or trial is before:
             return
+        if self.bracket is not None and _first_rung(trial) != self.bracket:
+            return
         if trial.status == "failed":
             state.forget(trial)
         elif isinstance(event, Retried):
@@ -165,6 +192,8 @@ class RungTable(Fold[Rungs]):
             state.enter(trial, trial.budget)
         elif isinstance(event, Ended) and trial.status == "completed" and trial.curve:
             state.enter(trial, math.inf)
+        if trial.status in ("completed", "stopped"):
+            state.count(trial)
         state.settle(trial)
 
 

@@ -41,6 +41,57 @@ class TestDelayed(SchedulerBattery):
         return AsynchronousHalving(cutoff="delayed")
 
 
+class TestFullRungs(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(cutoff="delayed", full_rungs=True)
+
+
+class TestInTurn(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(brackets=None, bracket_rule="in-turn", cutoff="top")
+
+
+class TestInTurnStopping(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return AsynchronousHalving(type="stopping", brackets=2, bracket_rule="in-turn")
+
+
+def test_a_rung_promotes_once_it_holds_as_many_as_halving_would_start(log):
+    """Of 1 to 9 epochs the lowest rung waits for nine trials where others begin with three."""
+    plain, full = (AsynchronousHalving(cutoff="top", full_rungs=full) for full in (False, True))
+    for number in range(9):
+        assert isinstance(log.ask(full), Sample)
+        assert isinstance(log.ask(plain), Resume if number >= 3 else Sample)
+        log.report(log.start(1.0), 1, 0.1 * number)
+    assert log.ask(full) == Resume(0, 3.0, "within the cutoff at 1")
+
+
+def test_brackets_have_their_turns_and_rungs_of_their_own(log):
+    """Three brackets over 1 to 9 epochs, each until it has spent 3 x 9."""
+    rule = AsynchronousHalving(brackets=None, bracket_rule="in-turn", cutoff="top")
+    spent, brackets = {0: 0.0, 1: 0.0, 2: 0.0}, []
+    while min(spent.values()) < 27:
+        asked = log.ask(rule)
+        if isinstance(asked, Sample):
+            bracket, trial = asked.bracket, log.start(asked.budget, **asked.tag)
+            spent[bracket] += asked.budget
+        else:
+            trial = asked.trial
+            bracket = log.history.trials[trial].tag.get("bracket", 0)
+            spent[bracket] += asked.budget - log.history.trials[trial].granted
+            log.resume(trial, asked.budget)
+        brackets.append(bracket)
+        log.report(trial, asked.budget, 1.0 - 0.01 * trial)
+    assert brackets == sorted(brackets) and set(brackets) == {0, 1, 2}
+    assert all(27 <= used < 36 for used in spent.values())
+    assert log.history.trials[log.ask(rule).trial].tag == {}  # the next round, in bracket 0
+
+
+def test_a_bracket_rule_that_does_not_exist_is_refused():
+    with pytest.raises(MethodError, match="bracket_rule"):
+        AsynchronousHalving(bracket_rule="fair")
+
+
 class TestStopping(SchedulerBattery):
     def scheduler(self) -> Scheduler:
         return AsynchronousHalving(type="stopping")

@@ -78,3 +78,42 @@ def test_bad_settings_are_refused():
         MedianStopping(least=1)
     with pytest.raises(MethodError, match="compare is 'last'"):
         MedianStopping(compare="last")
+
+
+class TestPublished(SchedulerBattery):
+    def scheduler(self) -> Scheduler:
+        return MedianStopping(compare="best", among="ended", least=1, comparisons=None)
+
+
+def test_as_published_only_ended_trials_are_compared_with(log):
+    """Five trials that still run say nothing; once two of them have ended, their median does."""
+    rule = MedianStopping(among="ended", least=2)
+    running = [log.start(9.0) for _ in range(5)]
+    for trial in running:
+        log.report(trial, 1, 0.1)
+    bad = log.start(9.0)
+    log.report(bad, 1, 0.9)
+    assert MedianStopping().review(log.history, bad) is Verdict.STOP
+    assert rule.review(log.history, bad) is Verdict.CONTINUE
+    for trial, status in zip(running, ("completed", "stopped"), strict=False):
+        log.end(trial, status)
+    late = log.start(9.0)
+    log.report(late, 1, 0.9)
+    assert rule.review(log.history, late) is Verdict.STOP
+
+
+def test_comparisons_along_a_run_are_a_setting(new_log):
+    """With 4 comparisons in 400 epochs the one at 1 is followed by one at 101 only."""
+    log = new_log(400)
+    for loss in (0.1, 0.1, 0.1, 0.1, 0.9):
+        trial = log.start(400.0)
+        log.report(trial, 1, 0.1)
+        log.report(trial, 50, loss)
+    assert MedianStopping(comparisons=4).review(log.history, trial) is Verdict.CONTINUE
+    assert MedianStopping().review(log.history, trial) is Verdict.STOP
+
+
+@pytest.mark.parametrize("wrong", [{"among": "some"}, {"least": 1}, {"comparisons": 0}])
+def test_settings_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(MethodError, match=next(iter(wrong))):
+        MedianStopping(**wrong)
