@@ -55,7 +55,7 @@ def create_acquisition(name: str, **settings: Any) -> Acquisition:
     """The acquisition of that name.
 
     >>> create_acquisition("ucb", kappa=3.0)
-    LowerConfidenceBound(kappa=3.0)
+    LowerConfidenceBound(kappa=3.0, schedule='constant', delta=0.1, divisor=5.0)
     """
     factory = _FACTORIES[name]
     valid = inspect.signature(factory).parameters
@@ -78,7 +78,7 @@ def acquisition_settings(name: str) -> tuple[str, ...]:
     """The settings of the acquisition of that name; none where there is no such acquisition.
 
     >>> acquisition_settings("ucb")
-    ('kappa',)
+    ('kappa', 'schedule', 'delta', 'divisor')
     """
     factory = _FACTORIES.find(name)
     return () if factory is None else tuple(inspect.signature(factory).parameters)

@@ -36,7 +36,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.space.space import Space
-from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.first_design import check_design, first_configs
 from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -54,7 +54,8 @@ class BayesianSuggester(Suggester):
     or {"kappa": 3.0} for UCB; in the text of a method they stand beside the others:
     ``gp-ei:margin=0.1``. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI /
     cost^exponent when the study has a cost. ``patience``: trials without progress after which every
-    second decision explores; 0 for never. The rest describes the model; see `ModelSettings`.
+    second decision explores; 0 for never. ``design`` of the first configurations: a ``sobol``
+    sequence, or ``random`` draws. The rest describes the model; see `ModelSettings`.
     """
 
     acquisition: str = "log-ei"
@@ -72,8 +73,11 @@ class BayesianSuggester(Suggester):
     noise_floor: float = 1e-6
     restarts: int = 1
     surrogate: str = "gp"
+    refit_share: float = 0.05
+    design: str = "sobol"
 
     def __post_init__(self) -> None:
+        check_design(self.design)
         create_acquisition(self.acquisition, **self.acquisition_settings)
         self._model_settings.check()
         if self.incumbent not in ("mean", "observed"):
@@ -91,7 +95,7 @@ class BayesianSuggester(Suggester):
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
         lacking = self._lacking(encoding, training) if len(training.y) else count
-        first = first_configs(history, lacking, count, rng)
+        first = first_configs(history, lacking, count, rng, self.design)
         if first:
             return Suggestion(tuple(first), {"reason": "first design"})
         if not len(training.y):
@@ -136,6 +140,7 @@ class BayesianSuggester(Suggester):
             self.noise_floor,
             self.restarts,
             self.surrogate,
+            self.refit_share,
         )
 
     def _lacking(self, encoding: Encoding, training: Training) -> int:

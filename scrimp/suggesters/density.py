@@ -32,16 +32,17 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.space.space import Pool, Space
-from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.first_design import DESIGNS, first_configs
 from scrimp.suggesters.known import KNOWN, Known
 from scrimp.suggesters.quasi_random import nearest_fresh
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.surrogates.density import Bandwidth, DensityRatio, kernel_density
+from scrimp.surrogates.density import Bandwidth, DensityRatio, KernelDensity, kernel_density
 from scrimp.surrogates.surrogate import Array
 
 __all__ = ["DensitySuggester", "Ranking", "encode_existing", "rank_trials"]
 
+SPREADS = ("range", "observed", "neighbours")
 MOST = 1000  # trials in the densities; beyond it a random part of the bad ones is left out
 
 
@@ -55,11 +56,15 @@ class DensitySuggester(Suggester):
     trials before the model, d + 2 without it.
 
     The papers differ in what follows. ``spread``: bandwidths are a share of the ``range``, or
-    follow the ``observed`` spread (BOHB's normal reference rule), at least ``least_bandwidth``.
+    follow the ``observed`` spread (BOHB's normal reference rule), or each trial has its own, the
+    distance to its farther ``neighbours`` (TPE), at least ``least_bandwidth``. ``multivariate``:
+    one density over all parameters, or one per parameter, as TPE was published.
     ``widening``: of the kernels that candidates are drawn from. ``weighting`` of good trials: by
     ``rank``, or ``equal``. ``uniform``: the weight of the uniform component, in those of one trial.
     ``least_good``: so many trials are good at least, and as many bad; None for d + 1, as in BOHB.
-    ``avoid_running``: running trials count as bad.
+    ``avoid_running``: running trials count as bad. ``max_data``: trials in a density at most, None
+    for all; a random part of the bad ones is left out. ``design`` of the first trials: a ``sobol``
+    sequence, or ``random`` draws.
     """
 
     share: float = 0.2
@@ -74,6 +79,9 @@ class DensitySuggester(Suggester):
     uniform: float = 1.0
     least_good: int | None = 1
     avoid_running: bool = True
+    multivariate: bool = True
+    max_data: int | None = MOST
+    design: str = "sobol"
 
     def __post_init__(self) -> None:
         for name, legal, rule in (
@@ -82,7 +90,9 @@ class DensitySuggester(Suggester):
             ("bandwidth", self.bandwidth > 0, "above 0"),
             ("random_fraction", 0 <= self.random_fraction <= 1, "from 0 to 1"),
             ("initial", self.initial is None or self.initial >= 2, "at least 2"),
-            ("spread", self.spread in ("range", "observed"), "'range' or 'observed'"),
+            ("spread", self.spread in SPREADS, f"one of {', '.join(SPREADS)}"),
+            ("max_data", self.max_data is None or self.max_data >= 10, "at least 10, or None"),
+            ("design", self.design in DESIGNS, f"one of {', '.join(DESIGNS)}"),
             ("least_bandwidth", self.least_bandwidth > 0, "above 0"),
             ("widening", self.widening > 0, "above 0"),
             ("weighting", self.weighting in ("rank", "equal"), "'rank' or 'equal'"),
@@ -106,7 +116,8 @@ class DensitySuggester(Suggester):
         if ranking is None:
             reason = f"start design: no budget level has {initial} trials yet"
             return Suggestion(
-                tuple(first_configs(history, count, count, rng)), {"density": {"reason": reason}}
+                tuple(first_configs(history, count, count, rng, self.design)),
+                {"density": {"reason": reason}},
             )
         configs: list[Config] = []
         for _ in range(count):
@@ -147,7 +158,8 @@ class DensitySuggester(Suggester):
         numbers = ranking.avoided if self.avoid_running else ranking.failed
         avoided = [config for trial in numbers if (config := known.configs[trial]) is not None]
         least = len(encoding.space.searched) + 1 if self.least_good is None else self.least_good
-        split = max(min(ceil(self.share * len(ordered)), ceil(self.share * MOST)), least)
+        most = self.max_data or len(ordered) + len(avoided) + len(taken)
+        split = max(min(ceil(self.share * len(ordered)), ceil(self.share * most)), least)
         rest = (
             split if least == 1 else max(min(split, len(ordered) - least), 0)
         )  # where both need more, they share some
@@ -155,20 +167,25 @@ class DensitySuggester(Suggester):
             ordered[:split],
             [*ordered[rest:], *avoided, *(taken if self.avoid_running else ())],
         )
-        if len(bad) > MOST:
-            bad = [bad[place] for place in np.sort(rng.choice(len(bad), MOST, replace=False))]
+        if len(bad) > most:
+            bad = [bad[place] for place in np.sort(rng.choice(len(bad), most, replace=False))]
         weights = None
         if self.weighting == "rank":
             weights = np.log(len(good) + 0.5) - np.log(np.arange(1, len(good) + 1))
-        bandwidth = Bandwidth(self.bandwidth, self.least_bandwidth, self.spread == "observed")
-        return DensityRatio(
-            kernel_density(
-                encoding.columns, encode_existing(encoding, good), weights, bandwidth, self.uniform
-            ),
-            kernel_density(
-                encoding.columns, encode_existing(encoding, bad), None, bandwidth, self.uniform
-            ),
+        bandwidth = Bandwidth(
+            self.bandwidth,
+            self.least_bandwidth,
+            self.spread == "observed",
+            self.spread == "neighbours",
         )
+
+        def density(configs: Sequence[Config], weights: Array | None) -> KernelDensity:
+            x = encode_existing(encoding, configs)
+            return kernel_density(
+                encoding.columns, x, weights, bandwidth, self.uniform, not self.multivariate
+            )
+
+        return DensityRatio(density(good, weights), density(bad, None))
 
 
 @lru_cache(maxsize=16)

@@ -2,15 +2,24 @@
 
 import numpy as np
 
-from scrimp.errors import ConfigError
+from scrimp.errors import ConfigError, MethodError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.quasi_random import QuasiRandomSuggester
+from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request
 
-__all__ = ["first_configs", "guess"]
+__all__ = ["DESIGNS", "check_design", "first_configs", "guess"]
+
+DESIGNS = ("sobol", "random")
+
+
+def check_design(design: str) -> None:
+    """Refuse a first design that does not exist."""
+    if design not in DESIGNS:
+        raise MethodError(f"design is {design!r}; it must be one of {', '.join(DESIGNS)}")
 
 
 def guess(history: History) -> Config | None:
@@ -49,9 +58,10 @@ def _distance(space: Space, config: Config, believed: Config) -> float:
 
 
 def first_configs(
-    history: History, lacking: int, count: int, rng: np.random.Generator
+    history: History, lacking: int, count: int, rng: np.random.Generator, design: str = "sobol"
 ) -> list[Config]:
-    """At most ``count`` of the ``lacking`` first configurations, none of them known already."""
+    """At most ``count`` of the ``lacking`` first configurations, none of them known already: the
+    study's ``sobol`` sequence, or ``random`` draws."""
     wanted = min(lacking, count)
     if wanted <= 0:
         return []
@@ -59,6 +69,8 @@ def first_configs(
     believed = guess(history)
     if believed is not None and believed not in history.derive(KNOWN):
         configs.append(believed)
+    if design == "random":
+        return configs + draw_fresh(history.derive(KNOWN), wanted - len(configs), rng, configs)
     if len(configs) < wanted:
         spread = QuasiRandomSuggester().suggest(history, Request(1.0), wanted - len(configs), rng)
         configs += spread.configs

@@ -51,6 +51,8 @@ __all__ = [
 ]
 
 
+REFIT_SHARE = 0.05
+
 FAILURE = "failure"
 """The constraint that a trial does not fail."""
 
@@ -64,7 +66,9 @@ class ModelSettings:
     ``restarts``: random starts of a fit, beside the recorded one and the mode of the densities.
     Beyond ``max_data`` observations the best quarter and a random rest are used. Failed trials are
     infeasible, with a model of their own; ``impute_failures`` gives them the worst loss seen
-    instead. ``surrogate``: the model of losses, constraints and costs, by name."""
+    instead. ``surrogate``: the model of losses, constraints and costs, by name. ``refit_share``:
+    hyperparameters are found anew once that share of further observations has come, 0 for every
+    time; in between they are held."""
 
     kernel: str = "matern52-ard"
     input_warping: bool = False
@@ -75,6 +79,7 @@ class ModelSettings:
     noise_floor: float = NOISE.bounds[0]
     restarts: int = 1
     surrogate: str = OWN_MODEL
+    refit_share: float = REFIT_SHARE
 
     def check(self) -> None:
         """Refuse names that do not exist."""
@@ -86,6 +91,8 @@ class ModelSettings:
                 f"noise_floor is {self.noise_floor}; it is a share of the variance of the losses,"
                 " from 1e-10 (below it factors of covariances fail) to 0.5"
             )
+        if not 0 <= self.refit_share <= 1:
+            raise MethodError(f"refit_share is {self.refit_share}; it must be from 0 to 1")
         if not 0 <= self.restarts <= 1000:
             raise MethodError(f"restarts is {self.restarts}; it must be from 0 to 1000")
         kernel_by_name(self.kernel, (Column(),))
@@ -150,7 +157,9 @@ def fit_models(
         # Schedules go by all that was seen, also where a model rests on a part of it: otherwise it
         # would never be refitted.
         seen = len(rows) if name == "loss" else len(data)
-        fitted[name], states[name] = _fit_or_restore(model, data, seen, recorded.get(name), rng)
+        fitted[name], states[name] = _fit_or_restore(
+            model, data, seen, recorded.get(name), rng, settings.refit_share
+        )
     feasible = None
     if any(name.startswith(CONSTRAINT) for name in fits):
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
@@ -255,10 +264,13 @@ def _fit_or_restore(
     count: int,
     recorded: Mapping[str, Any] | None,
     rng: np.random.Generator,
+    share: float = REFIT_SHARE,
 ) -> tuple[FittedSurrogate, Mapping[str, Any]]:
-    """A fit when one is due after ``count`` observations, the recorded hyperparameters otherwise;
-    with the record to note."""
-    if recorded is not None and 0 <= count - recorded["n"] < max(1, recorded["n"] // 20):
+    """A fit when one is due after ``count`` observations, because ``share`` of them is new, the
+    recorded hyperparameters otherwise; with the record to note."""
+    if recorded is not None and 0 <= count - recorded["n"] < max(
+        1, math.floor(share * recorded["n"] + 1e-9)
+    ):
         try:
             return model.restore(data, recorded["state"]), recorded
         except ScrimpError:

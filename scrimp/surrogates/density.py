@@ -48,15 +48,20 @@ class Bandwidth:
     The scale is a share of the range and does not follow the spread of the observations: good ones
     lie close together soon, and a bandwidth that shrinks with them never leaves that place again.
     ``reference``: it does follow them, as in BOHB, by the normal reference rule, h_k = 1.06 std_k
-    n_k^(-1/(4 + d)).
+    n_k^(-1/(4 + d)). ``neighbours``: every observation has its own, the distance to its farther
+    neighbour, as in Bergstra et al.
     """
 
     scale: float = 0.1
     floor: float = 0.01
     reference: bool = False
+    neighbours: bool = False
 
     def __call__(self, x: Array) -> Array:
-        """Bandwidths (d,) for observations x (n, d)."""
+        """Bandwidths (d,) for observations x (n, d); (n, d) where each has its own."""
+        if self.neighbours and x.shape[1]:
+            own = np.column_stack([_farther_neighbour(column) for column in x.T])
+            return np.clip(own, self.floor, 1.0).reshape(x.shape)
         known = ~np.isnan(x)
         counts = np.maximum(np.count_nonzero(known, axis=0), 1)
         scale: float | Array = self.scale
@@ -67,10 +72,25 @@ class Bandwidth:
         return widths
 
 
+def _farther_neighbour(values: Array) -> Array:
+    """For each value in [0, 1] (n,) the distance to its left or right neighbour, whichever is
+    greater; the ends of the range are neighbours too. 1 where there is no value.
+
+    >>> _farther_neighbour(np.array([0.5, 0.125])).tolist()
+    [0.5, 0.375]
+    """
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    gaps = np.diff(values[order], prepend=0.0, append=1.0)
+    farther = np.ones(len(values))
+    farther[order] = np.maximum(gaps[:-1], gaps[1:])
+    return farther
+
+
 @dataclass(frozen=True)
 class KernelDensity:
     """A mixture density on the cube, relative to the uniform law. ``weights`` (n,) sum to less than
-    1; the rest is uniform.
+    1; the rest is uniform. ``separate``: a product of one such mixture per column instead.
 
     >>> flat = KernelDensity((Column(),), np.empty((0, 1)), np.empty(0), np.ones(1))
     >>> flat(np.array([[0.3]]))
@@ -80,18 +100,24 @@ class KernelDensity:
     columns: tuple[Column, ...]
     centres: Array  # (n, d), NaN where a column does not apply
     weights: Array  # (n,)
-    widths: Array  # (d,): the bandwidth h, or the share e of a categorical column
+    widths: Array  # (d,) or (n, d): the bandwidth h, or the share e of a categorical column
+    separate: bool = False
 
     def __call__(self, x: Array) -> Array:
         """The density (m,) at x (m, d)."""
-        log_kernels = np.zeros((len(x), len(self.centres)))
+        log_kernels, density = np.zeros((len(x), len(self.centres))), np.ones(len(x))
         with np.errstate(divide="ignore"):
             for k, column in enumerate(self.columns):
-                log_kernels += _log_kernel(
-                    column, x[:, k], self.centres[:, k], float(self.widths[k])
-                )
-        density: Array = 1.0 - self.weights.sum() + np.exp(log_kernels) @ self.weights
-        return density
+                one = _log_kernel(column, x[:, k], self.centres[:, k], self.widths[..., k])
+                if self.separate:
+                    density *= self._mixed(one)
+                log_kernels += one
+        return density if self.separate else self._mixed(log_kernels)
+
+    def _mixed(self, log_kernels: Array) -> Array:
+        """From log kernels (m, n) to the density (m,)."""
+        mixed: Array = 1.0 - self.weights.sum() + np.exp(log_kernels) @ self.weights
+        return mixed
 
     def sample(self, count: int, rng: np.random.Generator, widening: float = 1.0) -> Array:
         """``count`` draws (count, d); a draw has a value in every column, whether it applies or
@@ -102,14 +128,16 @@ class KernelDensity:
         uniform = max(0.0, 1.0 - float(self.weights.sum()))
         law = np.append(self.weights, uniform)
         component = rng.choice(len(law), size=count, p=law / law.sum())
-        centres = np.vstack([self.centres, np.full(len(self.columns), np.nan)])[component]
-        widths = [
-            width if column.kind == "categorical" else width * widening
-            for column, width in zip(self.columns, self.widths.tolist(), strict=True)
-        ]
-        draws = [
-            _sample(column, centres[:, k], widths[k], rng) for k, column in enumerate(self.columns)
-        ]
+        centres = np.vstack([self.centres, np.full(len(self.columns), np.nan)])
+        each = np.broadcast_to(self.widths, self.centres.shape)
+        widths = np.vstack([each, np.ones(len(self.columns))])
+        draws = []
+        for k, column in enumerate(self.columns):
+            if self.separate and k:
+                component = rng.choice(len(law), size=count, p=law / law.sum())
+            wider = 1.0 if column.kind == "categorical" else widening
+            width = widths[component, k] * wider
+            draws.append(_sample(column, centres[component, k], width, rng))
         return np.stack(draws, axis=1) if draws else np.empty((count, 0))
 
 
@@ -119,6 +147,7 @@ def kernel_density(
     weights: Array | None = None,
     bandwidth: Bandwidth | None = None,
     uniform: float = 1.0,
+    separate: bool = False,
 ) -> KernelDensity:
     """The density of observations x (n, d) with relative ``weights`` (n,); the uniform component
     weighs as much as the mean one.
@@ -134,10 +163,10 @@ def kernel_density(
     widths = (bandwidth or Bandwidth())(x)
     for k, column in enumerate(columns):
         if column.kind == "categorical" and column.values is not None:
-            widths[k] = len(column.values) / (
+            widths[..., k] = len(column.values) / (
                 len(column.values) + np.count_nonzero(~np.isnan(x[:, k]))
             )
-    return KernelDensity(tuple(columns), x, relative / total, widths)
+    return KernelDensity(tuple(columns), x, relative / total, widths, separate)
 
 
 @dataclass(frozen=True)
@@ -155,7 +184,7 @@ class DensityRatio:
         return score
 
 
-def _log_kernel(column: Column, x: Array, centres: Array, width: float) -> Array:
+def _log_kernel(column: Column, x: Array, centres: Array, width: Array) -> Array:
     """log K of one column, (m, n) for x (m,) and centres (n,)."""
     known = ~(np.isnan(x)[:, None] | np.isnan(centres)[None, :])
     if column.kind == "categorical":
@@ -182,7 +211,7 @@ def _cells(column: Column, x: Array) -> tuple[Array, Array]:
     return edges[place], edges[place + 1]
 
 
-def _sample(column: Column, centres: Array, width: float, rng: np.random.Generator) -> Array:
+def _sample(column: Column, centres: Array, width: Array, rng: np.random.Generator) -> Array:
     """One draw (n,) around each centre (n,) of one column; uniform where the centre is NaN."""
     uniform = rng.random(len(centres))
     if column.kind == "categorical":

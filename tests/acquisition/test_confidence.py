@@ -5,6 +5,7 @@ import pytest
 
 from scrimp.acquisition.acquisition import Acquisition, Context
 from scrimp.acquisition.confidence import LowerConfidenceBound, OptimisticImprovement
+from scrimp.errors import MethodError
 from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.testing.dense_posterior import random_posterior
 
@@ -37,3 +38,34 @@ def test_its_logarithm_is_that_of_the_promised_improvement():
     np.testing.assert_allclose(
         np.exp(OptimisticImprovement(3.0).alpha(mean, std, incumbent)), promised, rtol=0.01
     )
+
+
+class TestGrowingBound(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return LowerConfidenceBound(schedule="growing")
+
+
+def test_a_growing_kappa_is_theorem_2_of_srinivas_et_al():
+    """With t = 12 and d = 3, by hand; the count of observations and columns comes from the data."""
+    model = random_posterior(2)
+    t, d, delta = len(model.data.x) + 1, model.data.x.shape[1], 0.05
+    beta = 2 * np.log(t**2 * 2 * np.pi**2 / (3 * delta))
+    beta += 2 * d * np.log(t**2 * d * np.sqrt(np.log(4 * d / delta)))
+    kappa = np.sqrt(beta / 2.0)
+    growing = LowerConfidenceBound(schedule="growing", delta=delta, divisor=2.0)
+    models, context, x = (
+        {"loss": model},
+        Context(model.data.x),
+        np.random.default_rng(0).random((5, 3)),
+    )
+    for one, other in (
+        (growing, LowerConfidenceBound(kappa)),
+        (growing.logarithm(), OptimisticImprovement(kappa)),
+    ):
+        np.testing.assert_allclose(one.bind(models, context)(x), other.bind(models, context)(x))
+
+
+@pytest.mark.parametrize("wrong", [{"schedule": "falling"}, {"delta": 1.0}, {"divisor": 0.0}])
+def test_schedules_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(MethodError, match=next(iter(wrong))):
+        LowerConfidenceBound(**wrong)

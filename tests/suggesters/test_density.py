@@ -171,6 +171,11 @@ PUBLISHED = {
 """BOHB as in the paper."""
 
 
+class TestPublishedTpe(SuggesterBattery):
+    def suggester(self) -> Suggester:
+        return DensitySuggester(multivariate=False, spread="neighbours", design="random")
+
+
 class TestPublishedBohb(SuggesterBattery):
     def suggester(self) -> Suggester:
         return DensitySuggester(random_fraction=1 / 3, **PUBLISHED)  # type: ignore[arg-type]
@@ -199,6 +204,20 @@ def test_settings_of_the_papers_change_the_densities() -> None:
     assert ratio.good.widths == pytest.approx([1.06 * 0.01 * 2 ** (-1 / 5)])
     usual = DensitySuggester(share=0.15)._ratio(known, ranking, [], rng)
     assert len(usual.good.weights) == 1 and usual.good.weights.sum() == pytest.approx(0.5)
+
+
+def test_fewer_trials_in_a_density_where_that_is_asked_for() -> None:
+    history = begin(Problem(LINE))
+    for x in np.linspace(0.01, 0.99, 40):
+        history = tell(history, {"x": float(x)}, (x - 0.3) ** 2)
+    known, ranking = history.derive(KNOWN), rank_trials(history, 3)
+    assert ranking is not None
+    sizes = []
+    for most in (10, 1000, None):
+        suggester = DensitySuggester(max_data=most)
+        ratio = suggester._ratio(known, ranking, [], np.random.default_rng(0))
+        sizes.append((len(ratio.good.weights), len(ratio.bad.weights)))
+    assert sizes == [(2, 10), (8, 32), (8, 32)]
 
 
 def test_a_batch_spreads() -> None:
@@ -298,6 +317,8 @@ def test_better_than_random_search(name: str) -> None:
         {"weighting": "none"},
         {"uniform": -1},
         {"least_good": 0},
+        {"max_data": 2},
+        {"design": "grid"},
     ],
 )
 def test_impossible_settings_are_refused(setting: dict[str, Any]) -> None:

@@ -1,9 +1,10 @@
 """The first configurations: the guess, then an even spread, none twice."""
 
 import numpy as np
+import pytest
 
 import scrimp
-from scrimp.suggesters.first_design import first_configs, guess
+from scrimp.suggesters.first_design import check_design, first_configs, guess
 
 
 def history_of(space: scrimp.Space, told: int = 0) -> scrimp.Study:
@@ -54,3 +55,12 @@ def test_the_design_is_even_and_counts_what_lacks() -> None:
     assert (
         max(np.diff([0.0, *values, 1.0])) < 0.3
     )  # eight random points leave a larger gap nine times in ten
+
+
+def test_random_draws_may_take_the_place_of_the_sequence() -> None:
+    study = history_of(scrimp.Space(x=scrimp.Float(0, 1, prior=(0.25, "low"))))
+    drawn = first_configs(study.history, 4, 4, np.random.default_rng(0), "random")
+    assert drawn[0] == {"x": 0.25} and len({config["x"] for config in drawn}) == 4
+    assert drawn != first_configs(study.history, 4, 4, np.random.default_rng(0))
+    with pytest.raises(scrimp.errors.MethodError, match="design is 'grid'"):
+        check_design("grid")

@@ -71,6 +71,8 @@ def test_refits_follow_a_geometric_schedule() -> None:
     assert newer["n"] == 105
     _, small = _fit_or_restore(model, first(21), 21, {"n": 20, "state": record["state"]}, rng)
     assert small["n"] == 21  # small data are fitted every time
+    _, always = _fit_or_restore(model, first(101), 101, record, rng, 0.0)
+    assert always["n"] == 101
 
 
 def test_the_record_is_a_note_and_the_next_fit_starts_there() -> None:

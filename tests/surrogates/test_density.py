@@ -156,6 +156,39 @@ def test_bandwidths_by_the_normal_reference_rule_and_draws_from_wider_kernels() 
     )  # 4000 draws: a standard error of 1.6 % each
 
 
+def test_bandwidths_by_neighbours_are_the_farther_distance() -> None:
+    """Bergstra et al. (2011): the ends of the range are neighbours; one width per observation."""
+    x = np.array([[0.1, 0.5], [0.4, np.nan], [0.45, 0.5]])
+    widths = Bandwidth(floor=0.06, neighbours=True)(x)
+    np.testing.assert_allclose(widths, [[0.3, 0.5], [0.3, 1.0], [0.55, 0.5]])
+    same = KernelDensity((CONTINUOUS,), x[:, :1], np.full(3, 0.25), np.full(1, 0.3))
+    each = KernelDensity((CONTINUOUS,), x[:, :1], np.full(3, 0.25), np.full((3, 1), 0.3))
+    rng = np.random.default_rng
+    np.testing.assert_array_equal(same(x[:, :1]), each(x[:, :1]))
+    np.testing.assert_array_equal(same.sample(9, rng(0)), each.sample(9, rng(0)))
+
+
+def test_one_density_per_column_is_their_product() -> None:
+    x, centres = rows(MIXED, 7, 0), rows(MIXED, 11, 1)
+    product = np.ones(7)
+    for k, column in enumerate(MIXED):
+        one = kernel_density((column,), centres[:, [k]], bandwidth=Bandwidth(0.2))
+        # its bandwidth is that of d columns
+        widths = kernel_density(MIXED, centres, bandwidth=Bandwidth(0.2)).widths[[k]]
+        product *= KernelDensity((column,), one.centres, one.weights, widths)(x[:, [k]])
+    found = kernel_density(MIXED, centres, bandwidth=Bandwidth(0.2), separate=True)
+    np.testing.assert_allclose(found(x), product, rtol=1e-12)
+
+
+def test_draws_of_separate_columns_mix_what_lies_together() -> None:
+    corners = np.repeat([[0.1, 0.1], [0.9, 0.9]], 20, axis=0)
+    columns = (CONTINUOUS, CONTINUOUS)
+    density = kernel_density(columns, corners, bandwidth=Bandwidth(0.1), separate=True)
+    draws = density.sample(1000, np.random.default_rng(0))
+    mixed = np.mean((draws[:, 0] > 0.5) != (draws[:, 1] > 0.5))
+    assert 0.4 < mixed < 0.6  # 1000 coins: a standard error of 0.016
+
+
 def test_far_away_observations_do_not_underflow() -> None:
     density = kernel_density(
         (CONTINUOUS, DISCRETE), np.full((50, 2), 0.1), bandwidth=Bandwidth(1e-6, 1e-6)
