@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from scrimp.bench.curve_model import CurveModel, Function, GPMean, curve_units
-from scrimp.bench.forest import grow_forest
 from scrimp.bench.tables import Table, TaskTable
 from scrimp.errors import TableError
 from scrimp.gp.columns import Column
 from scrimp.space.space import Space
 from scrimp.surrogates.exact_gp import ExactGP, fitted_gp
+from scrimp.surrogates.forest import grow_forest
 from scrimp.surrogates.surrogate import Data
 
 __all__ = ["KINDS", "Quality", "fit_curve_model", "fitted_gp_mean"]

@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.forest import grow_forest
 from scrimp.bench.hpob import is_hpob, read_hpob
 from scrimp.bench.tables import Table, read_table
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
@@ -28,6 +27,7 @@ from scrimp.errors import TableError
 from scrimp.history.events import Config
 from scrimp.space.designs import sobol_design
 from scrimp.space.space import Pool, Space
+from scrimp.surrogates.forest import grow_forest
 
 __all__ = ["TransferTask", "TransferTasks", "modelled", "read_tasks"]
 

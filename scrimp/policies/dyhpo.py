@@ -14,7 +14,7 @@ The model must predict rungs nobody has reached, so one process per rung will no
 
 Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter
 Configurations, 2022. The mixture with successive halving is that of Syne Tune; the deep kernel of
-the paper is replaced by Gaussian processes over budgets.
+the paper is ``model="deep_kernel"``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,8 +39,9 @@ from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import halving_levels
 from scrimp.suggesters.bayesian import encoding_of
-from scrimp.suggesters.curve_models import Curves, CurveSettings, fit_curves
+from scrimp.suggesters.curve_models import BY_RUNG, Curves, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import anything_reported, curve_formula, first_suggestion
+from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.random import draw_fresh
@@ -60,9 +61,11 @@ class DyHPO(Policy):
 
     ``candidates``: new configurations that compete, at least as many as there are paused trials.
     The model's settings are those of `CurveSettings`; ``model`` is gp_multitask or, with
-    data="all", one of the additive models. ``acquisition`` by name, yours too, with
-    ``acquisition_settings``, takes the place of expected improvement. ``incumbent`` at a rung: the
-    best posterior ``mean`` there, or the best loss ``observed``, as published.
+    data="all", one of the additive models; "deep_kernel" is the paper's. ``acquisition`` by name,
+    yours too, with ``acquisition_settings``, takes the place of expected improvement. ``incumbent``
+    at a rung: the best posterior ``mean`` there, or the best loss ``observed``, as published.
+    ``allowance``: with ``n_trials`` alone paused trials get what successive ``halving`` would
+    spend, or as much as they win (``none``).
     """
 
     probability_sh: float = 0.25
@@ -83,12 +86,18 @@ class DyHPO(Policy):
     refit_steps: int = 1
     cap: bool = True
     incumbent: str = "mean"
+    fresh_fits: bool = False
+    design: str = "sobol"
+    allowance: str = "halving"
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
-        if self.model == "gp_independent":
+        check_design(self.design)
+        if self.allowance not in ("halving", "none"):
+            raise MethodError(f"allowance is {self.allowance!r}; it must be 'halving' or 'none'")
+        if self.model in BY_RUNG:
             raise MethodError(
-                "DyHPO scores trials at rungs that nobody has reached, where 'gp_independent' knows"
+                f"DyHPO scores trials at rungs that nobody has reached, where {self.model!r} knows"
                 " nothing; use model='gp_multitask', or the method 'mobster-indep'"
             )
         if self.incumbent not in ("mean", "observed"):
@@ -121,6 +130,7 @@ class DyHPO(Policy):
             input_warping=self.input_warping,
             refit_steps=self.refit_steps,
             cap=self.cap,
+            fresh_fits=self.fresh_fits,
         )
 
     def _scheduler(self, problem: Problem) -> AsynchronousHalving:
@@ -137,11 +147,11 @@ class DyHPO(Policy):
         """A promotion by successive halving, or the winner of the comparison."""
         scheduler = self._scheduler(history.problem)
         levels = scheduler.levels(history.problem)
-        adding, going_on = may_add(history), _may_go_on(history, levels[0])
+        adding, going_on = may_add(history), self._may_go_on(history, levels)
         promotion = scheduler.promotion(history) if going_on else None
         if promotion is not None and rng.random() < self.probability_sh:
             return Decision(promotion)
-        first = first_suggestion(history, self.initial, 1, rng) if adding else None
+        first = first_suggestion(history, self.initial, 1, rng, self.design) if adding else None
         if first is not None and first.configs:
             return Decision(Start(first.configs[0], levels[0], reason="first design"), first.notes)
         race = _Race(history, encoding_of(history.problem.space), levels, going_on)
@@ -153,6 +163,9 @@ class DyHPO(Policy):
         ):  # all of the space was tried, and nothing was reported yet
             return Decision(race.action(0, new))
         return self._winner(race, new, rng)
+
+    def _may_go_on(self, history: History, levels: tuple[float, ...]) -> bool:
+        return self.allowance == "none" or _may_go_on(history, levels[0])
 
     def _winner(self, race: "_Race", new: list[Config], rng: np.random.Generator) -> Decision:
         """The best of paused and new by the model; when that fails, what MOBSTER on the same rungs

@@ -54,15 +54,24 @@ place."""
 @dataclass(frozen=True)
 class Evolution(Policy):
     """``mutation`` is F, ``crossover`` is C; ``brackets``, ``reduction`` and ``rounding`` as in
-    synchronous Hyperband."""
+    synchronous Hyperband.
+
+    ``repeats``: a child that was tried already is evaluated again, as published, instead of made
+    anew. ``vacancies``: the target of a slot that has no holder yet is one of the parents
+    (``parent``), or a ``random`` configuration, as published.
+    """
 
     mutation: float = 0.5
     crossover: float = 0.5
     brackets: int | None = None
     reduction: float = 3
     rounding: str = "up"
+    repeats: bool = False
+    vacancies: str = "parent"
 
     def __post_init__(self) -> None:
+        if self.vacancies not in ("parent", "random"):
+            raise MethodError(f"vacancies is {self.vacancies!r}; it must be 'parent' or 'random'")
         if not 0 < self.mutation <= 1:
             raise MethodError(f"mutation is {self.mutation}; it must be above 0 and at most 1")
         if not 0 <= self.crossover <= 1:
@@ -115,13 +124,17 @@ class Evolution(Policy):
         if len(parents) < 3 or not space.searched:
             return []
         target = here[job.slot] if job.slot < len(here) else parents[job.slot % len(parents)]
+        vacant = job.slot >= len(here) and self.vacancies == "random"
+        anyone = rng.random(len(space.searched)) if vacant else None
         for _ in range(RETRIES):
             chosen = [parents[place] for place in rng.choice(len(parents), 3, replace=False)]
             units = space.to_units([history.trials[trial].config for trial in (*chosen, target)])
-            point = child(units[:3], units[3], self.mutation, self.crossover, rng)[None]
+            own = units[3] if anyone is None else anyone
+            point = child(units[:3], own, self.mutation, self.crossover, rng)[None]
             if isinstance(space, Pool):
                 return nearest_fresh(known, point)
-            fresh = known.fresh(space.from_units(point), 1)
+            made = space.from_units(point)
+            fresh = made if self.repeats else known.fresh(made, 1)
             if fresh:
                 return fresh
         return []

@@ -44,16 +44,24 @@ from scrimp.suggesters.curve_search import (
     search_configs,
     without_model,
 )
+from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
-from scrimp.surrogates.rung_weights import ranking_losses, rung_weights, supported_level
+from scrimp.surrogates.rung_weights import (
+    cubed_weights,
+    ranking_losses,
+    rung_weights,
+    supported_level,
+)
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 __all__ = ["HyperTune", "adaptive_law"]
 
 LEAST_WEIGHT = 0.01
 COMBINE = ("mixture", "linear")
+WEIGHTING = ("draws", "cubed")
+PENDING = ("fantasies", "median")
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,11 @@ class HyperTune(Policy):
     ``samples``: draws from which the weights are estimated. ``initial``: configurations before the
     model decides. ``fantasies``: joint samples over running trials. ``wait_for_full``: weights are
     estimated only once the full budget has enough observations, as published. ``cutoff`` as in
-    asynchronous halving: "delayed" is the paper's. ``candidates``: rows of a finite pool that are
-    scored in one decision.
+    asynchronous halving: "delayed" is the paper's; ``full_rungs`` as there. ``candidates``: rows of
+    a finite pool that are scored in one decision. ``weighting``: rungs weigh by how often they
+    order ``draws`` best, or by the share of pairs in order ``cubed``, as in the authors' code.
+    ``least_weight``: what weighs no more is left out. ``pending``: running trials count as
+    ``fantasies``, or as the ``median`` of all observations. ``model``: "forest" is the authors'.
     """
 
     type: str = "promotion"
@@ -92,6 +103,12 @@ class HyperTune(Policy):
     candidates: int = CANDIDATES
     cutoff: str = "quantile"
     wait_for_full: bool = False
+    full_rungs: bool = False
+    weighting: str = "draws"
+    least_weight: float = LEAST_WEIGHT
+    pending: str = "fantasies"
+    fresh_fits: bool = False
+    design: str = "sobol"
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -101,16 +118,20 @@ class HyperTune(Policy):
                 " apart; use model='gp_independent' or 'gp_multitask', or the method"
                 " 'mobster-joint'"
             )
-        if self.combine not in COMBINE:
-            raise MethodError(
-                f"combine is {self.combine!r}; it must be one of {', '.join(COMBINE)}"
-            )
+        check_design(self.design)
+        for name, known in (("combine", COMBINE), ("weighting", WEIGHTING), ("pending", PENDING)):
+            if getattr(self, name) not in known:
+                raise MethodError(
+                    f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}"
+                )
+        if not 0 <= self.least_weight < 1:
+            raise MethodError(f"least_weight is {self.least_weight}; it must be from 0 to below 1")
         self._formula()
         for name in ("samples", "initial", "fantasies", "candidates"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
         self._settings.check()
-        AsynchronousHalving(self.type, self.brackets, self.reduction, cutoff=self.cutoff)
+        assert self._scheduler  # its own settings are checked as it is made
 
     @property
     def _settings(self) -> CurveSettings:
@@ -127,6 +148,7 @@ class HyperTune(Policy):
             input_warping=self.input_warping,
             refit_steps=self.refit_steps,
             cap=self.cap,
+            fresh_fits=self.fresh_fits,
         )
 
     def _formula(self) -> MeanStdAcquisition:
@@ -141,7 +163,13 @@ class HyperTune(Policy):
 
     @property
     def _scheduler(self) -> AsynchronousHalving:
-        return AsynchronousHalving(self.type, self.brackets, self.reduction, cutoff=self.cutoff)
+        return AsynchronousHalving(
+            self.type,
+            self.brackets,
+            self.reduction,
+            cutoff=self.cutoff,
+            full_rungs=self.full_rungs,
+        )
 
     def review(self, history: History, trial: int) -> Verdict:
         """By stopping: end a trial that was beyond the cutoff at its newest rung."""
@@ -195,7 +223,7 @@ class HyperTune(Policy):
         self, history: History, default: Sequence[float], chance: float, rng: np.random.Generator
     ) -> Suggestion:
         """One configuration, with the bracket for it among the notes once a model decides."""
-        first = without_model(history, self.initial, self._settings.at_random, 1, rng)
+        first = without_model(history, self.initial, self._settings.at_random, 1, rng, self.design)
         if first is not None:
             return first
         levels = self._scheduler.levels(history.problem)
@@ -225,15 +253,17 @@ class HyperTune(Policy):
         recorded = history.note("rung_weights")
         if recorded is not None and recorded["seen"] == seen:
             return np.array(recorded["theta"]), {}
-        losses = ranking_losses(curves.surrogate, data, state, (shares, top), self.samples, rng)
-        theta = rung_weights(losses)
+        cubed = self.weighting == "cubed"
+        samples = 0 if cubed else self.samples
+        losses = ranking_losses(curves.surrogate, data, state, (shares, top), samples, rng)
+        theta = cubed_weights(losses[:, 0]) if cubed else rung_weights(losses)
         return theta, {"rung_weights": {"seen": seen, "theta": theta.tolist()}}
 
     def _plan(self, theta: Array, shares: Array, bracket: int, notes: dict[str, Any]) -> Plan:
         used = [
             (float(weight), float(shares[k]))
             for k, weight in enumerate(theta)
-            if weight > LEAST_WEIGHT
+            if weight > self.least_weight
         ]
         weights, budgets = tuple(weight for weight, _ in used), [share for _, share in used]
 
@@ -248,7 +278,15 @@ class HyperTune(Policy):
             )
 
         shown = budgets[int(np.argmax(weights))]
-        return Plan(bind, shown, float(shares[bracket]), self.fantasies, notes, self.candidates)
+        return Plan(
+            bind,
+            shown,
+            float(shares[bracket]),
+            self.fantasies,
+            notes,
+            self.candidates,
+            impute=self.pending == "median",
+        )
 
 
 def adaptive_law(

@@ -5,6 +5,8 @@
     gp_expdecay       a function of the configuration plus exponential decay, each curve its own;
                       learns from all reports
     gp_issm           the same with a power law that innovations bend
+    deep_kernel       one GP over features that a network makes of (x, share, the curve so far)
+    forest            one random forest per rung
 
 The refit rule is that of the published systems: with every new observation while there are fewer
 than ``refit_from`` of them, then every ``refit_every``-th time that there are new ones. In between,
@@ -29,6 +31,7 @@ from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.residual import DecayResidual, InnovationResidual
+from scrimp.gp.shifted_budget import ShiftedBudget
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
 from scrimp.registry.names import Names
@@ -36,13 +39,16 @@ from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_
 from scrimp.suggesters.model_fitting import noted_scales
 from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.at_budget import with_share
+from scrimp.surrogates.deep_curves import DeepCurves
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.independent_gps import IndependentGPs
+from scrimp.surrogates.rung_forests import RungForests
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_transform import Standardise, Transformed, Winsorise
 
 __all__ = [
     "ADDITIVE",
+    "BY_RUNG",
     "CurveModelFactory",
     "CurveSettings",
     "Curves",
@@ -53,6 +59,11 @@ __all__ = [
 
 MOST_STEPS = 500
 ADDITIVE = ("gp_expdecay", "gp_issm")
+BY_RUNG = ("gp_independent", "forest")
+"""Models that know nothing about a rung without data."""
+
+ENCODINGS = ("share", "centred")
+DEEP_STEPS = 10  # of a fit of the deep kernel after the first one, at least
 FIRST_FIT = SearchSettings(tolerance=0.1, iterations=30)
 LATER_FIT = SearchSettings(tolerance=0.1, iterations=1)
 """A fit begins where the last one ended, and is repeated at almost every decision: one step on all
@@ -83,7 +94,9 @@ class CurveSettings:
     ``input_warping`` bends the columns of numbers by learned powers. ``model`` may be one that a
     plugin registered; it sees rows (x, share of the full budget). ``refit_steps``: steps of a fit
     after the first one. ``cap``: whether losses far beyond the upper quartile count as bad, not as
-    informative.
+    informative. ``fresh_fits``: every fit begins at the modes of the densities and one random
+    point, not at the last hyperparameters. ``resource_encoding``: gp_multitask sees r as the
+    ``share`` r / r_max, or ``centred``, (r - 1/2) / r_max.
     """
 
     model: str = "gp_multitask"
@@ -100,6 +113,8 @@ class CurveSettings:
     input_warping: bool = False
     refit_steps: int = 1
     cap: bool = True
+    fresh_fits: bool = False
+    resource_encoding: str = "share"
 
     @property
     def at_random(self) -> float:
@@ -111,7 +126,11 @@ class CurveSettings:
     def check(self) -> None:
         """Refuse what does not exist and what does not go together."""
         _MODELS[self.model]
-        for name, known in (("resource_kernel", RESOURCE_KERNELS), ("data", DATA)):
+        for name, known in (
+            ("resource_kernel", RESOURCE_KERNELS),
+            ("data", DATA),
+            ("resource_encoding", ENCODINGS),
+        ):
             if getattr(self, name) not in known:
                 raise MethodError(
                     f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}"
@@ -122,9 +141,9 @@ class CurveSettings:
                 f"model {self.model!r} follows whole curves and cannot learn from"
                 f" data={self.data!r}; set data='all', or use model='gp_multitask'"
             )
-        if self.model == "gp_independent" and self.data != "rungs":
+        if self.model in BY_RUNG and self.data != "rungs":
             raise MethodError(
-                "model 'gp_independent' has one process per rung and no place for"
+                f"model {self.model!r} has one model per rung and no place for"
                 f" data={self.data!r}; set data='rungs', or use model='gp_multitask'"
             )
         if not 0 <= self.at_random <= 1:
@@ -226,7 +245,27 @@ def _multitask(
     prior = budget_prior(
         settings.resource_kernel, columns, settings.kernel, levels[-1], settings.input_warping
     )
+    if settings.resource_encoding == "centred":
+        prior = ShiftedBudget(prior, 0.5 / levels[-1])
     return ExactGP(prior, search=search)
+
+
+def _deep(
+    settings: CurveSettings,
+    columns: Sequence[Column],
+    levels: tuple[float, ...],
+    search: SearchSettings,
+) -> Surrogate:
+    return DeepCurves(columns, replace(search, iterations=max(search.iterations, DEEP_STEPS)))
+
+
+def _forest(
+    settings: CurveSettings,
+    columns: Sequence[Column],
+    levels: tuple[float, ...],
+    search: SearchSettings,
+) -> Surrogate:
+    return RungForests(tuple(level / levels[-1] for level in levels))
 
 
 def _independent(
@@ -266,6 +305,8 @@ _MODELS: Names[
         "gp_independent": _independent,
         "gp_expdecay": _additive,
         "gp_issm": _additive,
+        "deep_kernel": _deep,
+        "forest": _forest,
     },
 )
 
@@ -297,11 +338,11 @@ def fit_curves(
     )
     recorded = (history.note("fit") or {}).get(settings.model)
     search = FIRST_FIT if recorded is None else replace(LATER_FIT, iterations=settings.refit_steps)
+    due = _is_due(recorded, seen := len(training.y), settings)
+    if settings.fresh_fits and due:
+        recorded = None
     model = curve_model(settings, encoding.columns, levels, search)
-    seen = len(training.y)
-    fitted, record = _fit_or_restore(
-        model, data, seen, recorded, _is_due(recorded, seen, settings), rng
-    )
+    fitted, record = _fit_or_restore(model, data, seen, recorded, due, rng)
     return Curves(model, fitted, data, training, kept, full, {"fit": {settings.model: record}})
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition, Context, MeanStdAcquisition
 from scrimp.acquisition.domain import Domain, contains_rows
-from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
+from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, maximize
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.encoding.encoding import Encoding
@@ -36,7 +36,7 @@ from scrimp.suggesters.model_fitting import length_scales
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget, with_share
-from scrimp.surrogates.surrogate import Array, FittedSurrogate
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 
 __all__ = [
     "Plan",
@@ -61,7 +61,9 @@ class Plan:
 
     ``share``: the budget at which beliefs are shown and good configurations are looked around.
     ``first``: the share at which the new trial reports first. ``notes``: what the method has to
-    say. ``candidates``: rows of a pool that are scored.
+    say. ``candidates``: rows of a pool that are scored. ``from_draw``: outside of a pool the search
+    climbs once, from the best of as many random rows by one draw each. ``impute``: running
+    evaluations count as the median of all targets, in place of fantasies.
     """
 
     bind: Bind
@@ -70,6 +72,16 @@ class Plan:
     fantasies: int
     notes: Mapping[str, Any]
     candidates: int = CANDIDATES
+    from_draw: bool = False
+    impute: bool = False
+
+    def with_pending(
+        self, model: FittedSurrogate, pending: Array, rng: np.random.Generator
+    ) -> FittedSurrogate:
+        """The model with what is under way, rows (x, share) (p, d + 1)."""
+        if not self.impute or not len(pending):
+            return fantasise(model, pending, self.fantasies, rng)
+        return model.condition(Data(pending, np.full(len(pending), np.median(model.data.y))))
 
 
 def curve_formula(name: str, settings: Mapping[str, Any]) -> MeanStdAcquisition:
@@ -91,12 +103,12 @@ def anything_reported(history: History) -> bool:
 
 
 def first_suggestion(
-    history: History, initial: int, count: int, rng: np.random.Generator
+    history: History, initial: int, count: int, rng: np.random.Generator, design: str = "sobol"
 ) -> Suggestion | None:
     """The start design while it lasts or nothing was reported; None once a model can decide."""
     if len(history.trials) >= initial and anything_reported(history):
         return None
-    first = first_configs(history, count, count, rng)
+    first = first_configs(history, count, count, rng, design)
     return Suggestion(
         tuple(first),
         {"reason": "first design" if first else "every configuration of the space was tried"},
@@ -104,11 +116,16 @@ def first_suggestion(
 
 
 def without_model(
-    history: History, initial: int, random_fraction: float, count: int, rng: np.random.Generator
+    history: History,
+    initial: int,
+    random_fraction: float,
+    count: int,
+    rng: np.random.Generator,
+    design: str = "sobol",
 ) -> Suggestion | None:
     """`first_suggestion`, else random draws with this probability; None when the model is to
     decide."""
-    first = first_suggestion(history, initial, count, rng)
+    first = first_suggestion(history, initial, count, rng, design)
     if first is not None or random_fraction == 0 or rng.random() >= random_fraction:
         return first
     drawn = draw_fresh(history.derive(KNOWN), count, rng)
@@ -160,7 +177,7 @@ def search_configs(
     configs: list[Config] = []
     notes: dict[str, Any] = {**curves.notes, **plan.notes}
     for _ in range(count):
-        model = fantasise(curves.fitted, pending, plan.fantasies, rng)
+        model = plan.with_pending(curves.fitted, pending, rng)
         context = Context(evaluated, pending[:, :-1] if len(pending) else None)
         found = _maximized(plan.bind(model, context), curves, encoding, pending[:, :-1], plan, rng)
         if not len(found.x):
@@ -202,7 +219,34 @@ def _maximized(
         scales=scales,
         settings=MaximizeSettings(starts=4),
     )
+    if plan.from_draw:
+        found = _climbed_from_draw(score, curves.fitted, encoding.domain, search, plan, rng)
+        if len(found.x):
+            return found
     return maximize(score, encoding.domain, rng, search)
+
+
+def _climbed_from_draw(
+    score: BoundAcquisition,
+    model: FittedSurrogate,
+    domain: Domain,
+    search: Search,
+    plan: Plan,
+    rng: np.random.Generator,
+) -> Found:
+    """Where one climb ends that begins at the least of independent draws at random rows; nowhere
+    when all of these are known."""
+    rows = domain.from_unit(rng.random((plan.candidates, domain.dimension)))
+    if search.excluded is not None:
+        rows = rows[~contains_rows(rows, search.excluded)]
+    if not len(rows):
+        return Found(rows, np.zeros(0))
+    posterior = AtBudget(model, plan.share).posterior(rows)
+    assert posterior.variance is not None
+    noise = rng.standard_normal(len(rows)) * np.sqrt(posterior.variance)
+    best = rows[[int(np.argmin(posterior.mean[:, 0] + noise))]]
+    once = replace(search, settings=MaximizeSettings(starts=1))
+    return climb(score, domain, Found(best, score(best)), rng, once)
 
 
 def _part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> Domain:

@@ -42,6 +42,7 @@ from scrimp.surrogates.target_transform import (
 
 __all__ = [
     "FAILURE",
+    "REFIT_SHARE",
     "ModelSettings",
     "Models",
     "fit_models",

@@ -39,6 +39,7 @@ from scrimp.suggesters.curve_search import (
     search_configs,
     without_model,
 )
+from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -46,6 +47,7 @@ from scrimp.surrogates.surrogate import Array, FittedSurrogate
 __all__ = ["MultiFidelitySuggester", "acquisition_level"]
 
 R_ACQ = ("bohb", "first", "final")
+INITIAL_SCORING = ("acquisition", "thompson_indep")
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,20 @@ class MultiFidelitySuggester(Suggester):
     refit_steps: int = 1
     cap: bool = True
     candidates: int = CANDIDATES
+    initial_scoring: str = "acquisition"
+    fresh_fits: bool = False
+    resource_encoding: str = "share"
+    design: str = "sobol"
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         self.settings.check()
+        check_design(self.design)
+        if self.initial_scoring not in INITIAL_SCORING:
+            raise MethodError(
+                f"initial_scoring is {self.initial_scoring!r}; it must be one of"
+                f" {', '.join(INITIAL_SCORING)}"
+            )
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
         if isinstance(acquisition, SeveralModelsAcquisition) and set(acquisition.needs) != {"loss"}:
             raise MethodError(
@@ -112,6 +124,8 @@ class MultiFidelitySuggester(Suggester):
             input_warping=self.input_warping,
             refit_steps=self.refit_steps,
             cap=self.cap,
+            fresh_fits=self.fresh_fits,
+            resource_encoding=self.resource_encoding,
         )
 
     def suggest(
@@ -119,7 +133,9 @@ class MultiFidelitySuggester(Suggester):
     ) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""
         levels = request.levels or (history.problem.full_budget,)
-        first = without_model(history, self.initial, self.settings.at_random, count, rng)
+        first = without_model(
+            history, self.initial, self.settings.at_random, count, rng, self.design
+        )
         if first is not None:
             return first
 

@@ -23,9 +23,16 @@ from numpy.typing import NDArray
 
 from scrimp.surrogates.at_budget import with_share
 from scrimp.surrogates.independent_gps import nearest_level
-from scrimp.surrogates.surrogate import Array, Data, Surrogate
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 
-__all__ = ["ENOUGH", "pairwise_loss", "ranking_losses", "rung_weights", "supported_level"]
+__all__ = [
+    "ENOUGH",
+    "cubed_weights",
+    "pairwise_loss",
+    "ranking_losses",
+    "rung_weights",
+    "supported_level",
+]
 
 ENOUGH = 6
 """Observations that a level needs to be compared with."""
@@ -61,13 +68,13 @@ def ranking_losses(
     rng: np.random.Generator,
 ) -> Array:
     """Losses (k + 1, s) of the levels up to the k-th (``levels`` = shares and k > 0), for data of
-    rows (x, share)."""
+    rows (x, share). Without ``samples`` those of the means, (k + 1, 1)."""
     shares, top = levels
     level = nearest_level(shares, data.x)
     at_top = _rows(data, level == top)
     below = model.restore(_rows(data, level < top), state)
     losses = [
-        pairwise_loss(below.sample(with_share(at_top.x[:, :-1], share), samples, rng), at_top.y)
+        pairwise_loss(_drawn(below, with_share(at_top.x[:, :-1], share), samples, rng), at_top.y)
         for share in shares[:top]
     ]
     return np.stack([*losses, _held_out_loss(model, at_top, state, samples, rng)])
@@ -78,13 +85,13 @@ def _held_out_loss(
 ) -> Array:
     """The mean loss over folds of at least two observations, each predicted from the others with
     the same hyperparameters."""
-    total = np.zeros(samples)
+    total = np.zeros(max(samples, 1))
     folds = np.array_split(np.arange(len(data)), min(len(data) // 2, FOLDS))
     for fold in folds:
         inside = np.zeros(len(data), dtype=bool)
         inside[fold] = True
         others = model.restore(_rows(data, ~inside), state)
-        total += pairwise_loss(others.sample(data.x[fold], samples, rng), data.y[fold])
+        total += pairwise_loss(_drawn(others, data.x[fold], samples, rng), data.y[fold])
     return total / len(folds)
 
 
@@ -96,6 +103,21 @@ def rung_weights(losses: Array) -> Array:
     """
     least = losses == losses.min(axis=0)
     return np.asarray(least.sum(axis=1) / least.sum(), dtype=np.float64)
+
+
+def cubed_weights(losses: Array) -> Array:
+    """theta (k,) in proportion to the cube of the share of pairs in order, 1 - loss (k,), as in the
+    authors' code; equal where no level orders any.
+
+    >>> cubed_weights(np.array([0.5, 0.0])).round(3).tolist()
+    [0.111, 0.889]
+    """
+    cubes = (1.0 - losses) ** 3
+    return np.asarray(cubes / cubes.sum() if cubes.any() else np.full(len(cubes), 1 / len(cubes)))
+
+
+def _drawn(model: FittedSurrogate, x: Array, samples: int, rng: np.random.Generator) -> Array:
+    return model.sample(x, samples, rng) if samples else model.mean(x)[:, 0][None]
 
 
 def _rows(data: Data, chosen: NDArray[np.bool_]) -> Data:

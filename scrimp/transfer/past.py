@@ -15,7 +15,7 @@ from scrimp.errors import ScrimpError
 from scrimp.gp.columns import Column
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past_studies import PastStudy
-from scrimp.transfer.source_models import SourceFit, SourceModel, SourceModels
+from scrimp.transfer.source_models import USUAL_KERNEL, SourceFit, SourceModel, SourceModels
 
 __all__ = ["NOTHING", "Past", "Progress"]
 
@@ -54,30 +54,27 @@ class Past:
             self, studies=tuple(s for s in self.studies if s.name != name), parent=self, _models={}
         )
 
-    def models(self, normalise: str) -> SourceModels:
+    def models(self, normalise: str, kernel: str = USUAL_KERNEL) -> SourceModels:
         """The models of all studies under this normaliser: fitted, or restored from what was
         kept."""
-        steps = (
-            "z-score" if normaliser_named(normalise).kind != "own" else normalise
-        )  # linear ones share a fit
-        if steps not in self._models and self.parent is not None:
+        # linear ones share a fit
+        steps = "z-score" if normaliser_named(normalise).kind != "own" else normalise
+        name = f"{steps}{'' if kernel == USUAL_KERNEL else '-' + kernel}"
+        if name not in self._models and self.parent is not None:
             mine = {study.name for study in self.studies}
-            shared = self.parent.models(steps)
-            self._models[steps] = shared.only(np.array([name in mine for name in shared.names]))
-        if steps not in self._models:
-            missing = sum(self._key(study, steps) not in self.kept for study in self.studies)
+            shared = self.parent.models(steps, kernel)
+            self._models[name] = shared.only(np.array([name in mine for name in shared.names]))
+        if name not in self._models:
+            missing = sum(f"{study.digest}-{name}" not in self.kept for study in self.studies)
             studies = self.progress(self.studies, missing) if missing else self.studies
-            self._models[steps] = SourceModels(
-                tuple(self._model(study, steps) for study in studies)
+            fit = SourceFit(self.columns, kernel=kernel)
+            self._models[name] = SourceModels(
+                tuple(self._model(study, fit, steps, name) for study in studies)
             )
-        return self._models[steps]
+        return self._models[name]
 
-    def _model(self, study: PastStudy, normalise: str) -> SourceModel:
-        fit, steps, key = (
-            SourceFit(self.columns),
-            normaliser_named(normalise).steps,
-            self._key(study, normalise),
-        )
+    def _model(self, study: PastStudy, fit: SourceFit, normalise: str, name: str) -> SourceModel:
+        steps, key = normaliser_named(normalise).steps, f"{study.digest}-{name}"
         known = self.kept.get(key)
         if known is not None:
             try:
@@ -87,9 +84,6 @@ class Past:
         state = fit.hyperparameters(study, steps)
         self.kept[key] = state
         return fit.restored(study, steps, state)
-
-    def _key(self, study: PastStudy, normalise: str) -> str:
-        return f"{study.digest}-{normalise}"
 
 
 NOTHING = Past()

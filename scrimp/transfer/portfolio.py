@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scrimp.acquisition.domain import Domain
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.past_studies import PastStudy
+from scrimp.transfer.source_models import SourceModels
 from scrimp.transfer.weights import ordering_errors
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "greedy_portfolio",
     "next_of_portfolio",
     "scaled_predictions",
+    "with_observed",
 ]
 
 LEAST_GAIN = 1e-9
@@ -41,6 +43,22 @@ def candidate_rows(domain: Domain, past: tuple[PastStudy, ...]) -> Array:
     share = max(4, MOST_CANDIDATES // max(len(past), 1))
     found = [study.x[np.argsort(study.y, kind="stable")[:share]] for study in past]
     return np.unique(domain.snap(np.concatenate(found)), axis=0)
+
+
+def with_observed(rows: Array, models: SourceModels) -> Array:
+    """What each past study says of rows (C, d), as losses (C, M): what it observed there, and what
+    its model predicts where it did not look."""
+    losses = models.means(rows)
+    for place, model in enumerate(models.models):
+        losses[:, place] = model.losses(losses[:, place])
+        observed = dict(zip(map(_key, model.past.x), model.past.y.tolist(), strict=True))
+        for row, x in enumerate(rows):
+            losses[row, place] = observed.get(_key(x), losses[row, place])
+    return losses
+
+
+def _key(row: Array) -> bytes:
+    return np.round(row, 9).tobytes()
 
 
 def scaled_predictions(means: Array) -> Array:

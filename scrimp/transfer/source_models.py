@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
-from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.mean import ZeroMean
 from scrimp.gp.priors import LogNormal, Parameter
@@ -33,9 +33,12 @@ from scrimp.surrogates.target_transform import LearnedStep, TargetStep
 from scrimp.transfer.common_points import CommonMeans, common_means
 from scrimp.transfer.normalise import Normaliser, Units
 from scrimp.transfer.past_studies import PastStudy
+from scrimp.transfer.past_view import PastView
 from scrimp.transfer.remembered import Remembered
 
-__all__ = ["SourceFit", "SourceModel", "SourceModels"]
+__all__ = ["USUAL_KERNEL", "SourceFit", "SourceModel", "SourceModels"]
+
+USUAL_KERNEL = "matern52-ard"
 
 MeansPullback = Callable[[Array], Array]
 """pull(d_means (m, M)) -> d_x (m, d)."""
@@ -59,6 +62,7 @@ class SourceFit:
     fit_rows: int = 120
     mean_rows: int = 1000
     variance_rows: int = 200
+    kernel: str = USUAL_KERNEL
 
     def hyperparameters(self, past: PastStudy, steps: Sequence[TargetStep]) -> Mapping[str, Any]:
         """The state of the fit, as plain JSON values: all that needs to be kept."""
@@ -83,7 +87,7 @@ class SourceFit:
         return self.restored(past, steps, self.hyperparameters(past, steps))
 
     def _gp(self, past: PastStudy) -> ExactGP:
-        kernel = Scaled(Matern52([self.columns[column] for column in past.columns]))
+        kernel = kernel_by_name(self.kernel, [self.columns[column] for column in past.columns])
         return ExactGP(
             MeanAndKernel(kernel, ZeroMean()), NOISE, SearchSettings(random_starts=0, iterations=30)
         )
@@ -253,6 +257,12 @@ class SourceModels:
             for one in past
         )
         return replace(self, units=units)
+
+    def view(self, one: int) -> PastView:
+        """The model of one past study, the one of its variance, as a surrogate in these units."""
+        model = self.models[one]
+        shift, scale = float(self._shift[one]), float(self._scale[one])
+        return PastView(model.small, model.past.columns, shift, scale)
 
     def denoised(self) -> "SourceModels":
         """See `SourceModel.denoised`."""

@@ -23,11 +23,14 @@ from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
+from scrimp.gp.catalog import kernel_by_name
+from scrimp.gp.columns import Column
+from scrimp.gp.kernel import Scaled
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
 from scrimp.suggesters.first_design import first_configs
-from scrimp.suggesters.model_fitting import ModelSettings, fit_models
+from scrimp.suggesters.model_fitting import REFIT_SHARE, ModelSettings, fit_models
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -36,10 +39,16 @@ from scrimp.transfer.acquisitions import MixedImprovement
 from scrimp.transfer.choice import Choice
 from scrimp.transfer.common_points import common_rows
 from scrimp.transfer.ensembles import ExpertProduct, LinearEnsemble, MeanEnsemble
+from scrimp.transfer.noisy_improvement import NoisyImprovement
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
-from scrimp.transfer.portfolio import candidate_rows, greedy_portfolio, scaled_predictions
-from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.portfolio import (
+    candidate_rows,
+    greedy_portfolio,
+    scaled_predictions,
+    with_observed,
+)
+from scrimp.transfer.source_models import USUAL_KERNEL, SourceModels
 from scrimp.transfer.weighing import Weighing
 
 __all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_notes"]
@@ -50,6 +59,8 @@ another is asked for."""
 
 COMBINATIONS = (*VARIANCES, "taf", "taf-poe", "rmogp", "portfolio")
 EXPERTS = ("single", "all", "entropy")
+IMPROVEMENTS = ("ei", "noisy")
+VALUES = ("predicted", "observed")
 UNCERTAIN = ("rgpe", "poe", "taf-poe", "rmogp")  # those that ask past models how sure they are
 
 
@@ -92,6 +103,10 @@ class TransferSuggester(Suggester):
     least_weight: float = 1e-6
     fantasies: int = 16
     cost_exponent: float = 1.0
+    improvement: str = "ei"
+    kernel: str = USUAL_KERNEL
+    values: str = "predicted"
+    refit_share: float = REFIT_SHARE
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
@@ -113,6 +128,7 @@ class TransferSuggester(Suggester):
             )
         if self.incumbent not in ("mean", "observed"):
             raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
+        self._check_published()
         if not 0.0 <= self.least_weight < 1.0:
             raise MethodError(f"least_weight is {self.least_weight}; it must be from 0 to below 1")
         normaliser_named(self.normalise)
@@ -120,6 +136,25 @@ class TransferSuggester(Suggester):
         for name in ("initial", "samples", "fantasies"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def _check_published(self) -> None:
+        """Refuse what does not exist of the settings that papers differ in, and what does not go
+        together."""
+        for name, known in (("improvement", IMPROVEMENTS), ("values", VALUES)):
+            if getattr(self, name) not in known:
+                raise MethodError(
+                    f"{name} is {getattr(self, name)!r}; choose one of {', '.join(known)}"
+                )
+        if self.improvement == "noisy" and (self.combine != "rgpe" or self.variance is not None):
+            raise MethodError(
+                "improvement='noisy' is that of a weighted sum of models with its own variance:"
+                " leave 'variance' out, and use it with the method 'rgpe' only"
+            )
+        if not isinstance(kernel_by_name(self.kernel, (Column(),)), Scaled):
+            raise MethodError(
+                f"kernel {self.kernel!r} has no output scale of its own, by which models of past"
+                " studies are compared; wrap what you register in Scaled(...)"
+            )
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
@@ -161,14 +196,21 @@ class TransferSuggester(Suggester):
         lacking = (
             count if everything else self.initial + int(training.failed.sum()) - len(training.known)
         )
-        return portfolio_configs(
-            self.past, self.normalise, encoding, training.known, min(lacking, count)
-        )
+        wanted = min(lacking, count)
+        if wanted <= 0:
+            return []
+        models = self.past.models(self.normalise, self.kernel)
+        observed = self.values == "observed"
+        return portfolio_configs(self.past, models, encoding, training.known, wanted, observed)
 
     def _sources(self, encoding: Encoding, seed: int) -> SourceModels:
         denoised = self.denoise and self.combine == "rmogp"
         return models_here(
-            self.past, self.normalise, encoding, seed, (self.combine in UNCERTAIN, denoised)
+            self.past,
+            self.past.models(self.normalise, self.kernel),
+            encoding,
+            seed,
+            (self.combine in UNCERTAIN, denoised),
         )
 
     def _left_out(self, history: History) -> Mapping[str, Any]:
@@ -197,8 +239,9 @@ class TransferSuggester(Suggester):
         rng: np.random.Generator,
     ) -> Suggestion:
         normaliser = normaliser_named(self.normalise)
-        loss = Transformed(ExactGP.over(encoding.columns), normaliser.steps)
-        models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
+        loss = Transformed(ExactGP.over(encoding.columns, self.kernel), normaliser.steps)
+        settings = ModelSettings(refit_share=self.refit_share)
+        models = fit_models(history, training, encoding.columns, settings, rng, loss)
         target = models.fitted["loss"]
         sources = self._sources(encoding, history.problem.seed).in_units(
             normaliser, normaliser.present(models.losses)
@@ -207,6 +250,8 @@ class TransferSuggester(Suggester):
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
         weights = never_nothing(weights, self.least_weight)
         acquisition, believed = self._mixed(target, sources, weights)
+        if self.improvement == "noisy":
+            acquisition = NoisyImprovement(target, sources, weights, int(rng.integers(2**31)))
         fitted = {**models.fitted, "loss": believed}
         choice = Choice(
             acquisition,
@@ -276,14 +321,18 @@ def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:
 
 @lru_cache(maxsize=8)
 def models_here(
-    past: Past, normalise: str, encoding: Encoding, seed: int, variances: tuple[bool, bool]
+    past: Past,
+    models: SourceModels,
+    encoding: Encoding,
+    seed: int,
+    variances: tuple[bool, bool],
 ) -> SourceModels:
     """The models of past studies, made fit for many candidates where the space is no list of them.
 
     ``variances``: whether those of past models are needed, and without their noise.
     """
     uncertain, denoised = variances
-    models = past.models(normalise).denoised() if denoised else past.models(normalise)
+    models = models.denoised() if denoised else models
     if encoding.domain.pool is not None:
         return models
     rows = common_rows(encoding.domain, candidate_rows(encoding.domain, past.studies), seed)
@@ -291,12 +340,17 @@ def models_here(
 
 
 def portfolio_configs(
-    past: Past, normalise: str, encoding: Encoding, known: Array, count: int
+    past: Past,
+    models: SourceModels,
+    encoding: Encoding,
+    known: Array,
+    count: int,
+    observed: bool = False,
 ) -> list[Config]:
     """The next ``count`` configurations of the greedy portfolio that are not among the ``known``
-    rows (k, d)."""
+    rows (k, d); by predictions alone, or by what was ``observed`` where past studies looked."""
     if count <= 0 or not len(past):
         return []
     rows = candidate_rows(encoding.domain, past.studies)
-    scaled = scaled_predictions(past.models(normalise).means(rows))
+    scaled = scaled_predictions(with_observed(rows, models) if observed else models.means(rows))
     return encoding.decode(rows[greedy_portfolio(scaled, count, contains_rows(rows, known))])

@@ -326,7 +326,7 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
         shapes = prior_centre([study.curves for study in past.studies], encoding.dimension)
         policy = dataclasses.replace(policy, shapes=shapes)
     configs = portfolio_configs(
-        past, "z-score", encoding, np.zeros((0, encoding.dimension)), RECOMMENDED
+        past, past.models("z-score"), encoding, np.zeros((0, encoding.dimension)), RECOMMENDED
     )
     return WarmStarted(policy, tuple(configs)) if configs else policy
 

@@ -60,7 +60,7 @@ def learn(history, notes):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"model": "gp"}, "no curve model 'gp' among gp_expdecay"),
+        ({"model": "gp"}, "no curve model 'gp' among deep_kernel"),
         ({"resource_kernel": "decay"}, "exp-decay-sum"),
         ({"data": "some"}, "rungs_and_last"),
         ({"kernel": "matern"}, "matern52-ard"),

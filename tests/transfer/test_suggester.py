@@ -170,10 +170,10 @@ def test_what_was_left_out_is_said_with_the_first_decision() -> None:
 
 def test_portfolio_configs_skip_what_is_known() -> None:
     encoding = Encoding(POOL)
-    first = portfolio_configs(PAST, "z-score", encoding, np.zeros((0, 3)), 3)
-    rest = portfolio_configs(PAST, "z-score", encoding, encoding.encode(first[:1]), 2)
+    first = portfolio_configs(PAST, PAST.models("z-score"), encoding, np.zeros((0, 3)), 3)
+    rest = portfolio_configs(PAST, PAST.models("z-score"), encoding, encoding.encode(first[:1]), 2)
     assert rest == first[1:]
-    assert portfolio_configs(PAST, "z-score", encoding, np.zeros((0, 3)), 0) == []
+    assert portfolio_configs(PAST, PAST.models("z-score"), encoding, np.zeros((0, 3)), 0) == []
 
 
 @pytest.mark.parametrize("normalise", ["none", "z-score", "min-max", "copula", "log-regret"])

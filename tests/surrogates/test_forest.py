@@ -1,10 +1,8 @@
 """A random forest, against trees that can be written down."""
 
 import numpy as np
-import pytest
 
-from scrimp.bench import forest as module
-from scrimp.bench.forest import Forest, grow_forest
+from scrimp.surrogates.forest import Forest, ForestSettings, grow_forest
 
 
 def test_one_tree_by_hand() -> None:
@@ -18,11 +16,10 @@ def test_one_tree_by_hand() -> None:
     assert tree(np.array([[0.9, 0.5], [0.2, 0.6], [0.3, 0.6]])).tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_step_is_found_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TREES", 5)
+def test_a_step_is_found_where_it_is() -> None:
     x = np.linspace(0.0, 1.0, 21)[:, None]
     y = np.where(x[:, 0] < 0.42, -1.0, 2.0)
-    forest = grow_forest(x, y, np.random.default_rng(0))
+    forest = grow_forest(x, y, np.random.default_rng(0), ForestSettings(trees=5))
     assert forest(np.array([[0.1], [0.9]])).tolist() == [-1.0, 2.0]
     inner = forest.threshold[np.isfinite(forest.threshold)]
     assert (

@@ -12,17 +12,28 @@ Leyton-Brown, 2015.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Forest", "grow_forest"]
+__all__ = ["Forest", "ForestSettings", "grow_forest"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-TREES = 50
-FEWEST = 4  # rows that may be split
+
+@dataclass(frozen=True)
+class ForestSettings:
+    """``trees``; the ``share`` of the columns that compete at a node, rounded up; a node of fewer
+    than ``fewest`` rows is a leaf."""
+
+    trees: int = 50
+    share: float = 1 / 3
+    fewest: int = 4
+
+
+USUAL = ForestSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,19 +52,25 @@ class Forest:
 
     def __call__(self, x: Array) -> Array:
         """The average over trees (m,) at rows x (m, d)."""
+        return np.asarray(self.value[self.leaves(x)].mean(axis=1))
+
+    def leaves(self, x: Array) -> Places:
+        """The leaf of each tree that rows x (m, d) fall into, (m, trees)."""
         node = np.broadcast_to(self.roots, (len(x), len(self.roots)))
         while True:
             right = np.take_along_axis(x, self.column[node], axis=1) > self.threshold[node]
             below = self.child[node] + right
             if (below == node).all():
-                return np.asarray(self.value[node].mean(axis=1))
+                return node
             node = below
 
 
-def grow_forest(x: Array, y: Array, rng: np.random.Generator) -> Forest:
+def grow_forest(
+    x: Array, y: Array, rng: np.random.Generator, settings: ForestSettings = USUAL
+) -> Forest:
     """A forest for targets y (n,) at rows x (n, d)."""
-    growing = _Growing(x, y, rng)
-    roots = [growing.tree(rng.integers(len(y), size=len(y))) for _ in range(TREES)]
+    growing = _Growing(x, y, rng, settings)
+    roots = [growing.tree(rng.integers(len(y), size=len(y))) for _ in range(settings.trees)]
     column, threshold, child, value = zip(*growing.nodes, strict=True)
     return Forest(
         np.array(roots), np.array(column), np.array(threshold), np.array(child), np.array(value)
@@ -63,9 +80,12 @@ def grow_forest(x: Array, y: Array, rng: np.random.Generator) -> Forest:
 class _Growing:
     """The nodes (column, threshold, child, value) grown so far."""
 
-    def __init__(self, x: Array, y: Array, rng: np.random.Generator) -> None:
+    def __init__(
+        self, x: Array, y: Array, rng: np.random.Generator, settings: ForestSettings
+    ) -> None:
         self.x, self.y, self.rng = x, y, rng
-        self.tried = max(1, -(-x.shape[1] // 3))
+        self.tried = max(1, ceil(x.shape[1] * settings.share - 1e-9))
+        self.fewest = settings.fewest
         self.nodes: list[tuple[int, float, int, float]] = []
 
     def tree(self, rows: Places) -> int:
@@ -95,7 +115,7 @@ class _Growing:
         targets centred.
         """
         y = self.y[rows]
-        if len(rows) < FEWEST or float(np.ptp(y)) == 0.0:
+        if len(rows) < self.fewest or float(np.ptp(y)) == 0.0:
             return None
         columns = self.rng.permutation(self.x.shape[1])[: self.tried]
         x = self.x[np.ix_(rows, columns)]
