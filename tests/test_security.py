@@ -19,6 +19,7 @@ from scrimp.cli.main import main
 from scrimp.errors import ScrimpError
 from scrimp.executors.command_line import Command
 from scrimp.history.events import BudgetGranted, Enqueued, Lost, StudyChanged, TrialAdded
+from scrimp.history.limits import Placement, Totals
 from scrimp.storage.event_json import encode
 from scrimp.storage.open import open_storage, without_secrets
 from scrimp.testing.postgres_server import PrivateServer, available
@@ -223,7 +224,9 @@ def signed_study(tmp_path: Path) -> Callable[..., tuple[int, str]]:
 
     def worker(*changes: Any, storage: str = url) -> tuple[int, str]:
         study = scrimp.load_study("s", storage=storage)
-        study._ledger.append([*changes, StudyChanged(totals={"n_trials": len(study.trials) + 1})])
+        study._ledger.append(
+            [*changes, StudyChanged(totals=Totals(n_trials=len(study.trials) + 1))]
+        )
         return scrimp_command(
             "worker", "s", "--storage", storage, folder=tmp_path, SCRIMP_PUBLIC_KEY="ann.key.pub"
         )
@@ -339,7 +342,7 @@ def test_old_studies_signed_with_a_token_are_shown_and_must_be_signed_again(tmp_
     url = f"sqlite:///{tmp_path}/s.db"
     study = scrimp.create_study("s", SPACE, storage=url, method="random")
     record = {**described("os:abort"), "signature": "ab" * 32}
-    study._ledger.append([StudyChanged(objective=record, totals={"n_trials": 1})])
+    study._ledger.append([StudyChanged(objective=record, totals=Totals(n_trials=1))])
     assert scrimp_command("show", "s", "--storage", url, folder=tmp_path)[0] == 0
     code, said = scrimp_command("worker", "s", "--storage", url, folder=tmp_path)
     assert code == 2 and "signed with a token" in said and "scrimp run" in said
@@ -368,7 +371,7 @@ def test_a_checkpoint_url_in_the_log_reaches_no_other_file_system(url: str, tmp_
     study = scrimp.create_study(
         "s", SPACE, storage=f"sqlite:///{tmp_path}/s.db", method="random", seed=0
     )
-    study._ledger.append([StudyChanged(totals={"checkpoints": url})])
+    study._ledger.append([StudyChanged(placement=Placement(checkpoints=url))])
     study.optimize(lambda trial: 0.5, n_trials=1)
     with pytest.raises(ScrimpError, match=r"must be one URL, not a chain|come with a password"):
         scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db").best_checkpoint
@@ -402,7 +405,7 @@ def test_a_worker_needs_the_password_of_the_database(tmp_path: Path) -> None:
         url = server.url("guarded")
         study = scrimp.create_study("s", SPACE, storage=url, method="random")
         study._ledger.append(
-            [StudyChanged(objective=described("train:objective"), totals={"n_trials": 1})]
+            [StudyChanged(objective=described("train:objective"), totals=Totals(n_trials=1))]
         )
         (tmp_path / "train.py").write_text("def objective(trial):\n    return 1.0\n")
         with psycopg.connect(url, autocommit=True) as connection:

@@ -28,6 +28,7 @@ from scrimp.bench.table_suite import chosen_tasks
 from scrimp.executors.simulated import Delays, Simulated
 from scrimp.history.events import Reported, StudyChanged
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Decision, Policy, Verdict
 from scrimp.storage.memory import MemoryStorage
@@ -181,7 +182,7 @@ def play_curves(
     created = msgspec.structs.replace(beginning(name, policy.problem, record), time=0.0)
     limit = cell.size * task.scale.full / cell.workers
     executor = Simulated(task.source, METRIC, cell.workers, Delays(limit=limit))
-    told = StudyChanged(totals={"timeout": limit})  # methods may plan for the end
+    told = StudyChanged(totals=Totals(timeout=limit))  # methods may plan for the end
     ledger = Ledger((storage or MemoryStorage()).create(name, [created, told]), executor.clock)
     Tuner(ledger, policy, executor, TunerSettings(until=Seconds(limit), leases=False)).run()
     return ledger.history

@@ -20,6 +20,7 @@ from scrimp.executors.clock import stopwatch, wall_clock
 from scrimp.formats.run_options import default_name, read_budget_text
 from scrimp.formats.study_file import StudyPlan, plan_of_options, read_study_file
 from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Placement, Totals, lifted
 from scrimp.history.reports import printable
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
@@ -208,11 +209,13 @@ def _carried_out(study: Study, plan: StudyPlan, place: Storage, key: PrivateKey 
     if study.history.objective != record:  # so that `scrimp worker` knows what to evaluate
         study._ledger.append([StudyChanged(objective=record, time=wall_clock())])
     settings = dict(plan.run)
-    totals = {name: settings.pop(name, None) for name in ("n_trials", "budget")}
-    durable = settings.get("durable")
-    study._set_totals(
-        totals if durable is None else {**totals, "durable": durable}
-    )  # workers elsewhere follow it
+    n_trials, budget = settings.pop("n_trials", None), settings.pop("budget", None)
+    change = StudyChanged(
+        totals=Totals(n_trials, budget),
+        placement=Placement(durable=settings.get("durable")),
+        lifted=lifted(n_trials=n_trials, budget=budget),
+    )
+    study._change(change)  # workers elsewhere follow it
     signed = None
     if key is not None:  # so that workers with the public key may run it
         sign(study._ledger, place.identity(), key)

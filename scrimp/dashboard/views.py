@@ -89,7 +89,7 @@ def summary_of(study: Study) -> Summary:
         saved=_saved(history),
         unit=unit_of(history),
         limits=_limits(history),
-        halt=str(history.totals.get("halt") or ""),
+        halt=history.limits.halt or "",
         queued=len(history.queue),
         degraded=tuple(history.degraded),
         sources=tuple(source.study for source in history.sources),
@@ -101,10 +101,10 @@ def _limits(history: History) -> tuple[str, ...]:
     """How far it may go, in words."""
     totals = history.totals
     found = []
-    if totals.get("n_trials") is not None:
-        found.append(f"of {totals['n_trials']} in all")
-    if totals.get("budget") is not None:
-        found.append(f"up to {totals['budget']:g} {unit_of(history)} in all")
+    if totals.n_trials is not None:
+        found.append(f"of {totals.n_trials} in all")
+    if totals.budget is not None:
+        found.append(f"up to {totals.budget:g} {unit_of(history)} in all")
     if history.created.kind == "selection":
         found.append(f"of {history.problem.space.size:g} cells")
     return tuple(found)

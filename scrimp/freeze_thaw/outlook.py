@@ -45,15 +45,15 @@ class Outlook:
         committed = sum(
             max(trial.granted - trial.budget, 0.0) for trial in history.with_status("running")
         )
-        total, lacking = totals.get("budget"), 0
-        if total is None and totals.get("n_trials") is not None:
-            total = totals["n_trials"] * first * len(halving_levels(budget))
-            lacking = max(totals["n_trials"] - len(history.trials), 0)
+        total, lacking = totals.budget, 0
+        if total is None and totals.n_trials is not None:
+            total = totals.n_trials * first * len(halving_levels(budget))
+            lacking = max(totals.n_trials - len(history.trials), 0)
         left = math.inf if total is None else max(total - history.spent - committed, 0.0)
         share = history.spent / (USUAL_FULLS * full if total is None else total)
-        seconds = totals.get("timeout")
+        seconds = totals.timeout
         if seconds is not None:
-            passed = history.time - totals.get("since", history.created.time)
+            passed = history.time - (history.created.time if totals.since is None else totals.since)
             by_clock = max(seconds - passed, 0.0) * rows.workers
             left = min(left, by_clock * history.spent / rows.cost if rows.cost > 0 else math.inf)
             share = passed / seconds if total is None else max(share, passed / seconds)

@@ -14,9 +14,11 @@ that every event is plain JSON.
     StudyCreated, TrialAdded, BudgetGranted, Reported(step=1), Reported(step=2), Ended("completed")
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+
+from scrimp.history.limits import Halt, Lifted, Limits, Placement, StopSettings, Totals, changed
 
 __all__ = [
     "Annotated",
@@ -83,19 +85,35 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StudyChanged(_Event, frozen=True, tag="study_changed"):
-    """A grown space, new totals (n_trials, budget, timeout, ...), a paused or reopened study.
+    """A grown space, new limits, a study that was paused, stopped or continued; what is left out
+    stays as it was.
 
-    ``objective`` says what workers evaluate: ``{"function": "module:name"}`` or ``{"command":
-    [words], "folder": path}``; ``signature`` vouches for that and for the rest of the study
-    (`scrimp.tuning.signing`).
+    ``lifted`` names limits that no longer hold. ``placement``: where checkpoints lie; ``stop``:
+    when a selection ends. ``objective`` says what workers evaluate: ``{"function": "module:name"}``
+    or ``{"command": [words], "folder": path}``; ``signature`` vouches for that and for the rest of
+    the study (`scrimp.tuning.signing`).
     """
 
     problem: dict[str, Any] | None = None
     method: dict[str, Any] | None = None
-    totals: dict[str, Any] | None = None
+    totals: Totals | None = None
+    halt: Halt | Literal["none"] | None = None
+    placement: Placement | None = None
+    stop: StopSettings | None = None
+    lifted: tuple[Lifted, ...] = ()
     objective: dict[str, Any] | None = None
     plugins: tuple[str, ...] | None = None
     signature: Signature | None = None
+
+    def limits_after(self, limits: Limits) -> Limits:
+        """The limits as they stand after this event."""
+        stop = None if "stop" in self.lifted else limits.stop
+        return Limits(
+            totals=changed(limits.totals, self.totals, self.lifted),
+            halt=limits.halt if self.halt is None else None if self.halt == "none" else self.halt,
+            placement=changed(limits.placement, self.placement, self.lifted),
+            stop=stop if self.stop is None else self.stop,
+        )
 
 
 class SourceAttached(_Event, frozen=True, tag="source_attached"):

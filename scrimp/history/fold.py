@@ -32,16 +32,10 @@ from scrimp.history.events import (
     StudyCreated,
     TrialAdded,
 )
+from scrimp.history.limits import Limits
 from scrimp.history.problem import Problem
 from scrimp.history.trial import STATUSES, Observation, Trial
-from scrimp.history.vetting import (
-    ENDS,
-    queue_objection,
-    shortened,
-    tag_objection,
-    totals_objections,
-    valid_totals,
-)
+from scrimp.history.vetting import ENDS, queue_objection, shortened, tag_objection
 from scrimp.space.growth import upgrade
 from scrimp.space.space import Space
 
@@ -84,7 +78,7 @@ class State:
         self.created: StudyCreated | None = None
         self.problem: Problem | None = None
         self.method: dict[str, Any] = {}
-        self.totals: dict[str, Any] = {}
+        self.limits = Limits()
         self.objective: dict[str, Any] | None = None
         self.plugins: tuple[str, ...] = ()
         self.sources: list[SourceAttached] = []
@@ -199,9 +193,7 @@ class State:
                 self._move_to(old.space, self.problem.space)
         if event.method is not None:
             self.method = event.method
-        if event.totals is not None:
-            self.totals = {**self.totals, **valid_totals(event.totals)}
-            self.ignored += [(self.length, words) for words in totals_objections(event.totals)]
+        self.limits = event.limits_after(self.limits)
         if event.objective is not None:
             self.objective = event.objective
         if event.plugins is not None:

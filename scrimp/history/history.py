@@ -22,6 +22,7 @@ import numpy as np
 from scrimp.errors import StudyError
 from scrimp.history.events import Config, Event, SourceAttached, StudyCreated
 from scrimp.history.fold import Fold, State
+from scrimp.history.limits import Limits, Totals
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Observation, Trial
 
@@ -128,9 +129,14 @@ class History:
         return self._current().method
 
     @property
-    def totals(self) -> Mapping[str, Any]:
-        """Limits set so far: n_trials, budget, ..."""
-        return self._current().totals
+    def limits(self) -> Limits:
+        """How far the study goes, whether it is halted, and where its checkpoints lie."""
+        return self._current().limits
+
+    @property
+    def totals(self) -> Totals:
+        """How much in all: n_trials, budget, timeout."""
+        return self._current().limits.totals
 
     @property
     def objective(self) -> Mapping[str, Any] | None:

@@ -5,21 +5,13 @@ What is judged here is left out of the state and remembered as ignored, with the
 the study goes on.
 """
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from scrimp.errors import ConfigError
 from scrimp.space.space import Space
 
-__all__ = [
-    "ENDS",
-    "queue_objection",
-    "shortened",
-    "tag_objection",
-    "totals_objections",
-    "valid_totals",
-]
+__all__ = ["ENDS", "queue_objection", "shortened", "tag_objection"]
 
 ENDS = ("completed", "stopped", "failed")
 """How a trial may end."""
@@ -27,56 +19,6 @@ ENDS = ("completed", "stopped", "failed")
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _amount(value: Any) -> bool:
-    return _number(value) and value > 0
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-TOTALS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "n_trials": (_whole, "a whole number of at least 0"),
-    "budget": (_amount, "a positive number"),
-    "timeout": (_amount, "a positive number of seconds"),
-    "since": (_number, "a time in seconds"),
-    "halt": (lambda value: value in ("paused", "stopped"), "'paused' or 'stopped'"),
-    "checkpoints": (lambda value: isinstance(value, str), "a URL"),
-    "durable": (lambda value: value in ("all", "log"), "'all' or 'log'"),
-    "stop": (
-        lambda value: isinstance(value, dict) and all(map(_setting, value.values())),
-        "settings of a stop rule",
-    ),
-}
-"""What each total may be, apart from None, which lifts it; totals of other names are never read."""
-
-
-def _setting(value: Any) -> bool:
-    return value is None or isinstance(value, str | bool) or _number(value)
-
-
-def valid_totals(totals: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``totals`` that are what they must be.
-
-    >>> valid_totals({"n_trials": 30, "budget": "; rm -rf /", "halt": None})
-    {'n_trials': 30, 'halt': None}
-    """
-    return {name: value for name, value in totals.items() if _fits(name, value)}
-
-
-def _fits(name: str, value: Any) -> bool:
-    return value is None or name not in TOTALS or TOTALS[name][0](value)
-
-
-def totals_objections(totals: Mapping[str, Any]) -> list[str]:
-    """Why the others are left out."""
-    return [
-        f"the total {name!r} is {shortened(value)}; it must be {TOTALS[name][1]}"
-        for name, value in totals.items()
-        if not _fits(name, value)
-    ]
 
 
 def queue_objection(space: Space, config: Any) -> str:

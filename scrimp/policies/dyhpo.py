@@ -204,8 +204,8 @@ def _may_go_on(history: History, least: float) -> bool:
 
     That is n_trials x minimum budget x number of rungs, less what the trials still to come need.
     """
-    total, count = history.totals.get("budget"), history.totals.get("n_trials")
-    if total is not None or count is None or history.totals.get("timeout") is not None:
+    total, count = history.totals.budget, history.totals.n_trials
+    if total is not None or count is None or history.totals.timeout is not None:
         return True
     allowance = count * least * len(halving_levels(history.problem.budget))
     return bool(history.spent + least * max(count - len(history.trials), 0) < allowance)

@@ -21,7 +21,6 @@ trials, and the best of the rung before are its parents.
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -29,7 +28,6 @@ from scrimp.history.events import Event, StudyChanged
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
-from scrimp.history.vetting import valid_totals
 
 __all__ = ["Bracket", "BracketTable", "Brackets", "Job", "Shape", "value_at"]
 
@@ -154,10 +152,9 @@ class Brackets:
     def _shape(self, number: int) -> Shape:
         return self._table.shapes[number % len(self._table.shapes)]
 
-    def set_totals(self, totals: Mapping[str, object]) -> None:
+    def set_limit(self, limit: int | None) -> None:
         """Take a new limit in."""
-        limit = totals.get("n_trials", self._limit)
-        self._limit = limit if isinstance(limit, int) else None
+        self._limit = limit
         if not self.may_add:
             self.close()
 
@@ -211,8 +208,11 @@ class BracketTable(Fold[Brackets]):
         """Take one event in."""
         if trial is not None and trial is not before:
             state.update(trial, added=before is None)
-        elif isinstance(event, StudyChanged) and event.totals is not None:
-            state.set_totals(valid_totals(event.totals))
+        elif isinstance(event, StudyChanged):
+            if event.totals is not None and event.totals.n_trials is not None:
+                state.set_limit(event.totals.n_trials)
+            elif "n_trials" in event.lifted:
+                state.set_limit(None)
 
 
 def value_at(trial: Trial, level: float) -> float:

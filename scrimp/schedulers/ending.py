@@ -13,7 +13,7 @@ __all__ = ["in_flight", "may_add", "wait_or_finish"]
 
 def may_add(history: History) -> bool:
     """Whether another configuration may join the study."""
-    limit = history.totals.get("n_trials")
+    limit = history.totals.n_trials
     return limit is None or len(history.trials) < limit
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from scrimp.errors import StudyError
@@ -96,7 +97,8 @@ def pending_cells(history: History) -> list[tuple[Checkpoint, str]]:
 
 def stop_rule(history: History) -> StopRule:
     """When the selection ends, as recorded."""
-    return StopRule(**(history.totals.get("stop") or {}))
+    stop = history.limits.stop
+    return StopRule() if stop is None else StopRule(**msgspec.structs.asdict(stop))
 
 
 def selector_of(history: History) -> "Selector":

@@ -32,6 +32,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.limits import StopSettings
 from scrimp.history.reports import as_metrics, report_events
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Wait
@@ -158,7 +159,9 @@ class Selection:
         """
         rule = StopRule(share, budget, loss, loss_per_cost)
         if stop_rule(self._ledger.refresh()) != rule:
-            self._ledger.append([StudyChanged(totals={"stop": asdict(rule)}, time=wall_clock())])
+            self._ledger.append(
+                [StudyChanged(stop=StopSettings(**asdict(rule)), time=wall_clock())]
+            )
 
     @overload
     def ask(self, count: None = None) -> tuple[Checkpoint, str]: ...

@@ -60,7 +60,7 @@ def _said(text: str) -> str:
 
 def _bar(history: History, standing: Standing) -> str:
     """The share that is done, as a bar, and what is counted."""
-    trials = history.totals.get("n_trials")
+    trials = history.totals.n_trials
     count = (
         f"{len(history.trials)} trials"
         if trials is None

@@ -71,7 +71,7 @@ def is_over(history: History) -> bool:
     counts, totals = history.counts, history.totals
     if counts["running"] or counts["stale"] or history.queue or not history.trials:
         return False
-    trials, budget = totals.get("n_trials"), totals.get("budget")
+    trials, budget = totals.n_trials, totals.budget
     return bool(
         (trials is not None and len(history.trials) >= trials)
         or (budget is not None and history.spent >= budget)
@@ -85,7 +85,7 @@ def share_done(history: History) -> float | None:
     Where trials are paused or stopped on the way, the total is taken to be what successive halving
     spends: each rung as much as the first, so n_trials x minimum x number of rungs.
     """
-    total, trials = history.totals.get("budget"), history.totals.get("n_trials")
+    total, trials = history.totals.budget, history.totals.n_trials
     budget, counts = history.problem.budget, history.counts
     if total is not None:
         return min(float(history.spent / total), 1.0)

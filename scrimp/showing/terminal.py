@@ -52,10 +52,8 @@ def screen(history: History, standing: Standing, width: int) -> list["Text"]:
     budgeted = history.problem.budget is not None
     states = states_words(history.counts, standing.over, budgeted)
     lines.append(_line("trials", states, width))
-    if history.totals.get("halt") and not standing.over:
-        words = (
-            f"the study is {history.totals['halt']}; the dashboard or study.resume() lets it go on"
-        )
+    if history.limits.halt and not standing.over:
+        words = f"the study is {history.limits.halt}; the dashboard or study.resume() lets it go on"
         lines.append(_line("", words, width, "yellow"))
     for trial in history.with_status("failed")[-1:]:
         lines.append(_line("failed", failure_line(trial), width, "red"))
@@ -120,7 +118,7 @@ def _title(history: History, standing: Standing, width: int) -> "Text":
 def _progress(history: History, standing: Standing, width: int) -> "Text":
     """The bar, and what it counts."""
     totals, budget = history.totals, history.problem.budget
-    trials, total = totals.get("n_trials"), totals.get("budget")
+    trials, total = totals.n_trials, totals.budget
     begun = len(history.trials)
     if total is not None and budget is not None:
         words = f"{history.spent:g} of {budget.amount(total)}"

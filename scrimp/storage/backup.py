@@ -6,12 +6,12 @@ appends what is new, and an interrupted copy goes on. To restore, copy back.
     for name in source.names(): copy_study(source, target, name)
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scrimp.errors import ScrimpError, StorageError
-from scrimp.history.events import Event, StudyCreated
+from scrimp.history.events import StudyCreated
 from scrimp.history.history import History
+from scrimp.storage.event_json import StoredLine, decode
 from scrimp.storage.store import Storage
 
 __all__ = ["Checked", "copy_study", "verify_study"]
@@ -39,22 +39,25 @@ def copy_study(source: Storage, target: Storage, name: str) -> int:
 
     `StorageError` when the target holds another study of that name.
     """
-    events = source.open(name).read()
+    lines = [
+        StoredLine(line if isinstance(line, str) else line.decode())
+        for line in source.open(name).lines()
+    ]
+    events = decode(lines, name)
+    added = 0
     if name not in target.names():
-        target.create(name, events[:CHUNK])
-        held: Sequence[Event] = events[:CHUNK]
-        added = len(held)
-    else:
-        held, added = target.open(name).read(), 0
-    if list(held) != events[: len(held)]:
+        target.create(name, lines[:CHUNK])
+        added = len(lines[:CHUNK])
+    held = target.open(name).read()
+    if held != events[: len(held)]:
         raise StorageError(
             f"study {name!r} in {target.url} is not an earlier state of the one in {source.url};"
             " copy to another storage, or delete it there"
         )
     store = target.open(name)
-    for start in range(len(held), len(events), CHUNK):
-        store.append(events[start : start + CHUNK])
-    return added + len(events) - len(held)
+    for start in range(len(held), len(lines), CHUNK):
+        store.append(lines[start : start + CHUNK])
+    return added + len(lines) - len(held)
 
 
 def verify_study(storage: Storage, name: str) -> Checked:

@@ -5,28 +5,50 @@ A line of format 1 is the bare object; a line of a later format begins with its 
 formats, and an older scrimp recognises what it cannot read. ``UPGRADES[k]`` turns the plain record
 of format k + 1 into format k + 2; changing an event means adding one function there.
 
-    encode([Lost(trial=3)])                 ['{"event":"lost","trial":3}']
-    decode(['{"event":"lost","trial":3}'], study="digits")
+The types of events are checked in both directions: what cannot be read is not written, and a line
+that says something of another type is named.
+
+    encode([Lost(trial=3)])                   ['2 {"event":"lost","trial":3}']
+    decode(['2 {"event":"lost","trial":3}'], study="digits")
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from numbers import Integral, Real
-from typing import Any
 
 import msgspec
 
 from scrimp.errors import StorageError
 from scrimp.history.events import Event
+from scrimp.json_values import Json
+from scrimp.storage import format_1
 
-__all__ = ["UPGRADES", "Upgrade", "decode", "decode_text", "encode"]
+__all__ = [
+    "UPGRADES",
+    "Appended",
+    "StoredLine",
+    "Upgrade",
+    "decode",
+    "decode_text",
+    "digest",
+    "encode",
+]
 
-Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+Upgrade = Callable[[dict[str, Json]], dict[str, Json]]
 
-UPGRADES: tuple[Upgrade, ...] = ()
+UPGRADES: tuple[Upgrade, ...] = (format_1.upgrade,)
 
 
-def _plain(value: Any) -> Any:
+class StoredLine(str):
+    """A line as it stands in a log: a copy of the log holds it as it is, in whichever format."""
+
+
+Appended = Event | StoredLine
+"""What a store takes in."""
+
+
+def _plain(value: object) -> int | float:
     """Numbers of other libraries, such as NumPy's, as Python's own."""
     if isinstance(value, Integral):
         return int(value)
@@ -41,11 +63,14 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def encode(events: Iterable[Event], upgrades: Sequence[Upgrade] = UPGRADES) -> list[str]:
+def encode(events: Iterable[Appended], upgrades: Sequence[Upgrade] = UPGRADES) -> list[str]:
     """One line per event, each proved to be readable; numbers that are not finite become null."""
     prefix = _prefix(upgrades).decode()
-    lines = []
+    lines: list[str] = []
     for event in events:
+        if isinstance(event, StoredLine):
+            lines.append(event)
+            continue
         try:
             line = _encoder.encode(event)
             _decoder.decode(line)  # an unreadable line would make the whole study unreadable
@@ -63,34 +88,62 @@ def decode(
     """The events in ``lines``, which begin at position ``start`` of ``study``'s log; `StorageError`
     names a broken one."""
     raws = [line.encode() if isinstance(line, str) else line for line in lines]
-    together = None if upgrades else _together(b"\n".join(raws), len(raws))
-    if together is not None:
-        return together
+    prefix = _prefix(upgrades)
+    head, skip = prefix + b"{", len(prefix)
+    together = None
+    if all(raw.startswith(head) for raw in raws):
+        together = _together(b"\n".join([raw[skip:] for raw in raws]), len(raws))
+    return _one_by_one(raws, study, start, upgrades) if together is None else together
+
+
+def decode_text(text: str, study: str, start: int = 0) -> list[Event]:
+    """The same for lines that come as one text."""
+    count, head = text.count("\n") + 1, f"\n{_prefix(UPGRADES).decode()}{{"
+    whole = f"\n{text}"
+    together = _together(whole.replace(head, "\n{"), count) if whole.count(head) == count else None
+    return decode(text.split("\n"), study, start) if together is None else together
+
+
+def digest(lines: Iterable[bytes | str]) -> str:
+    """A fingerprint of a log: of its lines as they stand there.
+
+    Those of format 1 count as that format writes them, since studies that learned from such a log
+    recorded a fingerprint of that.
+    """
+    found = blake2b(digest_size=16)
+    for line in lines:
+        raw = line.encode() if isinstance(line, str) else line
+        found.update(_as_written(raw) if raw.startswith(b"{") else raw)
+        found.update(b"\n")
+    return found.hexdigest()
+
+
+def _as_written(line: bytes) -> bytes:
+    with suppress(msgspec.ValidationError):
+        return format_1.as_written(line)
+    return _encoder.encode(_decoder.decode(line))
+
+
+def _one_by_one(
+    raws: Sequence[bytes], study: str, start: int, upgrades: Sequence[Upgrade]
+) -> list[Event]:
     prefix = _prefix(upgrades)
     head, skip = prefix + b"{", len(prefix)
     events: list[Event] = []
     for raw in raws:
         try:
-            events.append(
-                _decoder.decode(raw[skip:]) if raw.startswith(head) else _upgraded(raw, upgrades)
-            )
+            new = raw.startswith(head)
+            events.append(_decoder.decode(raw[skip:]) if new else _upgraded(raw, upgrades))
         except (ValueError, LookupError, TypeError) as error:
             raise StorageError(
-                f"event {start + len(events)} of study {study!r} cannot be read: {error}. "
-                "Use the scrimp version that wrote it, or restore the study from a backup"
+                f"event {start + len(events)} of study {study!r} cannot be read: {error}. Use the"
+                " scrimp version that wrote it, or restore the study from a backup"
             ) from None
     return events
 
 
-def decode_text(text: str, study: str, start: int = 0) -> list[Event]:
-    """The same for lines that come as one text."""
-    together = None if UPGRADES else _together(text, text.count("\n") + 1)
-    return decode(text.split("\n"), study, start) if together is None else together
-
-
 def _together(text: bytes | str, count: int) -> list[Event] | None:
-    """All lines decoded in one go; None when one of the ``count`` lines is broken or of an older
-    format."""
+    """All lines decoded in one go; None when one of the ``count`` lines is broken."""
     with suppress(ValueError):
         events = _decoder.decode_lines(text)
         if len(events) == count:
@@ -112,7 +165,7 @@ def _upgraded(line: bytes, upgrades: Sequence[Upgrade]) -> Event:
             if version
             else "not an event"
         )
-    record = msgspec.json.decode(rest, type=dict[str, Any])
+    record = msgspec.json.decode(rest, type=dict[str, Json])
     for upgrade in upgrades[version - 1 :]:
         record = upgrade(record)
     event: Event = msgspec.convert(record, Event)

@@ -28,7 +28,7 @@ import msgspec
 
 from scrimp.errors import StorageError
 from scrimp.history.events import Event
-from scrimp.storage.event_json import decode
+from scrimp.storage.event_json import Appended, decode
 from scrimp.storage.flushing import write_flushed
 from scrimp.storage.journal_log import JournalLog, explained
 from scrimp.storage.journal_names import JournalNames, publish
@@ -68,7 +68,7 @@ class JournalStorage(Storage):
     def path(self) -> Path:
         return self._folder
 
-    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+    def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         check_name(name)
         lines = lines_of(events, first=True)
         study = uuid.uuid4().hex
@@ -173,13 +173,18 @@ class _JournalStore(EventStore):
     def name(self) -> str:
         return self._log.name
 
-    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+    def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         return self._log.append(lines_of(events, decision), decision)
 
     def read(self, start: int = 0) -> list[Event]:
         with self._log.lock:
             self._log.refresh()
             return decode(self._log.lines[start:], self.name, start)
+
+    def lines(self) -> list[bytes]:
+        with self._log.lock:
+            self._log.refresh()
+            return list(self._log.lines)
 
     def lease(self, lease: Lease) -> None:
         with self._files() as folder:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scrimp.history.events import Event
-from scrimp.storage.event_json import decode
+from scrimp.storage.event_json import Appended, decode
 from scrimp.storage.refusals import (
     check_name,
     decision_taken,
@@ -39,7 +39,7 @@ class MemoryStorage(Storage):
     def url(self) -> str:
         return "memory://"
 
-    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+    def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         store = _MemoryStore(check_name(name), decode(lines_of(events, first=True), name))
         with self._lock:
             if self._studies.setdefault(name, store) is not store:
@@ -97,7 +97,7 @@ class _MemoryStore(EventStore):
     def durable(self) -> bool:
         return False
 
-    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+    def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         stored = decode(lines_of(events, decision), self._name)
         with self._lock:
             log = self._log()

@@ -24,7 +24,7 @@ from psycopg import errors
 from scrimp.errors import Conflict, StorageError, TurnLost
 from scrimp.history.events import Event
 from scrimp.storage.chain import damaged, link
-from scrimp.storage.event_json import decode_text
+from scrimp.storage.event_json import Appended, decode_text
 from scrimp.storage.postgres_schema import FLUSH, LOCKS, page
 from scrimp.storage.postgres_server import Connection, PostgresServer
 from scrimp.storage.refusals import (
@@ -110,7 +110,7 @@ class PostgresStorage(Storage):
     def url(self) -> str:
         return self._server.shown
 
-    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+    def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         check_name(name)
         lines = lines_of(events, first=True)
         text = "\n".join(lines)
@@ -220,7 +220,7 @@ class _PostgresStore(EventStore):
     def name(self) -> str:
         return self._name
 
-    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+    def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         length, _, _ = self._stored(lines_of(events, decision), decision, None)
         if length is None:
             raise self._deleted()
@@ -233,6 +233,12 @@ class _PostgresStore(EventStore):
 
     def read(self, start: int = 0) -> list[Event]:
         return self._events(self._asked(READ, start, self._study), start)
+
+    def lines(self) -> list[str]:
+        query = "SELECT event FROM scrimp_events WHERE study = %s ORDER BY position"
+        return [
+            line for (text,) in _rows(self._server, query, self._study) for line in text.split("\n")
+        ]
 
     def _stored(self, lines: list[str], decision: int | None, start: int | None) -> News:
         if not lines:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from scrimp.errors import Conflict, StorageError, StudyError
-from scrimp.history.events import Event
-from scrimp.storage.event_json import encode
+from scrimp.storage.event_json import Appended, encode
 
 __all__ = [
     "check_name",
@@ -41,7 +40,7 @@ def check_name(name: str) -> str:
 
 
 def lines_of(
-    events: Sequence[Event], decision: int | None = None, *, first: bool = False
+    events: Sequence[Appended], decision: int | None = None, *, first: bool = False
 ) -> list[str]:
     """The lines of a batch; only a batch without a number may be empty, and not the ``first`` of a
     study."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from scrimp.history.events import Event
 from scrimp.storage.chain import check_chain, link
-from scrimp.storage.event_json import decode
+from scrimp.storage.event_json import Appended, decode
 from scrimp.storage.refusals import (
     check_name,
     decision_taken,
@@ -51,7 +51,7 @@ class SqliteStorage(Storage):
     def path(self) -> Path:
         return self._file.path
 
-    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+    def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         check_name(name)
         lines = lines_of(events, first=True)
         with self._file.transaction(create=True) as connection:
@@ -119,7 +119,7 @@ class _SqliteStore(EventStore):
     def name(self) -> str:
         return self._name
 
-    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+    def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         lines = lines_of(events, decision)
         with self._file.transaction() as connection:
             length, checksum = self._end(connection)
@@ -132,6 +132,12 @@ class _SqliteStore(EventStore):
         return length + len(lines)
 
     def read(self, start: int = 0) -> list[Event]:
+        return decode(self._lines(start), self._name, start)
+
+    def lines(self) -> list[str]:
+        return self._lines(0)
+
+    def _lines(self, start: int) -> list[str]:
         # All columns: a file of an older schema in a folder that may only be read has no checksums.
         query = "SELECT * FROM events WHERE study = ? AND position >= ? ORDER BY position"
         found = self._file.rows(query, self._study, start)
@@ -139,7 +145,7 @@ class _SqliteStore(EventStore):
             self._check_exists()
         if start == 0:
             check_chain(((row[3], row[4] if len(row) > 4 else None) for row in found), self._name)
-        return decode((row[3] for row in found), self._name, start)
+        return [row[3] for row in found]
 
     def lease(self, lease: Lease) -> None:
         with self._file.transaction() as connection:

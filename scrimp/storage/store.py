@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scrimp.history.events import Event
+from scrimp.storage.event_json import Appended, encode
 
 __all__ = ["IDENTITY", "EventStore", "Lease", "Storage"]
 
@@ -67,13 +68,20 @@ class EventStore(ABC):
         return True
 
     @abstractmethod
-    def append(self, events: Sequence[Event], decision: int | None = None) -> int:
+    def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         """Add a batch, all or nothing and durable; return the new length. `Conflict` if that
         decision was taken already."""
 
     @abstractmethod
     def read(self, start: int = 0) -> list[Event]:
         """The events from position ``start`` on."""
+
+    def lines(self) -> Sequence[bytes | str]:
+        """All events as they are stored, each in the format in which it was written.
+
+        A store that keeps lines gives these; the default writes the events anew.
+        """
+        return encode(self.read())
 
     def extend(
         self, events: Sequence[Event], start: int, decision: int | None = None
@@ -127,7 +135,7 @@ class Storage(ABC):
         return None
 
     @abstractmethod
-    def create(self, name: str, events: Sequence[Event]) -> EventStore:
+    def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         """Begin a study with its first events; `StudyError` when the name is taken."""
 
     @abstractmethod

@@ -29,6 +29,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Action, Finish, Policy, Resume, Start, Verdict, Wait
@@ -81,7 +82,7 @@ class _Game:
         self.rng = np.random.default_rng(world.seed)
         self.waiting = False
         created = StudyCreated(name="play", problem=world.problem.to_json(), method={})
-        self.history = History.of([created, StudyChanged(totals={"n_trials": world.n_trials})])
+        self.history = History.of([created, StudyChanged(totals=Totals(n_trials=world.n_trials))])
 
     def append(self, *events: Event) -> None:
         self.history = self.history.with_events(events)
@@ -173,7 +174,7 @@ def check(action: Action, history: History) -> None:
         case Finish():
             assert not running, "Finish although something runs"
         case Start():
-            total = history.totals.get("n_trials")
+            total = history.totals.n_trials
             assert total is None or len(history.trials) < total, (
                 "a configuration beyond the study's total"
             )

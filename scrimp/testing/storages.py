@@ -32,12 +32,13 @@ from scrimp.history.events import (
     StudyCreated,
     TrialAdded,
 )
+from scrimp.history.limits import Totals
 from scrimp.storage.store import EventStore, Lease, Storage
 
 __all__ = ["DurableStorageContract", "StorageContract", "first_event"]
 
 EVERY_KIND: list[Event] = [
-    happened.StudyChanged(totals={"n_trials": 30}, time=1.5),
+    happened.StudyChanged(totals=Totals(n_trials=30), time=1.5),
     happened.SourceAttached(study="ältere Studie 'x'; --", length=7, digest="ab" * 32),
     Enqueued(
         config={

@@ -46,6 +46,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import Budget
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -198,7 +199,9 @@ def torture(
         "fire", space, budget=Budget("epoch", 1, 9), method="asha", storage=fire.url, seed=fire.seed
     )
     endless = StudyChanged(
-        totals={"n_trials": 10**9}, objective=described("under_fire:objective"), time=wall_clock()
+        totals=Totals(n_trials=10**9),
+        objective=described("under_fire:objective"),
+        time=wall_clock(),
     )
     study._ledger.append([endless])
     wrong: list[str] = []
@@ -220,7 +223,9 @@ def _settled(study: Study) -> int:
     decided just then."""
     while True:
         total = len(study.history.trials) + AT_THE_END
-        seen = study._ledger.append([StudyChanged(totals={"n_trials": total}, time=wall_clock())])
+        seen = study._ledger.append(
+            [StudyChanged(totals=Totals(n_trials=total), time=wall_clock())]
+        )
         if len(seen.trials) + 4 <= total:
             return total
 

@@ -246,7 +246,7 @@ class TransferSuggester(Suggester):
         sources = self._sources(encoding, history.problem.seed).in_units(
             normaliser, normaliser.present(models.losses)
         )
-        horizon = int(history.totals.get("n_trials") or 50)
+        horizon = int(history.totals.n_trials or 50)
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)
         weights = never_nothing(weights, self.least_weight)
         acquisition, believed = self._mixed(target, sources, weights)

@@ -36,7 +36,7 @@ def checkpoint_folder(root: Path, trial: int) -> Path:
 
 def best_state(history: History, trial: int, root: Path) -> Path:
     """The folder with the newest checkpoint of a trial that counts; one at a URL is brought here."""
-    shared, vouched = history.totals.get("checkpoints"), history.vouched(trial)
+    shared, vouched = history.limits.placement.checkpoints, history.vouched(trial)
     folder = checkpoint_folder(root, trial)
     if shared is not None:
         SharedCheckpoints.of(shared, folder).fetch(folder, vouched)

@@ -28,7 +28,7 @@ MOST_NOTES = 1_000_000
 
 def room_for_trials(history: History) -> bool:
     """Whether the study's total of configurations allows one more."""
-    total = history.totals.get("n_trials")
+    total = history.totals.n_trials
     return total is None or len(history.trials) < total
 
 
@@ -58,7 +58,7 @@ def next_decision(policy: Policy, history: History) -> Decision:
 
 
 def _next_decision(policy: Policy, history: History) -> Decision:
-    match history.totals.get("halt"):
+    match history.limits.halt:
         case "paused":
             return Decision(Wait("the study is paused"))
         case "stopped":
@@ -175,7 +175,7 @@ def _granted(history: History, budget: float) -> float:
 
 
 def _budget_spent(history: History) -> bool:
-    total = history.totals.get("budget")
+    total = history.totals.budget
     return total is not None and history.spent >= total
 
 

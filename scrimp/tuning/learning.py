@@ -9,7 +9,6 @@ left out, and the study goes on.
     past = read_past(storage, history)
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import replace
@@ -18,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.history.events import Event, SourceAttached
+from scrimp.history.events import SourceAttached
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.storage.event_json import encode
+from scrimp.storage.event_json import decode, digest
 from scrimp.storage.store import Storage
 from scrimp.tuning.threads import one_thread
 
@@ -55,14 +54,14 @@ def attachments(
         if other == name:
             continue
         try:
-            events = storage.open(other).read()
-            if learn_from == "all" and not _related(History.of(events), problem):
+            lines = storage.open(other).lines()
+            if learn_from == "all" and not _related(History.of(decode(lines, other)), problem):
                 continue
         except ScrimpError as error:
             logger.warning("past study %r is left out: %s", other, _line(error))
             continue
         found.append(
-            SourceAttached(study=other, length=len(events), digest=_digest(events), time=time)
+            SourceAttached(study=other, length=len(lines), digest=digest(lines), time=time)
         )
     return found
 
@@ -126,8 +125,9 @@ def _read(
     from scrimp.transfer.past_studies import aligned
 
     try:
-        events = storage.open(source.study).read()[: source.length]
-        past = History.of(events) if _digest(events) == source.digest else None
+        lines = storage.open(source.study).lines()[: source.length]
+        same = digest(lines) == source.digest
+        past = History.of(decode(lines, source.study)) if same else None
     except ScrimpError as error:
         raise StudyError(f"past study {source.study!r} is left out: {_line(error)}") from None
     if past is None:
@@ -143,14 +143,6 @@ def _read(
         with one_thread():
             kept[key] = fitted_curves(past)
     return replace(study, curves=curve_parameters(kept[key], past.problem.space, problem.space))
-
-
-def _digest(events: Sequence[Event]) -> str:
-    found = hashlib.blake2b(digest_size=16)
-    for line in encode(events):
-        found.update(line.encode())
-        found.update(b"\n")
-    return found.hexdigest()
 
 
 def _line(error: Exception) -> str:

@@ -85,7 +85,7 @@ def share_done(history: History) -> float | None:
     Where trials are paused or stopped on the way, the total is taken to be what successive halving
     spends: each rung as much as the first, so n_trials x minimum x number of rungs.
     """
-    total, trials = history.totals.get("budget"), history.totals.get("n_trials")
+    total, trials = history.totals.budget, history.totals.n_trials
     budget, counts = history.problem.budget, history.counts
     if total is not None:
         return float(history.spent / total)
@@ -104,9 +104,9 @@ def display_lines(history: History, seconds: float, before: float | None = None)
     if history.created.kind == "selection":
         return [summary_line(history, seconds)]
     lines = [f"{_best(history)}  ·  {time_}", f"trials   {_states(history)}"]
-    if history.totals.get("halt"):
+    if history.limits.halt:
         lines.append(
-            f"the study is {history.totals['halt']}; the dashboard or study.resume() lets it go on"
+            f"the study is {history.limits.halt}; the dashboard or study.resume() lets it go on"
         )
     lines += [f"failed   {failure_line(trial, 90)}" for trial in history.with_status("failed")[-1:]]
     if history.problem.budget is None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import wall_clock
@@ -15,7 +15,9 @@ from scrimp.executors.executor import Executor
 from scrimp.executors.in_process import InProcess
 from scrimp.executors.ray import RayExecutor, RaySettings
 from scrimp.executors.run_context import Objective
+from scrimp.history.events import StudyChanged
 from scrimp.history.history import History
+from scrimp.history.limits import Durable, Lifted, Placement, Totals, lifted
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Policy
@@ -27,10 +29,9 @@ from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import Seconds, StopRule
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
-__all__ = ["DURABLE", "Durable", "Run", "run", "run_totals"]
+__all__ = ["DURABLE", "Run", "run", "run_limits"]
 
-DURABLE = ("all", "log")
-Durable = Literal["all", "log"]
+DURABLE = get_args(Durable)
 """What survives a power cut once a report is acknowledged: the log with the checkpoints, or the log
 alone."""
 
@@ -49,7 +50,7 @@ class Run:
     lease: float = LEASE_SECONDS
     ending: Callable[[], bool] = bool
     ray: RaySettings | Mapping[str, Any] | None = None
-    durable: str | None = None
+    durable: Durable | None = None
     signed: SignedOnly | None = None
     catch: Catch = ()
 
@@ -106,16 +107,17 @@ class Run:
             )
 
     @property
-    def places(self) -> dict[str, Any]:
+    def placement(self) -> Placement:
         """What the study records of its checkpoints: the URL, for whoever looks for them later, and
         how durable they are."""
         url = None if self.ray is None else RaySettings.of(self.ray).checkpoints
-        given = {"checkpoints": url, "durable": self.durable}
-        return {name: value for name, value in given.items() if value is not None}
+        return Placement(url, self.durable)
 
     def flush(self, ledger: Ledger) -> bool:
         """Whether reports wait until their checkpoints are on disk."""
-        asked = self.durable if self.durable is not None else ledger.history.totals.get("durable")
+        asked = (
+            self.durable if self.durable is not None else ledger.history.limits.placement.durable
+        )
         return ledger.store.durable and asked != "log"
 
     @property
@@ -162,17 +164,17 @@ class Run:
         )
 
 
-def run_totals(
-    history: History, n_trials: int | None, budget: float | None, timeout: float | None
-) -> dict[str, Any]:
-    """The totals a run sets; limits it does not give are lifted, unless somebody else's run is
-    under way."""
-    given: dict[str, Any] = {"n_trials": n_trials, "budget": budget, "timeout": timeout}
-    if timeout is not None:
-        given["since"] = wall_clock()  # methods plan for the end of this run
-    if any(trial.worker for trial in history.with_status("running")):
-        return {key: value for key, value in given.items() if value is not None}
-    return given
+def run_limits(
+    history: History, n_trials: int | None, budget: float | None, request: Run
+) -> StudyChanged:
+    """The limits a run sets; those it does not give are lifted, unless somebody else's run is under
+    way."""
+    since = None if request.timeout is None else wall_clock()  # methods plan for this run's end
+    totals = Totals(n_trials, budget, request.timeout, since)
+    gone: tuple[Lifted, ...] = ()
+    if not any(trial.worker for trial in history.with_status("running")):
+        gone = lifted(n_trials=n_trials, budget=budget, timeout=request.timeout)
+    return StudyChanged(totals=totals, placement=request.placement, lifted=gone)
 
 
 def run(  # one call that puts the parts together
@@ -202,7 +204,7 @@ def run(  # one call that puts the parts together
             ending=request.ending,
             flush=request.flush(ledger),
             signed=request.signed,
-            url=request.places.get("checkpoints"),
+            url=request.placement.checkpoints,
             alarm=Alarm(request.catch, executor.slots),
         )
         settings.check(ledger.history)

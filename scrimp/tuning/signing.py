@@ -45,7 +45,7 @@ class _Claims:
     method: Mapping[str, Any] | None = None
     objective: Mapping[str, Any] | None = None
     plugins: tuple[str, ...] | None = None
-    checkpoints: Any = None
+    checkpoints: str | None = None
     signatures: list[Signature] = field(default_factory=list)
     changes: int = 0
 
@@ -64,8 +64,10 @@ class _Claimed(Fold[_Claims]):
         state.method = event.method or state.method
         state.objective = event.objective or state.objective
         state.plugins = event.plugins if event.plugins is not None else state.plugins
-        if event.totals is not None and "checkpoints" in event.totals:
-            state.checkpoints = event.totals["checkpoints"]
+        if event.placement is not None and event.placement.checkpoints is not None:
+            state.checkpoints = event.placement.checkpoints
+        elif "checkpoints" in event.lifted:
+            state.checkpoints = None
         if event.signature is not None:
             state.signatures.append(event.signature)
 

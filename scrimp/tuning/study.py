@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
+from msgspec.structs import replace
+
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
@@ -19,6 +21,7 @@ from scrimp.executors.run_context import Objective
 from scrimp.history.annotations import as_annotation
 from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, Retried, StudyChanged
 from scrimp.history.history import History
+from scrimp.history.limits import Durable, Placement, Totals
 from scrimp.history.problem import Budget, Direction, Problem
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
 from scrimp.history.trial import Observation, Trial, check_step
@@ -33,7 +36,7 @@ from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.outcomes import as_catch, nothing_found
-from scrimp.tuning.running import Durable, Run, run, run_totals
+from scrimp.tuning.running import Run, run, run_limits
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.trial_table import trial_frame
@@ -151,7 +154,7 @@ class Study:
         """The folder with the checkpoint of the best trial; one at a URL is brought here."""
         trial, keys = self.best_trial, trusted()
         history = self._ledger.history
-        if keys and self._place is not None and history.totals.get("checkpoints") is not None:
+        if keys and self._place is not None and history.limits.placement.checkpoints is not None:
             SignedOnly(self._place.identity(), keys).check(history)  # the URL is part of it
         return best_state(history, trial.id, self._checkpoints())
 
@@ -175,16 +178,16 @@ class Study:
     def pause(self) -> None:
         """Begin nothing more until `resume`; what runs goes on to the end of its grant, and workers
         wait."""
-        self._set_totals({"halt": "paused"})
+        self._change(StudyChanged(halt="paused"))
 
     def stop(self) -> None:
         """Begin nothing more; what runs goes on to the end of its grant, then workers end. `resume`
         or another run goes on."""
-        self._set_totals({"halt": "stopped"})
+        self._change(StudyChanged(halt="stopped"))
 
     def resume(self) -> None:
         """Let a paused or stopped study go on."""
-        self._set_totals({"halt": None})
+        self._change(StudyChanged(halt="none"))
 
     def retry_failed(self) -> int:
         """Let every failed trial be tried again, before anything new and without counting once
@@ -260,14 +263,12 @@ class Study:
         """Asking by hand goes beyond a total that is used up by one; a run in progress keeps its
         bound. False with room left."""
         history = self._ledger.history
-        totals: dict[str, Any] = {}
-        if not room_for_trials(history):
-            totals["n_trials"] = len(history.trials) + 1
-        if history.totals.get("budget") is not None and history.spent >= history.totals["budget"]:
-            totals["budget"] = None
-        if totals:
-            self._set_totals(totals)
-        return bool(totals)
+        full, total = not room_for_trials(history), history.totals.budget
+        spent = total is not None and history.spent >= total
+        if full or spent:
+            room = Totals(n_trials=len(history.trials) + 1) if full else None
+            self._change(StudyChanged(totals=room, lifted=("budget",) if spent else ()))
+        return full or spent
 
     def report(
         self,
@@ -358,11 +359,8 @@ class Study:
             raise StudyError(
                 f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)"
             )
-        self._set_totals(
-            {**run_totals(self._ledger.history, n_trials, budget, timeout), **request.places}
-        )
-
-        key = signing() if request.places else None
+        self._change(run_limits(self._ledger.history, n_trials, budget, request))
+        key = signing() if request.placement != Placement() else None
         if (
             key is not None and self._place is not None
         ):  # the URL of the checkpoints is part of what is signed
@@ -442,9 +440,10 @@ class Study:
         )
         return self._ledger.append([ended]).trials[trial.id]
 
-    def _set_totals(self, totals: dict[str, Any]) -> None:
-        known = self._ledger.refresh().totals
-        if known.get("halt") == "stopped":
-            totals = {"halt": None, **totals}  # whoever sets new totals wants the study to go on
-        if any(known.get(key) != value for key, value in totals.items()):
-            self._ledger.append([StudyChanged(totals=totals, time=wall_clock())])
+    def _change(self, change: StudyChanged) -> None:
+        """Record new limits, unless they are what holds already."""
+        limits = self._ledger.refresh().limits
+        if limits.halt == "stopped" and change.halt is None:
+            change = replace(change, halt="none")  # whoever sets limits wants the study to go on
+        if change.limits_after(limits) != limits:
+            self._ledger.append([replace(change, time=wall_clock())])

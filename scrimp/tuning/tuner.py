@@ -251,7 +251,7 @@ class Tuner:
 
     def _paused(self) -> bool:
         """Whether somebody paused the study, so that there may be more to do later."""
-        return self._settings.leases and self._ledger.history.totals.get("halt") == "paused"
+        return self._settings.leases and self._ledger.history.limits.halt == "paused"
 
     def _reclaim(self) -> None:
         """Now and then, look for trials whose workers vanished."""

@@ -45,7 +45,7 @@ def work(study: Study, request: Run, progress: bool | None = None) -> None:
     ``progress``: None shows it on a terminal only, True also as plain lines in a pipe.
     """
     totals = study.history.totals
-    request.check(totals.get("n_trials"), totals.get("budget"), study.history)
+    request.check(totals.n_trials, totals.budget, study.history)
 
     def finished(trial: Trial) -> None:
         del trial

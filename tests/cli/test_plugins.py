@@ -13,6 +13,7 @@ import pytest
 
 import scrimp
 from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Totals
 
 PLUGIN = """
 from scrimp.gp.catalog import register_kernel
@@ -118,7 +119,7 @@ def test_a_worker_imports_no_module_that_only_the_storage_names(place: tuple[Pat
     study = scrimp.create_study(
         "t", scrimp.Space(x=scrimp.Float(0, 1)), storage=url, method="random"
     )
-    study._ledger.append([StudyChanged(plugins=("evil",), totals={"n_trials": 1})])
+    study._ledger.append([StudyChanged(plugins=("evil",), totals=Totals(n_trials=1))])
     words = ["worker", "t", "--storage", url, "--objective", "train:objective"]
     done = command(folder / "code", *words)
     assert done.returncode == 2 and "needs the plugin 'evil'" in done.stderr

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
-from scrimp.history.events import BudgetGranted, Noted, TrialAdded
+from scrimp.history.events import BudgetGranted, Noted, StudyChanged, TrialAdded
 
 
 def run(*arguments: str) -> Any:
@@ -23,7 +23,7 @@ def test_a_faithful_study_and_a_forged_one(tmp_path: Path) -> None:
     study.optimize(lambda trial: trial.params["x"], n_trials=4)
     result = run("replay", "s", "--storage", url)
     assert result.exit_code == 0 and "4 of 4 decisions are the same" in result.stdout
-    study._set_totals({"n_trials": None})
+    study._change(StudyChanged(lifted=("n_trials",)))
     number = len(study.trials)
     study._ledger.append(
         [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import scrimp
-from scrimp.history.events import Enqueued, StudyChanged
+from scrimp.history.events import Enqueued, TrialAdded
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def test_one_bad_study_hides_no_other(three: str, run: Callable[..., Any], event
 def test_verifying_lists_what_does_not_count(three: str, run: Callable[..., Any]) -> None:
     study = scrimp.load_study("b", storage=three)
     study._ledger.append(
-        [Enqueued(config={"x": "0; id\x1b[2J"}), StudyChanged(totals={"n_trials": "many"})]
+        [Enqueued(config={"x": "0; id\x1b[2J"}), TrialAdded(trial=2, config={}, tag={"slot": 1})]
     )
     done = run("verify", "b", "--storage", three)
     assert done.exit_code == 0 and "whole" in done.stdout and "\x1b" not in done.stdout
-    assert "does not fit the space" in done.stdout and "'n_trials' is 'many'" in done.stdout
+    assert "does not fit the space" in done.stdout and "has a slot and no bracket" in done.stdout
     (row,) = json.loads(run("verify", "b", "--storage", three, "--json").stdout)
     assert len(row["ignored"]) == 2 and not row["damage"]
 

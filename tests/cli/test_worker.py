@@ -15,6 +15,7 @@ import pytest
 import scrimp
 from scrimp.executors.command_line import Command
 from scrimp.history.events import BudgetGranted, Lost, Reported, StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.tuning.objectives import described
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -59,7 +60,7 @@ def make_study(
         seed=0,
     )
     record = None if objective is None else described(objective)
-    study._ledger.append([StudyChanged(totals={"n_trials": trials}, objective=record)])
+    study._ledger.append([StudyChanged(totals=Totals(n_trials=trials), objective=record)])
     return study
 
 

@@ -8,6 +8,8 @@ import scrimp
 from scrimp.dashboard.access import LONGEST
 from scrimp.dashboard.actions import configuration
 from scrimp.errors import ConfigError, ReportError
+from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Totals
 
 
 def study_of(client: Any) -> scrimp.Study:
@@ -21,7 +23,7 @@ def test_pause_stop_and_resume(own: Any) -> None:
             answer.status_code == 303
             and answer.headers["location"] == f"/study?name=mine&done={action}"
         )
-        assert study_of(own).history.totals["halt"] == halt
+        assert study_of(own).history.limits.halt == halt
         page = own.get(answer.headers["location"]).text
         assert 'role="status"' in page and ("Let it go on" in page) == (halt is not None)
     assert own.post("/halt", data={"study": "mine", "action": "explode"}).status_code == 400
@@ -37,7 +39,7 @@ def test_enqueue(own: Any) -> None:
 
 def test_enqueue_says_when_it_will_not_be_tried(own: Any) -> None:
     study = study_of(own)
-    study._set_totals({"n_trials": len(study.trials)})
+    study._change(StudyChanged(totals=Totals(n_trials=len(study.trials))))
     form = {"study": "mine", "params_x": "0.25", "params_n": "3", "params_kind": "1"}
     assert "raise n_trials to try it" in own.post("/enqueue", data=form).text
     assert "Nothing was put into the queue" in own.post("/enqueue", data=form).text
@@ -92,7 +94,7 @@ def test_studies_that_are_not_there_and_forms_that_are_too_long(own: Any) -> Non
     refused = own.post(
         "/halt", data={"study": "mine", "action": "stop"}, headers={"origin": "http://evil.example"}
     )
-    assert refused.status_code == 403 and "halt" not in study_of(own).history.totals
+    assert refused.status_code == 403 and study_of(own).history.limits.halt is None
 
 
 def test_two_dashboards_on_one_storage(own: Any) -> None:

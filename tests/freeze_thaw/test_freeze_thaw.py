@@ -13,6 +13,7 @@ from scrimp.freeze_thaw import freeze_thaw
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.events import Config, Event, StudyChanged, StudyCreated
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.policies.scheduled import Scheduled
@@ -77,7 +78,7 @@ def played(
     problem = Problem(space, metric="loss", budget=Budget("epoch", 1, LEVELS[-1]), seed=seed)
     created = StudyCreated(name="play", problem=problem.to_json(), method={})
     executor = Simulated(source, "loss", 4, Delays(limit=limit))
-    first = [created, StudyChanged(totals={"timeout": limit})]
+    first = [created, StudyChanged(totals=Totals(timeout=limit))]
     ledger = Ledger(MemoryStorage().create("play", first), executor.clock)
     Tuner(ledger, policy, executor, TunerSettings(until=Seconds(limit), leases=False)).run()
     return ledger.history

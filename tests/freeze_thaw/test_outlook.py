@@ -1,6 +1,7 @@
 """How much is left: totals, reserves for configurations to come, and time limits."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -15,16 +16,17 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 
 
-def outlook_of(totals: dict[str, float | None], spent: int = 2) -> Outlook:
+def outlook_of(totals: dict[str, Any], spent: int = 2) -> Outlook:
     problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 9))
     events: list[Event] = [
         StudyCreated(name="outlook", problem=problem.to_json(), method={}),
-        StudyChanged(totals=totals),
+        StudyChanged(totals=Totals(**totals)),
         TrialAdded(trial=0, config={"x": 0.5}),
         BudgetGranted(trial=0, budget=4),
     ]

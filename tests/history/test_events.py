@@ -20,6 +20,7 @@ from scrimp.history.events import (
     StudyCreated,
     TrialAdded,
 )
+from scrimp.history.limits import Totals
 
 FORMS = [
     (
@@ -32,7 +33,7 @@ FORMS = [
         ),
         '{"event":"study_created","name":"a","problem":{"metric":"x"},"method":{"name":"gp"},"versions":{"numpy":"2"},"time":1.5}',
     ),
-    (StudyChanged(totals={"n_trials": 3}), '{"event":"study_changed","totals":{"n_trials":3}}'),
+    (StudyChanged(totals=Totals(n_trials=3)), '{"event":"study_changed","totals":{"n_trials":3}}'),
     (
         SourceAttached(study="b", length=4, digest="ff"),
         '{"event":"source_attached","study":"b","length":4,"digest":"ff"}',

@@ -23,6 +23,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.history.trial import Trial
 from scrimp.space.parameter import Float
@@ -256,12 +257,12 @@ def test_notes_decisions_and_degraded() -> None:
 def test_changes() -> None:
     grown = Problem(Space(x=Float(0, 2)), budget=Budget("epoch", 1, 9))
     history = after(
-        StudyChanged(totals={"n_trials": 5, "budget": 9}),
-        StudyChanged(totals={"n_trials": 7}, method={"name": "gp"}),
+        StudyChanged(totals=Totals(n_trials=5, budget=9)),
+        StudyChanged(totals=Totals(n_trials=7), method={"name": "gp"}),
         StudyChanged(problem=grown.to_json()),
         SourceAttached(study="old", length=3, digest="d"),
     )
-    assert history.totals == {"n_trials": 7, "budget": 9} and history.method == {"name": "gp"}
+    assert history.totals == Totals(n_trials=7, budget=9) and history.method == {"name": "gp"}
     assert history.problem == grown and [source.study for source in history.sources] == ["old"]
 
 

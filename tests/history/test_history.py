@@ -23,6 +23,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import Fold, History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.history.trial import Trial
 from scrimp.space.parameter import Float
@@ -97,7 +98,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
         elif kind == "queue":
             events.append(Enqueued(config={"x": draw(st.floats(0, 1))}))
         elif kind == "total":
-            events.append(StudyChanged(totals={"n_trials": draw(st.integers(1, 9))}, time=time))
+            events.append(StudyChanged(totals=Totals(n_trials=draw(st.integers(1, 9))), time=time))
         elif trial is not None:
             events.append(about(draw, kind, trial, attempt, time))
     return events
@@ -145,7 +146,7 @@ def answers(history: History) -> dict[str, Any]:
         "spent": history.spent,
         "time": history.time,
         "best": best,
-        "totals": dict(history.totals),
+        "limits": history.limits,
         "method": dict(history.method),
         "problem": history.problem,
         "created": history.created,
@@ -344,7 +345,7 @@ def test_a_fold_of_some_kinds_gets_those_alone_whenever_it_begins() -> None:
     log: list[Event] = [
         TrialAdded(trial=0, config={"x": 0.5}),
         BudgetGranted(trial=0, budget=1.0),
-        StudyChanged(totals={"n_trials": 3}),
+        StudyChanged(totals=Totals(n_trials=3)),
         Noted(decision=0, seen=1),
         TrialAdded(trial=1, config={"x": 0.25}),
     ]

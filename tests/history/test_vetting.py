@@ -16,7 +16,6 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.history.vetting import TOTALS, valid_totals
 from scrimp.space.parameter import Float, Int
 from scrimp.space.space import Space
 
@@ -47,32 +46,6 @@ def test_what_does_not_fit_the_space_is_not_in_the_queue(config: dict[str, Any])
     assert list(history.queue) == [{"x": 0.5, "n": 2}]
     ((position, why),) = history.ignored
     assert position == 1 and "does not fit the space" in why and len(why) < 500
-
-
-@pytest.mark.parametrize("name", TOTALS)
-@pytest.mark.parametrize("value", ["; rm -rf /", [1], {"a": [1]}, -1, 1e400, True])
-def test_totals_of_another_type_do_not_count(name: str, value: Any) -> None:
-    if name in ("since", "checkpoints") and value in (-1, "; rm -rf /"):
-        return  # a time may be negative, and a text is looked at where it is used as a URL
-    history = History.of(
-        [FIRST, StudyChanged(totals={"n_trials": 7}), StudyChanged(totals={name: value})]
-    )
-    assert history.totals == {"n_trials": 7} and repr(name) in history.ignored[0][1]
-
-
-def test_totals_that_may_be() -> None:
-    good = {
-        "n_trials": 0,
-        "budget": 2.5,
-        "timeout": 1,
-        "since": -3.0,
-        "halt": "paused",
-        "checkpoints": "s3://b/c",
-    }
-    good |= {"durable": "log"}
-    good |= {"stop": {"rule": "loss", "limit": 0.1, "least": None}}
-    assert valid_totals(good) == good and valid_totals(dict.fromkeys(good)) == dict.fromkeys(good)
-    assert History.of([FIRST, StudyChanged(totals=good)]).ignored == []
 
 
 def test_an_end_that_is_none_does_not_count() -> None:

@@ -7,6 +7,7 @@ import scrimp
 from scrimp.acquisition.improvement import ExpectedImprovement, expected_improvement
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Noted, StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.history.problem import Problem
 from scrimp.policies import dyhpo
 from scrimp.policies.dyhpo import DyHPO, improvements
@@ -177,7 +178,7 @@ def test_given_a_number_of_trials_it_spends_what_halving_would():
 
 def test_a_failing_model_gives_way_and_says_so(monkeypatch):
     study = study_of(8)
-    history = study.history.with_events([StudyChanged(totals={"n_trials": 20})])
+    history = study.history.with_events([StudyChanged(totals=Totals(n_trials=20))])
 
     def broken(*arguments):
         raise NumericalError("no factor")

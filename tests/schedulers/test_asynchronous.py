@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scrimp.errors import MethodError
 from scrimp.executors.simulated import Curve, CurveSource, Simulated
 from scrimp.history.events import StudyChanged, StudyCreated
+from scrimp.history.limits import Totals
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
@@ -374,7 +375,7 @@ def test_a_decision_costs_the_same_however_long_the_history(new_log, scheduler):
     problem = new_log().history.problem.to_json()
     events = [
         StudyCreated(name="long", problem=problem, method={}),
-        StudyChanged(totals={"n_trials": 4_000}),
+        StudyChanged(totals=Totals(n_trials=4_000)),
     ]
     executor = Simulated(Noise(), "loss", slots=8)
     ledger = Ledger(MemoryStorage().create("long", events), executor.clock)

@@ -17,6 +17,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.limits import StopSettings
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Finish, Start, Wait
 from scrimp.selection.cell_policy import (
@@ -52,7 +53,7 @@ def made(
         StudyCreated(name="s", problem=problem.to_json(), method=record, kind="selection")
     ]
     if stop is not None:
-        events.append(StudyChanged(totals={"stop": stop}))
+        events.append(StudyChanged(stop=StopSettings(**stop)))
     return History.of(events)
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 import scrimp
+from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Totals
 
 SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), kind=scrimp.Categorical(["adam", "sgd"]))
 
@@ -16,7 +18,7 @@ def halving() -> scrimp.Study:
     )  # fmt: skip
     for trial, value in zip(study.ask(count=3), (0.5, 0.25, 0.75), strict=True):
         study.report(trial, step=1, error=value)
-    study._set_totals({"n_trials": 5})
+    study._change(StudyChanged(totals=Totals(n_trials=5)))
     going = study.ask()
     study.report(going, step=2, error=0.2)
     return study

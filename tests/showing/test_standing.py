@@ -1,6 +1,8 @@
 """Where a study stands: nothing is claimed before it is known."""
 
 import scrimp
+from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.showing.standing import (
     Standing,
     best_words,
@@ -28,7 +30,7 @@ def finished(values: list[float], **options: object) -> scrimp.Study:
 def test_a_study_is_over_when_its_total_is_reached_and_nothing_runs() -> None:
     study = finished([0.5, 0.25])
     assert is_over(study.history) and Standing.of(study.history, 1.0).done == 1.0
-    study._set_totals({"n_trials": 3})
+    study._change(StudyChanged(totals=Totals(n_trials=3)))
     assert not is_over(study.history)
     trial = study.ask()
     assert not is_over(study.history)  # it runs
@@ -40,7 +42,7 @@ def test_a_study_is_over_when_its_total_is_reached_and_nothing_runs() -> None:
 
 def test_the_time_left_comes_late_and_is_that_of_this_run() -> None:
     study = finished([1.0] * 4)
-    study._set_totals({"n_trials": 20})
+    study._change(StudyChanged(totals=Totals(n_trials=20)))
     assert (
         Standing.of(study.history, 10.0, before=0.0).left is None
     )  # after four trials nobody knows
@@ -51,7 +53,7 @@ def test_the_time_left_comes_late_and_is_that_of_this_run() -> None:
         Standing.of(study.history, 10.0, before=0.125).left == 60.0
     )  # half of it was there before
     assert Standing.of(study.history, 10.0).left is None
-    study._set_totals({"n_trials": 200})
+    study._change(StudyChanged(totals=Totals(n_trials=200)))
     assert Standing.of(study.history, 10.0, before=0.0).left is None  # five of 200 say little
 
 

@@ -3,7 +3,9 @@
 import pytest
 
 import scrimp
+from scrimp.history.events import StudyChanged
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.showing.standing import Standing
 from scrimp.showing.terminal import bar, failure_line, screen
 
@@ -34,7 +36,7 @@ def test_no_line_is_wider_than_the_terminal_and_the_bar_uses_it(
 def test_a_finished_study_does_not_end_in_paused_trials(halving: scrimp.Study) -> None:
     going = halving.history.with_status("running")[0]
     halving.report(going, step=3, error=0.1)
-    halving._set_totals({"n_trials": 3})
+    halving._change(StudyChanged(totals=Totals(n_trials=3)))
     lines = shown(halving.history, 100)
     assert lines[4] == "trials   3 ended early" and not any("paused" in line for line in lines)
     assert lines[-1] == "spent    5 epochs spent where training all 3 takes 27: 81% saved"

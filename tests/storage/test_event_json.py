@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimp.errors import StorageError
-from scrimp.history.events import Ended, Enqueued, Lost, Reported, TrialAdded
-from scrimp.storage.event_json import decode, decode_text, encode
+from scrimp.history.events import Ended, Enqueued, Lost, Reported, StudyChanged, TrialAdded
+from scrimp.history.limits import Placement, Totals
+from scrimp.storage.event_json import StoredLine, decode, decode_text, encode
 from scrimp.testing.storages import EVERY_KIND, first_event
 
 plain = st.recursive(
@@ -32,11 +33,11 @@ def test_round_trip(config: dict[str, Any], time: float) -> None:
     (line,) = encode([event])
     assert decode([line], "s") == [event] == decode([line.encode()], "s")
     assert "\n" not in line
-    assert json.loads(line)["config"] == config
+    assert json.loads(line[2:])["config"] == config
 
 
 def test_lines_are_plain_and_short() -> None:
-    assert encode([Lost(trial=3)]) == ['{"event":"lost","trial":3}']
+    assert encode([Lost(trial=3)]) == ['2 {"event":"lost","trial":3}']
     assert encode([]) == [] == decode([], "s")
 
 
@@ -62,7 +63,7 @@ def test_a_broken_line_is_named(line: str) -> None:
 
 
 def test_a_line_of_a_newer_format_is_recognised() -> None:
-    with pytest.raises(StorageError, match="event format 7, this scrimp reads 1 to 1"):
+    with pytest.raises(StorageError, match="event format 7, this scrimp reads 1 to 2"):
         decode(['7 {"event":"lost","trial":3}'], "digits")
 
 
@@ -124,7 +125,7 @@ def test_deep_nesting_is_refused_not_crashing() -> None:
 
 def test_metrics_that_are_not_finite_are_null() -> None:
     (line,) = encode([Reported(trial=0, step=1, metrics={"a": float("nan"), "b": float("inf")})])
-    assert json.loads(line)["metrics"] == {"a": None, "b": None}
+    assert json.loads(line[2:])["metrics"] == {"a": None, "b": None}
 
 
 def test_lines_that_come_as_one_text() -> None:
@@ -138,3 +139,42 @@ def test_lines_that_come_as_one_text() -> None:
     for broken in ("", "7 {}", '{"event":"lost"', lines[0] + lines[0]):
         with pytest.raises(StorageError, match="event 6 of study 's' cannot be read"):
             decode_text("\n".join([lines[0], broken, lines[1]]), "s", 5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        '"totals":{"n_trials":"; rm -rf /"}',
+        '"totals":{"n_trials":-1}',
+        '"totals":{"n_trials":true}',
+        '"totals":{"budget":0}',
+        '"totals":{"budget":1e400}',
+        '"totals":{"timeout":[1]}',
+        '"totals":[1]',
+        '"halt":"owned"',
+        '"placement":{"checkpoints":{"a":1}}',
+        '"placement":{"durable":"never"}',
+        '"stop":{"share":"all"}',
+        '"lifted":["everything"]',
+    ],
+)
+def test_limits_of_another_type_are_named_where_they_are_read(changes: str) -> None:
+    with pytest.raises(StorageError, match="event 7 of study 's' cannot be read"):
+        decode([f'2 {{"event":"study_changed",{changes}}}'], "s", start=7)
+
+
+def test_limits_of_another_type_are_not_written() -> None:
+    wrong: Any = "; rm -rf /"
+    for event in (
+        StudyChanged(totals=Totals(n_trials=wrong)),
+        StudyChanged(totals=Totals(budget=-1.0)),
+        StudyChanged(halt=wrong),
+        StudyChanged(placement=Placement(durable=wrong)),
+    ):
+        with pytest.raises(StorageError, match="the event StudyChanged cannot be stored"):
+            encode([event])
+
+
+def test_stored_lines_are_copied_as_they_are() -> None:
+    lines = [StoredLine('{"event":"lost","trial":3}'), StoredLine('2 {"event":"lost","trial":4}')]
+    assert encode(lines) == lines

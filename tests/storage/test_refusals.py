@@ -51,7 +51,7 @@ def test_decision_taken_is_a_conflict() -> None:
 
 def test_batches() -> None:
     assert lines_of([]) == []
-    assert lines_of([Lost(trial=1)], 3) == ['{"event":"lost","trial":1}']
+    assert lines_of([Lost(trial=1)], 3) == ['2 {"event":"lost","trial":1}']
     with pytest.raises(StorageError, match="a new study came without events"):
         lines_of([], first=True)
     with pytest.raises(StorageError, match="decision 0 came without events"):

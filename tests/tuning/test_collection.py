@@ -9,7 +9,7 @@ import scrimp
 from scrimp.errors import StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder, remove_trial
 from scrimp.executors.clock import wall_clock
-from scrimp.history.events import CheckpointsRemoved
+from scrimp.history.events import CheckpointsRemoved, StudyChanged
 from scrimp.tuning.collection import Collector, check_keep
 from scrimp.tuning.running import Run
 
@@ -138,7 +138,7 @@ def test_checkpoints_at_a_url_are_found_and_removed(tmp_path: Path) -> None:
         folder = root / f"trial-{trial.id:06d}"
         SharedCheckpoints.of(url, folder).push(CheckpointFolder(folder))
         remove_trial(folder, 1)
-    done._set_totals(Run(objective, ray={"checkpoints": url}).places)
+    done._change(StudyChanged(placement=Run(objective, ray={"checkpoints": url}).placement))
     elsewhere = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db")
     assert (elsewhere.best_checkpoint / "model").stat().st_size == 1000
     before = shared_trials(url, root)

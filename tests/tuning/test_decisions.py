@@ -20,6 +20,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Action, Decision, Finish, Policy, Resume, Start, Wait
 from scrimp.tuning.decisions import MOST_NOTES, decision_events, next_decision, room_for_trials
@@ -137,14 +138,14 @@ def test_without_room_only_the_outline_is_asked_for() -> None:
         def outline(self, history: History, rng: np.random.Generator) -> Decision:
             return Decision(Start({}, 3.0, {"bracket": 1}))
 
-    full = history_of(StudyChanged(totals={"n_trials": 1}), *added(0))
+    full = history_of(StudyChanged(totals=Totals(n_trials=1)), *added(0))
     assert next_decision(Outlined(), full).action == Wait("all trials are added")
     queued = next_decision(Outlined(), history_of(Enqueued(config={"x": 0.9}))).action
     assert queued == Start({"x": 0.9}, 3.0, {"bracket": 1}, None, "enqueued by the user")
 
 
 def test_nothing_is_added_beyond_the_total() -> None:
-    history = history_of(StudyChanged(totals={"n_trials": 1}), *added(0))
+    history = history_of(StudyChanged(totals=Totals(n_trials=1)), *added(0))
     assert not room_for_trials(history)
     assert isinstance(next_decision(START, history).action, Wait)
     done = history.with_events([Reported(trial=0, step=9.0, metrics={"value": 1.0})])
@@ -153,7 +154,7 @@ def test_nothing_is_added_beyond_the_total() -> None:
 
 def test_a_spent_budget_ends_the_study() -> None:
     history = history_of(
-        StudyChanged(totals={"budget": 3}),
+        StudyChanged(totals=Totals(budget=3)),
         *added(0),
         Reported(trial=0, step=3.0, metrics={"value": 1.0}),
     )
@@ -173,7 +174,7 @@ def test_waiting_is_not_recorded() -> None:
 def test_a_paused_study_waits_and_a_stopped_one_ends() -> None:
     lost = [*added(0), Lost(trial=0, attempt=1)]
     for halt, kind in (("paused", Wait), ("stopped", Finish), (None, Resume)):
-        action = next_decision(START, history_of(*lost, StudyChanged(totals={"halt": halt}))).action
+        action = next_decision(START, history_of(*lost, StudyChanged(halt=halt))).action
         assert isinstance(action, kind)
 
 

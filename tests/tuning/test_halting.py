@@ -44,9 +44,9 @@ def test_a_stopped_study_ends_and_another_run_goes_on() -> None:
         return float(trial.params["x"])
 
     study.optimize(objective, n_trials=10)
-    assert study.history.counts["completed"] == 3 and study.history.totals["halt"] == "stopped"
+    assert study.history.counts["completed"] == 3 and study.history.limits.halt == "stopped"
     study.optimize(lambda trial: 0.0, n_trials=10)
-    assert study.history.counts["completed"] == 10 and study.history.totals["halt"] is None
+    assert study.history.counts["completed"] == 10 and study.history.limits.halt is None
 
 
 def test_asking_a_halted_study_says_why() -> None:

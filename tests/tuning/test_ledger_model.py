@@ -15,6 +15,7 @@ import scrimp
 from scrimp.explaining.replay import replay
 from scrimp.history.events import Ended, Noted, Reported, StudyChanged
 from scrimp.history.history import History
+from scrimp.history.limits import Totals
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish
 from scrimp.storage.store import Lease
@@ -48,7 +49,7 @@ class StudyMachine(RuleBasedStateMachine):
             storage="memory://",
             seed=3,
         )
-        study._ledger.append([StudyChanged(totals={"n_trials": TOTAL})])
+        study._ledger.append([StudyChanged(totals=Totals(n_trials=TOTAL))])
         self.store, self.policy = study._ledger.store, study._deciding()
         self.ledgers = [Ledger(self.store, lambda: 0.0) for _ in range(3)]
         self.jobs: list[Job | None] = [None] * 3

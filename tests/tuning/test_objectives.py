@@ -8,6 +8,7 @@ import scrimp
 from scrimp.errors import ObjectiveError
 from scrimp.executors.command_line import Command
 from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.tuning.objectives import described, imported, refuse_token_scheme, resolved
 
 
@@ -26,7 +27,7 @@ def test_a_study_records_what_it_evaluates() -> None:
     study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://")
     assert study.history.objective is None
     study._ledger.append([StudyChanged(objective=described("train:objective"))])
-    study._ledger.append([StudyChanged(totals={"n_trials": 3})])
+    study._ledger.append([StudyChanged(totals=Totals(n_trials=3))])
     assert study.history.objective == {"function": "train:objective"}
 
 

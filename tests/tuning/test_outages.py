@@ -17,6 +17,7 @@ import scrimp
 from scrimp.errors import CheckpointError, StorageError
 from scrimp.executors import checkpoint_folder
 from scrimp.history.events import Lost, Reported, StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.storage.store import Storage
 from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.tuning.running import Run
@@ -34,7 +35,7 @@ def make_study(storage: str | Storage, trials: int, epochs: int) -> scrimp.Study
         storage=storage,
         seed=0,
     )
-    study._ledger.append([StudyChanged(totals={"n_trials": trials})])
+    study._ledger.append([StudyChanged(totals=Totals(n_trials=trials))])
     return study
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 import scrimp
+from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.tuning.progress import Progress, display_lines, share_done, summary_line
 
 
@@ -26,7 +28,7 @@ def test_the_line_says_where_the_study_stands() -> None:
 
 def test_it_estimates_the_time_left() -> None:
     study = study_with([1.0, 2.0])
-    study._set_totals({"n_trials": 8})
+    study._change(StudyChanged(totals=Totals(n_trials=8)))
     assert "about 30 s left" in summary_line(study.history, 10.0, before=0.0)
     assert "about 60 s left" in summary_line(
         study.history, 10.0, before=0.125
@@ -86,7 +88,7 @@ def test_the_display_names_who_runs_and_who_waits() -> None:
     assert trials == "trials   1 running, 2 paused" and paused == "paused   2 at 1"
     assert running == f"running  trial {going.id} {going.budget:g}→{going.granted:g}"
     assert budget == "budget   3 epochs spent, 83% saved"  # 3 of 2 x 9
-    study._set_totals({"n_trials": 5})
+    study._change(StudyChanged(totals=Totals(n_trials=5)))
     assert share_done(study.history) == 3 / 15  # halving spends 5 x 1 on each of three rungs
     study.pause()
     assert "the study is paused" in display_lines(study.history, 10.0)[2]

@@ -16,6 +16,7 @@ from scrimp.tuning.study import Study
 
 pytest.importorskip("cryptography", reason="signing needs it: pip install 'scrimp[signing]'")
 
+from scrimp.history.limits import Placement, Totals
 from scrimp.tuning.keys import PrivateKey, new_pair, private_key
 from scrimp.tuning.signing import SignedOnly, is_signed, sign
 
@@ -65,7 +66,7 @@ CHANGES = {
     "space": StudyChanged(problem=scrimp.history.problem.Problem(WIDER).to_json()),
     "method": StudyChanged(method={"name": "gp", "settings": {}}),
     "plugins": StudyChanged(plugins=("antigravity",)),
-    "checkpoints": StudyChanged(totals={"checkpoints": "s3://elsewhere/x"}),
+    "checkpoints": StudyChanged(placement=Placement(checkpoints="s3://elsewhere/x")),
 }
 
 
@@ -84,7 +85,7 @@ def test_changes_after_the_signature_are_refused_until_they_are_signed(
 
 def test_totals_and_the_queue_need_no_signature(study: Study, check: Any) -> None:
     study._ledger.append(
-        [StudyChanged(totals={"n_trials": 5, "halt": "paused"}), Enqueued(config={"x": 0.5})]
+        [StudyChanged(totals=Totals(n_trials=5), halt="paused"), Enqueued(config={"x": 0.5})]
     )
     check(study)
 
@@ -160,7 +161,7 @@ def test_a_worker_that_runs_notices_what_is_changed_meanwhile(
             study._ledger.append([CHANGES["space"]])
         return 0.5
 
-    study._ledger.append([StudyChanged(totals={"n_trials": 5})])
+    study._ledger.append([StudyChanged(totals=Totals(n_trials=5))])
     with pytest.raises(ObjectiveError, match="changed after it was signed"):
         work(study, Run(objective, signed=SignedOnly(place.identity(), [key.public])))
     assert len(seen) == 2 and not study.history.with_status("running")
@@ -175,7 +176,7 @@ def test_the_url_of_checkpoints_is_signed_and_checked(
         "s", SPACE, method="random", storage=f"sqlite:///{tmp_path}/s.db", seed=0
     )
     study.tell(study.ask(), 0.5)
-    study._set_totals({"checkpoints": f"file://{tmp_path}/shared"})
+    study._change(StudyChanged(placement=Placement(checkpoints=f"file://{tmp_path}/shared")))
     with pytest.raises(scrimp.errors.StudyError, match="left no checkpoint"):
         study.best_checkpoint
     monkeypatch.setenv("SCRIMP_PUBLIC_KEY", str(tmp_path / "k.pub"))

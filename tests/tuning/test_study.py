@@ -296,9 +296,9 @@ def test_a_time_limit_is_known_to_the_method_and_lifted_by_the_next_run() -> Non
     study = memory()
     study.optimize(lambda trial: trial.params["x"], 1, timeout=60.0)
     totals = study.history.totals
-    assert totals["timeout"] == 60.0 and totals["since"] >= study.history.created.time
+    assert totals.timeout == 60.0 and totals.since >= study.history.created.time
     study.optimize(lambda trial: trial.params["x"], 2)
-    assert study.history.totals["timeout"] is None
+    assert study.history.totals.timeout is None
 
 
 def test_decisions_record_what_they_saw() -> None:

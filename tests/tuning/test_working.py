@@ -12,6 +12,7 @@ from scrimp.errors import StorageError, StudyError, Unreachable
 from scrimp.executors.executor import Deliver
 from scrimp.executors.in_process import InProcess
 from scrimp.history.events import Lost, Reported, StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.history.trial import Trial
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore, Lease
@@ -26,7 +27,7 @@ def study_with(total: int | None, **settings: Any) -> scrimp.Study:
     settings = {"method": "random", "storage": "memory://", "seed": 0, **settings}
     study = scrimp.create_study("s", SPACE, **settings)
     if total is not None:
-        study._ledger.append([StudyChanged(totals={"n_trials": total})])
+        study._ledger.append([StudyChanged(totals=Totals(n_trials=total))])
     return study
 
 
