@@ -52,7 +52,7 @@ ARRAY_FILES = (
 """Models that belong to one room above, and know no trials either."""
 TRIALS = {"space", "history", "storage"}  # know no arrays
 
-FREE = {"scrimp.errors", "scrimp.json_values", "scrimp.script", "scrimp.sobol"}
+FREE = {"scrimp.checks", "scrimp.errors", "scrimp.json_values", "scrimp.script", "scrimp.sobol"}
 """Modules at the root that every layer may import, because they import nothing of the package."""
 
 LAZY = {("cli", "dashboard")}

@@ -31,6 +31,7 @@ UNTESTED = {
     "policies/policy",
     "schedulers/scheduler",
     "storage/store",
+    "suggesters/past_knowledge",
     "suggesters/suggester",
     "surrogates/surrogate",
 }

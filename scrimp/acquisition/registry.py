@@ -6,7 +6,6 @@ create_acquisition("my-lcb", kappa=3.0)
 """
 
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from scrimp.acquisition.improvement import (
     ProbabilityOfImprovement,
 )
 from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.checks import is_finite
 from scrimp.errors import MethodError
 from scrimp.registry.names import Names
 
@@ -64,9 +64,7 @@ def create_acquisition(name: str, **settings: Any) -> Acquisition:
             raise MethodError(
                 f"acquisition {name!r} has no setting {key!r}; it has {', '.join(valid) or 'none'}"
             )
-        number = (
-            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        )
+        number = is_finite(value)
         if valid[key].annotation is float and not number:
             raise MethodError(
                 f"setting {key!r} of acquisition {name!r} is {value!r}; it must be a finite number"

@@ -15,6 +15,7 @@ from typing import Any
 from scrimp.bench.curve_files import open_curves
 from scrimp.bench.curve_suite import Timed, own_seed, play_curves, training_runs
 from scrimp.bench.results import Cell
+from scrimp.checks import is_whole
 from scrimp.errors import StudyError, TableError
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, parse_method
@@ -44,7 +45,7 @@ def simulate(  # noqa: PLR0913 - a front door: every argument is a keyword a use
     surrogate costs one unit instead of its seconds.
     """
     for label, value in (("workers", workers), ("fulls", fulls)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if not is_whole(value, 1):
             raise StudyError(f"{label} is {value!r}; it must be a whole number of at least 1")
     chosen, runs = parse_method(method), open_curves(table, unit_cost)
     if task is None and len(runs.tasks) > 1:

@@ -6,11 +6,12 @@ command is loaded when somebody runs it, asks for its own help, or completes its
 
 import importlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from scrimp.checks import nearest_name
 
 __all__ = ["lazy_group"]
 
@@ -32,12 +33,9 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             """What an invocation needs: the command itself."""
             if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-                near = get_close_matches(args[0], self.list_commands(ctx), 1)
-                hint = (
-                    f"Did you mean {near[0]!r}?"
-                    if near
-                    else f"There are {', '.join(self.list_commands(ctx))}."
-                )
+                known = self.list_commands(ctx)
+                near = nearest_name(args[0], known)
+                hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
                 ctx.fail(f"No such command {args[0]!r}. {hint}")
             name, command, rest = super().resolve_command(ctx, args)
             if name is not None and name in commands:

@@ -1,6 +1,5 @@
 """``scrimp plot``: the figures of `scrimp.plots` as files."""
 
-import difflib
 import inspect
 from html import escape, unescape
 from importlib.util import find_spec
@@ -9,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from scrimp.checks import did_you_mean
 from scrimp.cli.plugins import PluginOption
 from scrimp.cli.say import echo
 from scrimp.cli.show import StorageOption
@@ -61,12 +61,8 @@ def plot_command(  # noqa: PLR0913 - options of a command
     import scrimp.plots
 
     if name not in scrimp.plots.__all__:
-        near = difflib.get_close_matches(name, scrimp.plots.__all__, 1)
-        hint = (
-            f"; did you mean {near[0]!r}?"
-            if near
-            else f"; there are {', '.join(scrimp.plots.__all__)}"
-        )
+        known = scrimp.plots.__all__
+        hint = did_you_mean(name, known, f"; there are {', '.join(known)}")
         raise StudyError(f"there is no figure {name!r}{hint}")
     draw = getattr(scrimp.plots, name)
     given = study if name == "regret" else _loaded(study, name, storage)

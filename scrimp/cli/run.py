@@ -13,28 +13,22 @@ import typer
 from scrimp.cli.plugins import PluginOption
 from scrimp.cli.retry import say_broken
 from scrimp.cli.say import command_to_copy, echo
-from scrimp.cli.show import JsonOption, best_record, show_best
+from scrimp.cli.show import JsonOption, show_best
 from scrimp.cli.withdrawn import KEYS, refuse_token
 from scrimp.errors import BrokenObjective, StudyError
-from scrimp.executors.clock import stopwatch, wall_clock
+from scrimp.executors.clock import stopwatch
 from scrimp.formats.run_options import default_name, read_budget_text
 from scrimp.formats.study_file import StudyPlan, plan_of_options, read_study_file
-from scrimp.history.events import StudyChanged
-from scrimp.history.limits import Placement, Totals, lifted
+from scrimp.history.record import best_record
 from scrimp.history.reports import printable
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
-from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, choose
-from scrimp.tuning.ending import ends_on_request
-from scrimp.tuning.keys import PrivateKey, signing
-from scrimp.tuning.objectives import described, resolved
+from scrimp.tuning.keys import signing
 from scrimp.tuning.progress import failure_line, summary_line
-from scrimp.tuning.running import Run
-from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.studies import create_study, storage_at
 from scrimp.tuning.study import Study
-from scrimp.tuning.working import work
+from scrimp.tuning.working import Beginning, carry_out
 
 __all__ = ["run_command"]
 
@@ -130,7 +124,8 @@ def run_command(  # noqa: PLR0913 - the options of a command
         f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}",
         err=True,
     )
-    _run(study, file, place.url, as_json, lambda: _carried_out(study, plan, place, key))
+    begin = Beginning(plan.objective, plan.run, place, key)
+    _run(study, file, place.url, as_json, lambda: carry_out(study, begin))
 
 
 def _past(names: list[str] | None) -> list[str] | str | None:
@@ -201,32 +196,3 @@ def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[
         else "finished"
     )
     echo(f"{ended}. For more, raise the totals{where} and run again:  {again}", err=True)
-
-
-def _carried_out(study: Study, plan: StudyPlan, place: Storage, key: PrivateKey | None) -> bool:
-    """Run the plan, here and now; whether it came to its end."""
-    record = described(plan.objective)
-    if study.history.objective != record:  # so that `scrimp worker` knows what to evaluate
-        study._ledger.append([StudyChanged(objective=record, time=wall_clock())])
-    settings = dict(plan.run)
-    n_trials, budget = settings.pop("n_trials", None), settings.pop("budget", None)
-    change = StudyChanged(
-        totals=Totals(n_trials, budget),
-        placement=Placement(durable=settings.get("durable")),
-        lifted=lifted(n_trials=n_trials, budget=budget),
-    )
-    study._change(change)  # workers elsewhere follow it
-    signed = None
-    if key is not None:  # so that workers with the public key may run it
-        sign(study._ledger, place.identity(), key)
-        signed = SignedOnly(place.identity(), [key.public])
-    with ends_on_request() as ending:
-        try:
-            work(
-                study,
-                Run(resolved(record), ending=ending, signed=signed, **settings),
-                progress=True,
-            )
-        except KeyboardInterrupt:
-            return False
-        return not ending()

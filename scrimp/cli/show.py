@@ -10,10 +10,10 @@ import typer
 from scrimp.cli.say import echo
 from scrimp.errors import ScrimpError
 from scrimp.history.bounds import bound_hints
-from scrimp.history.constraint_rules import constraint_table, constraint_words
+from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.history import History
+from scrimp.history.record import best_record, study_record
 from scrimp.history.reports import headline, printable
-from scrimp.history.trial import Trial
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
 
@@ -22,10 +22,8 @@ __all__ = [
     "StorageOption",
     "StudyArgument",
     "best_command",
-    "best_record",
     "show_best",
     "show_command",
-    "show_record",
     "studies_command",
 ]
 
@@ -80,7 +78,7 @@ def show_command(
     loaded = load_any(study, storage=storage)
     if _shown_as_selection(loaded, as_json):
         return
-    record = show_record(loaded)
+    record = study_record(loaded.history)
     if as_json:
         echo(json.dumps(record))
         return
@@ -151,56 +149,9 @@ def _shown_as_selection(study: Study, as_json: bool) -> bool:
     return selection
 
 
-def show_record(study: Study) -> dict[str, Any]:
-    """What ``scrimp show --json`` prints."""
-    history = study.history
-    return {
-        "name": study.name,
-        "direction": history.problem.direction,
-        "metric": history.problem.metric,
-        "method": study.method,
-        "constraints": {
-            name: constraint_table(rule) for name, rule in history.problem.constraints.items()
-        },
-        "best": best_record(history),
-        "counts": {status: count for status, count in history.counts.items() if count},
-        "spent": history.spent,
-        "freed": history.freed,
-        "trials": [_trial_record(history, trial) for trial in history.trials],
-    }
-
-
-def best_record(history: History) -> dict[str, Any] | None:
-    """The best trial as JSON; None before there is one."""
-    if history.best is None:
-        return None
-    trial, point = history.best
-    return {
-        "trial": trial.id,
-        "params": trial.config,
-        "value": history.problem.value(point.loss),
-        "budget": point.step,
-    }
-
-
-def _trial_record(history: History, trial: Trial) -> dict[str, Any]:
-    return {
-        "id": trial.id,
-        "status": trial.status,
-        "params": trial.config,
-        "value": trial.value,
-        "best": trial.best,
-        "last": trial.value,
-        "budget": trial.budget,
-        "curve": [[point.step, history.problem.value(point.loss)] for point in trial.curve],
-        "error": trial.message if trial.status in ("failed", "stale") else "",
-    }
-
-
 def _study_row(study: Study) -> dict[str, Any]:
     history = study.history
-    selection = history.created.kind == "selection"
-    best = None if selection else best_record(history)
+    best, selection = best_record(history), history.created.kind == "selection"
     return {
         "name": study.name,
         "method": study.method,

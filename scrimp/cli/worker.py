@@ -24,7 +24,7 @@ from scrimp.tuning.running import Run
 from scrimp.tuning.signing import SignedOnly, is_signed
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 from scrimp.tuning.study import Study
-from scrimp.tuning.working import joined, work
+from scrimp.tuning.working import join_study, work
 
 __all__ = ["worker_command"]
 
@@ -86,7 +86,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
     if checkpoints is not None:
         os.environ["SCRIMP_CHECKPOINTS"] = str(checkpoints)
     place = storage_at(storage)
-    loaded = joined(study, place, wait, lambda words: echo(f"scrimp: {words}", err=True))
+    loaded = join_study(study, place, wait, lambda words: echo(f"scrimp: {words}", err=True))
     record = described(objective) if objective is not None else loaded.history.objective
     if record is None:
         raise ObjectiveError(

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.history.history import History
 from scrimp.storage.store import Storage
 from scrimp.tuning.studies import load_any
 from scrimp.tuning.study import Study
@@ -21,17 +20,6 @@ __all__ = ["Book", "Entry"]
 
 PATIENCE = 0.5
 """How long a page waits for a study that is being read, and for its newest state."""
-
-
-class _Still(Study):
-    """A study whose history stands still while it is looked at."""
-
-    def __init__(self, study: Study) -> None:
-        self.__dict__.update(study.__dict__)
-
-    @property
-    def history(self) -> History:
-        return self._ledger.history
 
 
 class Entry:
@@ -91,7 +79,7 @@ class Book:
                 self._follow(name, study)
             entry.readers += 1
         try:
-            yield _Still(study)
+            yield study.still()
         finally:
             with entry.turn:
                 entry.readers -= 1

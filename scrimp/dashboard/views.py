@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
 from scrimp.history.history import History
+from scrimp.history.record import best_record
 from scrimp.history.reports import headline
-from scrimp.history.trial import Trial
 from scrimp.plots.rungs import rung_counts
 from scrimp.plots.source_weights import recorded_weights
 from scrimp.space.parameter import Constant, Float, Int
@@ -74,7 +74,7 @@ class Summary:
 def summary_of(study: Study) -> Summary:
     """Where a study stands."""
     history = study.history
-    problem, best = history.problem, history.best
+    problem = history.problem
     return Summary(
         name=study.name,
         kind=history.created.kind,
@@ -84,7 +84,7 @@ def summary_of(study: Study) -> Summary:
         method_reason=str(history.method.get("reason", "")),
         trials=len(history.trials),
         counts={status: count for status, count in history.counts.items() if count},
-        best=None if best is None or history.created.kind == "selection" else _best(history, *best),
+        best=best_record(history),
         spent=history.spent,
         saved=_saved(history),
         unit=unit_of(history),
@@ -108,11 +108,6 @@ def _limits(history: History) -> tuple[str, ...]:
     if history.created.kind == "selection":
         found.append(f"of {history.problem.space.size:g} cells")
     return tuple(found)
-
-
-def _best(history: History, trial: Trial, point: Any) -> dict[str, Any]:
-    value = history.problem.value(point.loss)
-    return {"trial": trial.id, "params": trial.config, "value": value, "budget": point.step}
 
 
 def _saved(history: History) -> float | None:

@@ -19,11 +19,11 @@ import shutil
 import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from scrimp.checks import nearest_name
 from scrimp.errors import ObjectiveError
 
 __all__ = ["PLACEHOLDERS", "Command"]
@@ -74,14 +74,10 @@ class Command:
                     )
                 if name not in PLACEHOLDERS and name not in parameters:
                     valid = [*parameters, *PLACEHOLDERS]
-                    near = get_close_matches(name, valid, 1)
-                    hint = (
-                        f"; did you mean {{{near[0]}}}?"
-                        if near
-                        else f"; valid are {', '.join(valid)}"
-                    )
+                    near = nearest_name(name, valid)
+                    hint = f"did you mean {{{near}}}?" if near else f"valid are {', '.join(valid)}"
                     raise ObjectiveError(
-                        f"the command has {{{name}}}, and there is no such parameter{hint}"
+                        f"the command has {{{name}}}, and there is no such parameter; {hint}"
                     )
         program = self.words[0]
         if program != "{python}" and not self._found(program):

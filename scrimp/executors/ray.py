@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from scrimp.checks import is_number
 from scrimp.errors import CheckpointError, ObjectiveError, StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock, stopwatch, wall_clock
@@ -56,7 +57,7 @@ class RaySettings:
 
     def __post_init__(self) -> None:
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            if not is_number(value) or not value >= 0:
                 raise StudyError(f"{name} is {value!r}; it must be a number of at least 0")
         if self.checkpoints is not None:
             check_url(self.checkpoints)

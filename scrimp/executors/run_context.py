@@ -15,10 +15,10 @@ import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, SupportsFloat
 
+from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock, stopwatch_of
@@ -39,12 +39,8 @@ class Parameters(dict[str, Any]):
     """A configuration that says what it holds when it is asked for something else."""
 
     def __missing__(self, name: str) -> NoReturn:
-        near = get_close_matches(str(name), self, 1)
-        hint = (
-            f"; did you mean {near[0]!r}?"
-            if near
-            else "; one whose condition does not hold is absent: use params.get"
-        )
+        absent = "; one whose condition does not hold is absent: use params.get"
+        hint = did_you_mean(name, self, absent)
         raise KeyError(f"no parameter {name!r} among {', '.join(self) or 'none'}{hint}")
 
 
@@ -63,10 +59,8 @@ def _elsewhere(name: str) -> str:
             "a trial has no should_prune: trial.report(...) returns False, and trial.steps() ends,"
             " where it is to stop"
         )
-    near = get_close_matches(
-        name, [word for word in dir(RunContext) if not word.startswith("_")], 1
-    )
-    return f"a trial has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    known = [word for word in dir(RunContext) if not word.startswith("_")]
+    return f"a trial has no attribute {name!r}{did_you_mean(name, known)}"
 
 
 class RunContext:
@@ -238,12 +232,7 @@ class RunContext:
                 if self._current is not None
                 else min(self._step + 1.0, self._assignment.end)
             )
-        if (
-            isinstance(step, bool)
-            or not isinstance(step, int | float)
-            or not math.isfinite(step)
-            or step <= 0
-        ):
+        if not is_finite(step) or step <= 0:
             raise ReportError(f"step is {step!r}; it must be a positive number of budget units")
         if step > self._assignment.end:
             raise ReportError(

@@ -12,7 +12,6 @@ choices; what never varies is a constant. A row without a finite value is a fail
 import csv
 import io
 import json
-import math
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from scrimp.checks import is_finite, is_number
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.formats.optuna_file import is_optuna, read_optuna
 from scrimp.history.events import (
@@ -261,7 +261,7 @@ def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings)
 
 
 def _number(value: Any) -> float | None:
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    usable = is_finite(value)
     return float(value) if usable else None
 
 
@@ -298,9 +298,7 @@ def _inferred(values: Sequence[Any]) -> Parameter:
     distinct = list(dict.fromkeys((type(value), value) for value in values))
     if len(distinct) == 1:
         return Constant(values[0])
-    numbers = all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
+    numbers = all(is_number(value) for value in values)
     if not numbers:
         return Categorical([value for _, value in distinct])
     low, high = min(values), max(values)
@@ -351,7 +349,7 @@ def _curve(points: Any, problem: Problem) -> tuple[tuple[float, float], ...]:
             f"a trial has results beyond the budget of 0 to {problem.full_budget:g}: a step is"
             f" {shortened([step for step, _ in curve])}"
         )
-    return tuple(point for point in curve if math.isfinite(point[1]))
+    return tuple(point for point in curve if is_finite(point[1]))
 
 
 def _status(status: Any) -> str:

@@ -34,12 +34,12 @@ import typing
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from scrimp.checks import did_you_mean, nearest_name
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
 from scrimp.formats.run_options import option_of, replaced
@@ -255,12 +255,7 @@ class _Reading:
                 right[name] = msgspec.convert(value, fields[name].type)
             except msgspec.ValidationError as error:
                 self.wrong((*key, name), _explained(value, fields[name].type, error))
-        misspelt = {
-            near
-            for name in record
-            if name not in fields
-            for near in get_close_matches(name, fields, 1)
-        }
+        misspelt = {nearest_name(name, fields) for name in record if name not in fields}
         for name, item in fields.items():
             if item.required and name not in record and name not in misspelt:
                 self.wrong((*key, name), f"is missing; {_EXAMPLES['.'.join((*key, name))]}")
@@ -328,12 +323,8 @@ class _Reading:
     def objective(self, top: Mapping[str, Any], space: Space) -> str | Command | None:
         """What to evaluate: a function or a command, and one of them only."""
         function, command = top.get("objective"), top.get("command")
-        meant = {
-            near
-            for key in self._wrong_keys()
-            for near in get_close_matches(key, ("objective", "command"), 1)
-        }
-        if (function is None) == (command is None) and not meant:
+        meant = {nearest_name(key, ("objective", "command")) for key in self._wrong_keys()}
+        if (function is None) == (command is None) and meant <= {None}:
             both = "both are there" if function is not None else "neither is there"
             self.wrong(
                 ("objective",),
@@ -409,10 +400,8 @@ def _explained(value: Any, annotation: Any, error: msgspec.ValidationError) -> s
     """Why a value does not fit; the nearest valid word where there are words."""
     words = [word for item in (annotation, *typing.get_args(annotation)) for word in _words(item)]
     if words and isinstance(value, str):
-        near = get_close_matches(value, words, 1) or [
-            word for word in words if value and word.startswith(value)
-        ]
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        begun = [word for word in words if value and word.startswith(value)]
+        hint = did_you_mean(value, words, f"; did you mean {begun[0]!r}?" if begun else "")
         return f"is {value!r}; it must be one of {', '.join(map(repr, words))}{hint}"
     reason = str(error).partition(" - at ")[0].partition(", got")[0].replace("`", "")
     for technical, plain in _PLAIN.items():
@@ -441,5 +430,4 @@ def _words(annotation: Any) -> tuple[str, ...]:
 
 
 def _nearest(name: str, names: list[str]) -> str:
-    near = get_close_matches(name, names, 1)
-    return f"; did you mean {near[0]!r}?" if near else f"; valid are {', '.join(names)}"
+    return did_you_mean(name, names, f"; valid are {', '.join(names)}")

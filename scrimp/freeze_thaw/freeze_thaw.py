@@ -32,6 +32,7 @@ from scrimp.freeze_thaw.climb import nominee
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
 from scrimp.freeze_thaw.model import NOTE, Belief, believe
 from scrimp.freeze_thaw.outlook import Outlook
+from scrimp.freeze_thaw.past_curves import prior_centre
 from scrimp.freeze_thaw.plateau_scouts import PLATEAU, promotion, scouting_probability, stuck
 from scrimp.freeze_thaw.questions import Question, horizons, race
 from scrimp.history.history import History
@@ -41,6 +42,7 @@ from scrimp.space.space import Pool
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.random import draw_fresh
 
 __all__ = ["FreezeThaw"]
@@ -87,6 +89,10 @@ class FreezeThaw(Policy):
             )
         if not 0.0 <= self.race <= 1.0:
             raise MethodError(f"race is {self.race}; it is a share of the budget, between 0 and 1")
+
+    def informed_by(self, past: PastKnowledge) -> Policy:
+        """With how the curves of past studies went."""
+        return replace(self, shapes=prior_centre(past.curves()))
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The next slice."""

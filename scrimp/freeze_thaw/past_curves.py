@@ -8,7 +8,7 @@ believed.
 
     fitted = fitted_curves(History.of(events))              # plain data, to be kept
     theta = curve_parameters(fitted, past_space, space)     # () where there are no curves
-    FreezeThaw(shapes=prior_centre([theta], dimension))
+    FreezeThaw(shapes=prior_centre([theta]))
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,10 +67,11 @@ def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tu
     return (*lengths, *fitted["shared"])
 
 
-def prior_centre(found: Sequence[tuple[float, ...]], dimension: int) -> tuple[float, ...]:
+def prior_centre(found: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     """Half-way between the usual centre and the mean of the vectors of past studies; empty without
     any."""
     vectors = [vector for vector in found if vector]
     if not vectors:
         return ()
-    return tuple(np.mean([prior_mode(dimension), np.mean(vectors, axis=0)], axis=0).tolist())
+    usual = prior_mode(len(vectors[0]) - SHARED)
+    return tuple(np.mean([usual, np.mean(vectors, axis=0)], axis=0).tolist())

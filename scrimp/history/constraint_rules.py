@@ -1,11 +1,10 @@
 """Constraints as a study file writes them: ``{at_most = 16}``, ``{at_least = 0.9}``, ``{equals =
 0.5, tolerance = 0.01}``."""
 
-import difflib
-import math
 from collections.abc import Mapping
 from typing import Any
 
+from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import StudyError
 from scrimp.history.problem import AtLeast, AtMost, Constraint, Equals
 
@@ -21,20 +20,15 @@ def read_constraint(rule: Any) -> Constraint:
     Equals(value=0.5, tolerance=0.01)
     """
     numbers: Mapping[str, Any] = rule if isinstance(rule, dict) else {}
-    match tuple(sorted(numbers)) if all(map(_is_number, numbers.values())) else ():
+    match tuple(sorted(numbers)) if all(map(is_finite, numbers.values())) else ():
         case ("at_most",):
             return AtMost(numbers["at_most"])
         case ("at_least",):
             return AtLeast(numbers["at_least"])
         case ("equals", "tolerance") if numbers["tolerance"] > 0:
             return Equals(numbers["equals"], numbers["tolerance"])
-    near = [
-        found
-        for key in numbers
-        if key not in _KEYS
-        for found in difflib.get_close_matches(key, _KEYS, 1)
-    ]
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hints = (did_you_mean(key, _KEYS) for key in numbers if key not in _KEYS)
+    hint = next(filter(None, hints), "")
     raise StudyError(
         f"is {rule!r}; write {{at_most = 16}}, {{at_least = 0.9}} or {{equals = 0.5, tolerance ="
         f" 0.01}} with numbers, and a tolerance above 0{hint}"
@@ -66,7 +60,3 @@ def constraint_words(name: str, rule: Constraint) -> str:
     return f"{name} {kind.replace('_', ' ')} {number:g}" + "".join(
         f" ± {width:g}" for _, width in tolerance
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)

@@ -233,9 +233,12 @@ class History:
 
     @property
     def best(self) -> tuple[Trial, Observation] | None:
-        """The best feasible report at any budget, with its trial; None before the first."""
+        """The best feasible report at any budget, with its trial; None before the first.
+
+        A selection of checkpoints has none: the score of a single cell says little.
+        """
         state = self._current()
-        if state.best is None:
+        if state.best is None or self.created.kind != "study":
             return None
         _, number, step = state.best
         trial = state.trials[number]

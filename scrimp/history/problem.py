@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from scrimp.checks import is_finite, is_whole
 from scrimp.errors import StudyError
 from scrimp.space.space import Space
 
@@ -32,12 +33,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for label, number in (("minimum", self.minimum), ("maximum", self.maximum)):
-            if (
-                isinstance(number, bool)
-                or not isinstance(number, int | float)
-                or not math.isfinite(number)
-                or number <= 0
-            ):
+            if not is_finite(number) or number <= 0:
                 raise StudyError(
                     f"budget {label} is {number!r}; it must be a positive finite number"
                 )
@@ -145,11 +141,7 @@ def _check_constraint(name: str, rule: Any) -> None:
             " or scrimp.Equals(value, tolerance)"
         )
     for label, number in vars(rule).items():
-        if (
-            isinstance(number, bool)
-            or not isinstance(number, int | float)
-            or not math.isfinite(number)
-        ):
+        if not is_finite(number):
             raise StudyError(
                 f"constraint on {name!r} has {label} {number!r}; it must be a finite number"
             )
@@ -199,7 +191,7 @@ class Problem:
                 f"metric is {self.metric!r}; it must be the name of a reported metric, such as"
                 " 'val_error'"
             )
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+        if not is_whole(self.seed):
             raise StudyError(f"seed is {self.seed!r}; it must be an integer of at least 0")
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise StudyError(

@@ -8,6 +8,7 @@ the study goes on.
 from collections.abc import Mapping
 from typing import Any
 
+from scrimp.checks import is_whole
 from scrimp.errors import ConfigError
 from scrimp.space.space import Space
 
@@ -18,7 +19,7 @@ ENDS = ("completed", "stopped", "failed")
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return is_whole(value)
 
 
 def queue_objection(space: Space, config: Any) -> str:

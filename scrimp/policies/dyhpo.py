@@ -44,6 +44,7 @@ from scrimp.suggesters.curve_search import anything_reported, curve_formula, fir
 from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.random import draw_fresh
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -142,6 +143,10 @@ class DyHPO(Policy):
                 float(np.ceil(apart)) if float(budget.minimum).is_integer() else apart,
             )
         return AsynchronousHalving(increment=increment)
+
+    def informed_by(self, past: PastKnowledge) -> Policy:
+        """With the length-scales that past studies let expect."""
+        return replace(self, length_scales=past.length_scales())
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """A promotion by successive halving, or the winner of the comparison."""

@@ -20,7 +20,7 @@ Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from scrimp.suggesters.curve_search import (
     without_model,
 )
 from scrimp.suggesters.first_design import check_design
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
@@ -174,6 +175,10 @@ class HyperTune(Policy):
     def review(self, history: History, trial: int) -> Verdict:
         """By stopping: end a trial that was beyond the cutoff at its newest rung."""
         return self._scheduler.review(history, trial)
+
+    def informed_by(self, past: PastKnowledge) -> Policy:
+        """With the length-scales that past studies let expect."""
+        return replace(self, length_scales=past.length_scales())
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """Promote the best trial that may go on, else start a new one where and how the weights

@@ -20,6 +20,7 @@ import numpy as np
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.schedulers.scheduler import Finish, Resume, Verdict, Wait
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Suggester
 
 __all__ = [
@@ -81,6 +82,17 @@ class Policy(ABC):
         A wrapper hands on what it wraps.
         """
         return None
+
+    @property
+    def learns(self) -> bool:
+        """Whether it begins in its own way with past studies; others begin with configurations that
+        these recommend (`WarmStarted`)."""
+        return False
+
+    def informed_by(self, past: PastKnowledge) -> "Policy":
+        """The same with what it takes of past studies: nothing, for most."""
+        del past
+        return self
 
     @abstractmethod
     def decide(self, history: History, rng: np.random.Generator) -> Decision:

@@ -3,7 +3,7 @@
 Scheduled(AsynchronousHalving(), RandomSuggester())          # ASHA
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from scrimp.history.history import History
 from scrimp.policies.policy import Decision, Policy, Start, Verdict
 from scrimp.schedulers.ending import wait_or_finish
 from scrimp.schedulers.scheduler import Sample, Scheduler
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Request, Suggester
 
 __all__ = ["Scheduled"]
@@ -28,6 +29,15 @@ class Scheduled(Policy):
     def chooser(self) -> Suggester:
         """The suggester."""
         return self.suggester
+
+    @property
+    def learns(self) -> bool:
+        """As the suggester does."""
+        return self.suggester.learns
+
+    def informed_by(self, past: PastKnowledge) -> Policy:
+        """The suggester takes what it can use; schedulers go by this study's own results."""
+        return replace(self, suggester=self.suggester.informed_by(past))
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The scheduler's request, with a configuration where it asks for one."""

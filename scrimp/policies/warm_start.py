@@ -17,6 +17,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.policies.policy import Decision, Forecast, Policy, Start, Verdict
 from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Suggester
 
 __all__ = ["WarmStarted"]
@@ -48,6 +49,15 @@ class WarmStarted(Policy):
     def chooser(self) -> Suggester | None:
         """That of ``inner``."""
         return self.inner.chooser
+
+    @property
+    def learns(self) -> bool:
+        """As ``inner`` does."""
+        return self.inner.learns
+
+    def informed_by(self, past: PastKnowledge) -> Policy:
+        """``inner`` takes what it can use."""
+        return replace(self, inner=self.inner.informed_by(past))
 
     def outline(self, history: History, rng: np.random.Generator) -> Decision:
         """What ``inner`` says."""

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
 
+from scrimp.checks import did_you_mean
 from scrimp.errors import MethodError, ScrimpError
 from scrimp.registry.plugins import load_available, loading
 
@@ -90,15 +90,10 @@ class Names(Generic[T]):
     def __getitem__(self, name: str) -> T:
         found = self.find(name)
         if found is None:
-            near = get_close_matches(str(name), self._things, n=1)
-            hint = (
-                f"did you mean {near[0]!r}?"
-                if near
-                else "choose one of them, or name the plugin that registers it"
-            )
-            raise self._error(
-                f"there is no {self._kind} {name!r} among {', '.join(sorted(self._things))}: {hint}"
-            )
+            known = ", ".join(sorted(self._things))
+            remedy = "; choose one of them, or name the plugin that registers it"
+            hint = did_you_mean(name, self._things, remedy)
+            raise self._error(f"there is no {self._kind} {name!r} among {known}{hint}")
         return found
 
     def __contains__(self, name: object) -> bool:

@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from scrimp.checks import is_whole
 from scrimp.errors import MethodError
 from scrimp.selection.choices import (
     Choice,
@@ -181,7 +182,7 @@ def find_method(name: str, settings: Mapping[str, Any] | None = None) -> Selecti
 def _coregional(rank: Any = 2, diagonal: Any = False) -> GridModel:
     """The coregionalisation model with this task matrix; a low rank alone has the quicker
     algebra."""
-    if rank != "full" and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
+    if rank != "full" and (not is_whole(rank, 1)):
         raise MethodError(f"rank is {rank!r}; it must be a whole number of at least 1, or 'full'")
     if not isinstance(diagonal, bool):
         raise MethodError(f"diagonal is {diagonal!r}; it must be true or false")

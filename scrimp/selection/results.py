@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scrimp.checks import is_number
 from scrimp.errors import TableError
 
 __all__ = ["Score", "harness_scores", "read_result"]
@@ -127,4 +128,4 @@ def _score(score: Any, stderr: Any) -> Score:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number(value)

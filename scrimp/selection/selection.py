@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
+from scrimp.checks import is_whole
 from scrimp.errors import Conflict, ObjectiveError, ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
@@ -181,7 +182,7 @@ class Selection:
                 f"selection {self.name!r} hands out no further cell{wait}: {found.reason}; see"
                 " stop_when"
             )
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        if not is_whole(count, 1):
             raise StudyError(f"count is {count!r}; ask for at least one cell")
         cells = [self.ask()]
         while len(cells) < count and isinstance(found := self._next(), Trial):

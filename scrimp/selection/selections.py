@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scrimp.checks import is_number
 from scrimp.errors import StudyError
 from scrimp.history.problem import Direction, Problem
 from scrimp.selection.cell_policy import cell_space, empty_table
@@ -182,11 +183,7 @@ def _task_names(tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tolerance(value: float) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value < float("inf")
-    ):
+    if not is_number(value) or not 0 <= value < float("inf"):
         raise StudyError(
             f"tolerance is {value!r}; it must be a number of at least 0, in units of the score"
         )

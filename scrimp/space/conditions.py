@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scrimp.checks import did_you_mean
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.parameter import MANY_VALUES, Parameter
 from scrimp.space.values import identity
@@ -128,14 +129,7 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
 def nearest(name: object, names: Mapping[str, Any]) -> str:
     """A hint for messages: the valid name that looks most like ``name``, and all names when none
     does."""
-    from difflib import get_close_matches  # only on the way to an error message
-
-    close = get_close_matches(str(name), list(names), n=1)
-    return (
-        f"; did you mean {close[0]!r}?"
-        if close
-        else f"; its parameters are {', '.join(map(repr, names))}"
-    )
+    return did_you_mean(name, names, f"; its parameters are {', '.join(map(repr, names))}")
 
 
 def _parents_first(names: list[str], allowed: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scrimp.checks import is_whole
 from scrimp.errors import SpaceError
 from scrimp.sobol import sobol_points
 from scrimp.space.conditions import nearest
@@ -60,7 +61,7 @@ def _resolution(resolution: int | Mapping[str, int] | None, name: str) -> int | 
 
 def _places(name: str, parameter: Parameter, count: int | None) -> Sequence[Any]:
     """The values at which a parameter is tried, in order and without repetition."""
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+    if count is not None and (not is_whole(count, 1)):
         raise SpaceError(
             f"parameter {name!r} has resolution {count!r} in the grid; it must be a whole number of"
             " at least 1"

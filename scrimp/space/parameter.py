@@ -32,13 +32,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.checks import is_finite, is_number
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.steps import Steps, checked_step, count_steps, step_places, step_units
 from scrimp.space.values import (
     distinct,
     identity,
-    is_finite,
-    is_number,
     one_of,
     plain,
     scalar,

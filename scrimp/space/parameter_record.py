@@ -3,10 +3,11 @@
 parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})     # Int(1, 8)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from scrimp.checks import nearest_name
 from scrimp.errors import SpaceError
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, Parameter
 
@@ -26,7 +27,7 @@ def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
     """
     kind = _KINDS.get(str(record.get("type")))
     if kind is None:
-        hint = _did_you_mean(str(record.get("type")), list(_KINDS))
+        hint = _aside(str(record.get("type")), _KINDS)
         raise SpaceError(
             f"parameter {name!r} has type {record.get('type')!r}{hint}; it must be one of"
             f" {', '.join(_KINDS)}"
@@ -40,7 +41,7 @@ def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
     ]
     unknown = [key for key in settings if key not in legal]
     if missing or unknown:
-        hint = _did_you_mean(unknown[0], legal) if unknown else ""
+        hint = _aside(unknown[0], legal) if unknown else ""
         problem = (
             f"has the unknown setting {unknown[0]!r}{hint}" if unknown else f"lacks {missing[0]!r}"
         )
@@ -54,8 +55,7 @@ def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
         raise SpaceError(f"parameter {name!r}: {error}") from None
 
 
-def _did_you_mean(word: str, words: list[str]) -> str:
-    from difflib import get_close_matches  # only on the way to an error message
-
-    near = get_close_matches(word, words, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+def _aside(word: str, known: Iterable[str]) -> str:
+    """The name that was meant, inside a longer sentence."""
+    near = nearest_name(word, known)
+    return f" (did you mean {near!r}?)" if near else ""

@@ -17,8 +17,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.checks import is_finite
 from scrimp.errors import SpaceError
-from scrimp.space.values import is_finite, plain
+from scrimp.space.values import plain
 
 __all__ = ["Steps", "checked_step", "count_steps", "step_places", "step_units"]
 

@@ -1,15 +1,15 @@
 """What a single value may be: a JSON scalar, told apart by type as well as by equality."""
 
-import sys
 from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.checks import is_finite, is_number
 from scrimp.errors import ConfigError, SpaceError
 
-__all__ = ["distinct", "identity", "is_finite", "is_number", "one_of", "plain", "scalar", "shares"]
+__all__ = ["distinct", "identity", "one_of", "plain", "scalar", "shares"]
 
 
 def plain(value: Any) -> Any:
@@ -23,16 +23,6 @@ def plain(value: Any) -> Any:
 def identity(value: Any) -> tuple[type, Any]:
     """What tells values apart: 1, 1.0 and True are equal in Python and different here."""
     return type(value), value
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is an int or a float; True and False are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_finite(value: Any) -> bool:
-    """Whether it is a number that double precision can hold."""
-    return is_number(value) and abs(value) <= sys.float_info.max
 
 
 def scalar(label: str, value: Any) -> Any:

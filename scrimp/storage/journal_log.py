@@ -21,7 +21,6 @@ damaged, and nothing is appended to it.
 
 import errno
 import os
-import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ from scrimp.errors import ScrimpError, StorageError
 from scrimp.storage.chain import link, next_link
 from scrimp.storage.flushing import flush_folder
 from scrimp.storage.forking import Connected
+from scrimp.storage.plain_file import open_plain
 from scrimp.storage.refusals import decision_taken, deleted_study
 
 __all__ = ["JournalLog", "explained"]
@@ -187,7 +187,7 @@ class JournalLog(Connected):
     def _read_on(self, path: Path) -> _Writer:
         """Read the whole batches that are new in a file; opening it again shows what others
         flushed."""
-        with _plain_file(path) as file:
+        with open_plain(path) as file:
             status = os.fstat(file.fileno())
             if (
                 status.st_nlink == 1
@@ -293,15 +293,3 @@ def _parsed(header: bytes) -> tuple[int, int | None, int, bytes | None]:
         int(count),
         bytes.fromhex(checksum[0].decode()) if checksum else None,
     )
-
-
-def _plain_file(path: Path) -> BinaryIO:
-    """A file opened for reading; links are not followed, and pipes not waited for."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise StorageError(
-            f"{path} is not a plain file, so scrimp did not write it: remove it, or restore a"
-            " backup"
-        )
-    return open(descriptor, "rb")

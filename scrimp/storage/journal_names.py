@@ -13,7 +13,6 @@ name.
 import logging
 import os
 import re
-import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,6 +27,7 @@ from scrimp.history.events import StudyCreated
 from scrimp.storage.event_json import decode
 from scrimp.storage.flushing import flush_folder, write_flushed
 from scrimp.storage.journal_log import JournalLog
+from scrimp.storage.plain_file import open_plain
 from scrimp.storage.refusals import check_name
 
 __all__ = ["JournalNames", "NameRecord", "publish"]
@@ -182,17 +182,14 @@ def _digest(name: str) -> str:
 def _small_file(path: Path) -> bytes:
     """The content of a plain file; links are not followed, and pipes not waited for."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open_plain(path) as file:
+            content = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise StorageError(
             f"{path} cannot be read ({error.strerror}); remove it, or restore a backup"
         ) from None
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StorageError(f"{path} is not a plain file, so scrimp did not write it: remove it")
-        content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise StorageError(
             f"{path} is larger than {LARGEST} bytes, so scrimp did not write it: remove it"

@@ -7,8 +7,8 @@ current folder; sqlite:////tmp/scrimp.db is absolute
 """
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
+from scrimp.checks import nearest_name
 from scrimp.errors import AddressError, StorageError
 from scrimp.registry.names import Names
 from scrimp.storage.journal import JournalStorage
@@ -37,8 +37,8 @@ def open_storage(url: str) -> Storage:
     scheme, _, rest = url.partition("://")
     opener = SCHEMES.find(scheme)
     if opener is None:
-        near = get_close_matches(scheme.lower(), SCHEMES, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]}://?" if near else ""
+        near = nearest_name(scheme.lower(), SCHEMES, cutoff=0.4)
+        hint = f"; did you mean {near}://?" if near else ""
         raise AddressError(
             f"storage {shown!r} has scheme {scheme!r}; the valid ones are"
             f" {', '.join(SCHEMES)}{hint}"

@@ -40,6 +40,7 @@ from scrimp.suggesters.curve_search import (
     without_model,
 )
 from scrimp.suggesters.first_design import check_design
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -127,6 +128,10 @@ class MultiFidelitySuggester(Suggester):
             fresh_fits=self.fresh_fits,
             resource_encoding=self.resource_encoding,
         )
+
+    def informed_by(self, past: PastKnowledge) -> Suggester:
+        """With the length-scales that past studies let expect."""
+        return replace(self, length_scales=past.length_scales())
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator

@@ -11,12 +11,13 @@ loop writes to the log; the next suggestion may start from there.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.suggesters.past_knowledge import PastKnowledge
 
 __all__ = ["Request", "Suggester", "Suggestion"]
 
@@ -47,6 +48,14 @@ class Suggestion:
 
 class Suggester(ABC):
     """Decides what to try."""
+
+    learns: ClassVar[bool] = False
+    """Whether it is made to learn from past studies, so that it begins in its own way with them."""
+
+    def informed_by(self, past: PastKnowledge) -> "Suggester":
+        """The same with what it takes of past studies: nothing, for most."""
+        del past
+        return self
 
     @abstractmethod
     def suggest(

@@ -26,7 +26,7 @@ next study worse for long.
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from scrimp.history.history import History
 from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, encoding_of, explores
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
@@ -93,6 +94,13 @@ class TaskPriorSuggester(Suggester):
     fantasies: int = 16
     cost_exponent: float = 1.0
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
+
+    learns: ClassVar[bool] = True
+
+    def informed_by(self, past: PastKnowledge) -> Suggester:
+        """All of it: the models of past studies."""
+        assert isinstance(past, Past)
+        return replace(self, past=past)
 
     def __post_init__(self) -> None:
         for name in ("start", "fantasies"):

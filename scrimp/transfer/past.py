@@ -5,7 +5,7 @@ past = Past(studies, columns, kept=storage_cache)
 past.models("z-score").means(x)
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from scrimp.errors import ScrimpError
 from scrimp.gp.columns import Column
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.source_models import USUAL_KERNEL, SourceFit, SourceModel, SourceModels
@@ -29,7 +30,7 @@ def _silent(studies: Iterable[PastStudy], count: int) -> Iterator[PastStudy]:
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class Past(PastKnowledge):
     """``studies`` in the encoding with these ``columns``; ``left_out`` says which others could not
     be used, and why.
 
@@ -47,6 +48,14 @@ class Past:
 
     def __len__(self) -> int:
         return len(self.studies)
+
+    def length_scales(self) -> tuple[float, ...]:
+        """What models of past studies found along each column; empty without any."""
+        return self.models("z-score").expected_length_scales() if len(self) else ()
+
+    def curves(self) -> Sequence[tuple[float, ...]]:
+        """Of every study."""
+        return [study.curves for study in self.studies]
 
     def without(self, name: str) -> "Past":
         """All studies but one; the models are shared."""

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.acquisition.domain import INACTIVE
+from scrimp.checks import is_number
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import StudyError
 from scrimp.history.history import History
@@ -173,11 +174,7 @@ def _kind(parameter: Parameter | None) -> str:
         case Categorical() | Ordinal():
             return "choice"
         case Constant(value=value):
-            return (
-                "number"
-                if isinstance(value, int | float) and not isinstance(value, bool)
-                else "choice"
-            )
+            return "number" if is_number(value) else "choice"
     return "nothing"
 
 

@@ -13,7 +13,7 @@ the notes of each decision.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from scrimp.history.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import REFIT_SHARE, ModelSettings, fit_models
+from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -108,6 +109,13 @@ class TransferSuggester(Suggester):
     values: str = "predicted"
     refit_share: float = REFIT_SHARE
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
+
+    learns: ClassVar[bool] = True
+
+    def informed_by(self, past: PastKnowledge) -> Suggester:
+        """All of it: the models of past studies."""
+        assert isinstance(past, Past)
+        return replace(self, past=past)
 
     def __post_init__(self) -> None:
         if self.combine not in COMBINATIONS:

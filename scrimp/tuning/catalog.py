@@ -8,7 +8,6 @@ valid ones. Components are imported when asked for.
 """
 
 import dataclasses
-import difflib
 import importlib
 import typing
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from scrimp.checks import did_you_mean
 from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.history.vetting import shortened
@@ -201,8 +201,7 @@ def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
     method = read_method(given)
     method = Method(canonical_name(method.name, method_names()), **method.settings)
     if method.name != "auto" and _METHODS.find(method.name) is None:
-        near = difflib.get_close_matches(method.name.lower(), method_names(), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
+        hint = did_you_mean(method.name.lower(), method_names(), ".")
         raise MethodError(
             f"there is no method {method.name!r}{hint} Known: {', '.join(method_names())}"
         )
@@ -273,30 +272,17 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     settings = gathered(entry.presets, chosen.settings, classes)
     _refuse_unknown(chosen.name, settings, classes)
     parts = [_construct(chosen.name, part, settings) for part in classes]
-    if past is not None:
-        parts = [_taught(part, past) for part in parts]
     policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
-    if past is not None and not any(map(_handed_in, classes)):
-        return _warm_started(policy, problem, past)
-    return policy
-
-
-def _taught(part: Any, past: "Past") -> Any:
-    """The part with what it takes of the past: all studies, or the length-scales to expect of a
-    model of budgets."""
-    if _handed_in(type(part)):
-        return dataclasses.replace(part, past=past)
-    if len(past) and any(item.name == "length_scales" for item in dataclasses.fields(part)):
-        return dataclasses.replace(
-            part, length_scales=past.models("z-score").expected_length_scales()
-        )
-    return part
+    if past is None:
+        return policy
+    policy = policy.informed_by(past)
+    return policy if policy.learns else _warm_started(policy, problem, past)
 
 
 def learns(method: Method) -> bool:
     """Whether the method is one of those that are made to learn from past studies."""
     entry = _entry(method)
-    return bool(entry.suggester) and _handed_in(_load(entry.suggester))
+    return bool(entry.suggester) and bool(_load(entry.suggester).learns)
 
 
 def compares_features(method: Method) -> bool:
@@ -305,29 +291,15 @@ def compares_features(method: Method) -> bool:
     return learns(method) and settings.get("weights") == "features"
 
 
-def _handed_in(part: type[Any]) -> bool:
-    """Whether it is handed the past studies, as a field that is no setting."""
-    return any(
-        item.name == "past" and item.metadata.get("handed_in") for item in dataclasses.fields(part)
-    )
-
-
 def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
-    """Any other method begins with what past studies recommend; freeze-thaw also knows how their
-    curves went."""
+    """Any other method begins with what past studies recommend."""
     from scrimp.encoding.encoding import Encoding
-    from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
-    from scrimp.freeze_thaw.past_curves import prior_centre
     from scrimp.policies.warm_start import WarmStarted
     from scrimp.transfer.suggester import portfolio_configs
 
     encoding = Encoding(problem.space)
-    if isinstance(policy, FreezeThaw):
-        shapes = prior_centre([study.curves for study in past.studies], encoding.dimension)
-        policy = dataclasses.replace(policy, shapes=shapes)
-    configs = portfolio_configs(
-        past, past.models("z-score"), encoding, np.zeros((0, encoding.dimension)), RECOMMENDED
-    )
+    untried = np.zeros((0, encoding.dimension))
+    configs = portfolio_configs(past, past.models("z-score"), encoding, untried, RECOMMENDED)
     return WarmStarted(policy, tuple(configs)) if configs else policy
 
 
@@ -347,8 +319,7 @@ def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[A
         if key not in valid:
             if (answer := elsewhere(key)) is not None:
                 raise MethodError(f"method {name!r} has no setting {key!r}: {answer}")
-            near = difflib.get_close_matches(key, valid, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
+            hint = did_you_mean(key, valid, ".")
             listed = ", ".join(valid) or "none"
             raise MethodError(
                 f"method {name!r} has no setting {key!r}{hint} Its settings: {listed}"

@@ -4,6 +4,7 @@ Reading and appending interleave with other processes; positions in the log, not
 came first.
 """
 
+import copy
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,7 @@ class Ledger:
         self.clock = clock
         self._history = History.of(store.read())
         self._vigil = Vigil()
+        self._reads_on = True
 
     @property
     def history(self) -> History:
@@ -48,8 +50,16 @@ class Ledger:
         """Who this is: host and process."""
         return f"{socket.gethostname()}:{os.getpid()}"
 
+    def still(self) -> "Ledger":
+        """The same, as it is now: it reads no further."""
+        made = copy.copy(self)
+        made._reads_on = False
+        return made
+
     def refresh(self) -> History:
         """Read what others appended."""
+        if not self._reads_on:
+            return self._history
         return self._grown(self.store.read(self._history.length))
 
     def advance(self, events: Sequence[Event]) -> Iterator[Event]:

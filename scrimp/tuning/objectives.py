@@ -13,9 +13,9 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from scrimp.checks import did_you_mean
 from scrimp.errors import ObjectiveError
 from scrimp.executors.command_line import Command
 
@@ -75,8 +75,7 @@ def imported(path: str) -> Callable[[Any], Any]:
         try:
             found = getattr(found, part)
         except AttributeError:
-            near = get_close_matches(part, dir(found), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(part, dir(found))
             raise ObjectiveError(
                 f"the objective {path!r} is not there: {module_name} has no {part!r}{hint}"
             ) from None

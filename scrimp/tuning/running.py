@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from scrimp.checks import is_positive, is_whole
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
@@ -241,12 +242,10 @@ def _installed_devices() -> list[str]:
 def _count(name: str, value: Any, least: int = 1, optional: bool = False) -> None:
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not is_whole(value, least):
         raise StudyError(f"{name} is {value!r}; it must be an integer of at least {least}")
 
 
 def _positive(name: str, value: Any) -> None:
-    if value is not None and (
-        isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
-    ):
+    if value is not None and (not is_positive(value)):
         raise StudyError(f"{name} is {value!r}; it must be a positive number")

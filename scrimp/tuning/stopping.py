@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from scrimp.checks import is_number, is_positive
 from scrimp.errors import StudyError
 from scrimp.history.events import Event, Reported
 from scrimp.history.history import Fold, History
@@ -91,11 +92,7 @@ class TargetReached(StopRule):
     value: float
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.value, bool)
-            or not isinstance(self.value, int | float)
-            or math.isnan(self.value)
-        ):
+        if not is_number(self.value) or math.isnan(self.value):
             raise StudyError(f"TargetReached takes a number; got {self.value!r}")
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
@@ -152,5 +149,5 @@ class _Standstill(Fold[_Still]):
 
 
 def _positive(rule: str, number: float) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0:
+    if not is_positive(number):
         raise StudyError(f"{rule} takes a positive number; got {number!r}")

@@ -7,12 +7,14 @@
 Everything ``optimize`` does can be done by hand with ``ask`` and ``tell``: it is the same code.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
 from msgspec.structs import replace
 
+from scrimp.checks import is_whole
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
@@ -30,7 +32,7 @@ from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
-from scrimp.tuning.collection import Keep, best_state
+from scrimp.tuning.collection import Keep, best_state, checkpoint_folder
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.keys import signing, trusted
@@ -158,6 +160,16 @@ class Study:
             SignedOnly(self._place.identity(), keys).check(history)  # the URL is part of it
         return best_state(history, trial.id, self._checkpoints())
 
+    def trial_folder(self, number: int) -> Path:
+        """Where the checkpoints of a trial are kept on this machine; its log stands beside it."""
+        return checkpoint_folder(self._checkpoints(), number)
+
+    def still(self) -> "Study":
+        """This study as it is now, for somebody who looks at it: its history does not grow."""
+        view = copy.copy(self)
+        view._ledger = self._ledger.still()
+        return view
+
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Try this configuration before the method decides, unless it is queued or tried already.
 
@@ -231,7 +243,7 @@ class Study:
         """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go
         on with."""
         if count is not None:
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            if not is_whole(count, 1):
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
             return self._ask_several(count)
         match self._ledger.take(self._deciding, worker=""):
@@ -401,7 +413,7 @@ class Study:
             trials = (
                 self._ledger.refresh().trials
             )  # otherwise what came meanwhile is seen with the append
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
+        if not is_whole(number) or number >= len(trials):
             raise ReportError(
                 f"study {self.name!r} has no trial {number!r}; it has {len(trials)}, counted from 0"
             )

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import scrimp
-from scrimp.cli.show import show_record
 from scrimp.dashboard.views import field_of, figures_of, lately, summary_of, unit_of, working
+from scrimp.history.record import study_record
 
 
 def test_the_summary_agrees_with_the_command_line(url: str) -> None:
     study = scrimp.load_study("staged", storage=url)
-    summary, record = summary_of(study), show_record(study)
+    summary, record = summary_of(study), study_record(study.history)
     assert (summary.name, summary.metric, summary.method) == (
         record["name"],
         record["metric"],

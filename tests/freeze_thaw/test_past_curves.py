@@ -47,18 +47,18 @@ def test_length_scales_go_by_name_and_what_is_unlike_gets_the_usual_one() -> Non
 
 def test_without_curves_there_is_nothing_to_learn() -> None:
     assert fitted_curves(studied(3)) == {}
-    assert curve_parameters({}, SPACE, SPACE) == () == prior_centre([(), ()], 2)
+    assert curve_parameters({}, SPACE, SPACE) == () == prior_centre([(), ()])
 
 
 def test_the_centre_is_half_way_between_the_usual_one_and_the_past() -> None:
     found = [tuple(value + off for value in prior_mode(2)) for off in (1.0, 3.0)]
-    assert prior_centre([found[0], (), found[1]], 2) == pytest.approx(
+    assert prior_centre([found[0], (), found[1]]) == pytest.approx(
         [value + 1.0 for value in prior_mode(2)]
     )
 
 
 def test_a_new_study_begins_where_past_ones_ended() -> None:
-    shapes = prior_centre([curve_parameters(fitted_curves(studied(20)), SPACE, SPACE)] * 9, 2)
+    shapes = prior_centre([curve_parameters(fitted_curves(studied(20)), SPACE, SPACE)] * 9)
     young = studied(3)
     rows = young.derive(CurveTable())
     found = [

@@ -75,7 +75,7 @@ def test_what_could_not_be_written_as_text_is_no_name(name: str) -> None:
 
 def test_unknown_names_are_answered() -> None:
     with pytest.raises(
-        MethodError, match=r"there is no colour 'rad' among red: did you mean 'red'\?"
+        MethodError, match=r"there is no colour 'rad' among red; did you mean 'red'\?"
     ):
         names()["rad"]
     with pytest.raises(AddressError, match="name the plugin that registers it"):

@@ -7,8 +7,6 @@ from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.values import (
     distinct,
     identity,
-    is_finite,
-    is_number,
     one_of,
     plain,
     scalar,
@@ -38,22 +36,6 @@ def test_plain_gives_builtin_scalars(value, expected):
 
 def test_identity_tells_equal_values_of_different_types_apart():
     assert len({identity(value) for value in (1, 1.0, True)}) == 3
-
-
-def test_numbers_and_finite_numbers():
-    assert [is_number(value) for value in (1, 1.5, True, "1", None)] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
-    assert [is_finite(value) for value in (1, float("nan"), float("inf"), 10**400)] == [
-        True,
-        False,
-        False,
-        False,
-    ]
 
 
 @pytest.mark.parametrize("value", [(1, 2), [1], {}, object(), float("nan"), float("-inf")])

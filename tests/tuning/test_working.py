@@ -18,7 +18,7 @@ from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore, Lease
 from scrimp.tuning.running import Run
 from scrimp.tuning.tuner import Tuner, TunerSettings
-from scrimp.tuning.working import joined, work
+from scrimp.tuning.working import join_study, work
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -184,13 +184,13 @@ def test_a_server_that_is_away_is_waited_for_and_at_last_named() -> None:
                 raise Unreachable("postgresql://db cannot be reached")
             return storage.open(name)
 
-    assert joined("s", Away(), 60.0, said.append).name == "s"
+    assert join_study("s", Away(), 60.0, said.append).name == "s"
     assert len(asked) == 3 and said == ["postgresql://db cannot be reached. Asking again for 60 s"]
     asked.clear()
     with pytest.raises(Unreachable, match="postgresql://db cannot be reached"):
-        joined("s", Away(), 0.1, said.append)
+        join_study("s", Away(), 0.1, said.append)
     with pytest.raises(StudyError, match="no study 't'"):
-        joined("t", MemoryStorage(), 60.0, said.append)
+        join_study("t", MemoryStorage(), 60.0, said.append)
 
 
 def test_a_waiting_worker_learns_of_news(tmp_path: Path) -> None:

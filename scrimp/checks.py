@@ -1,0 +1,64 @@
+"""Checks of what people give: whether it is a number, and which name they meant.
+
+if not is_whole(workers, least=1):
+    raise StudyError(f"workers is {workers!r}; it must be an integer of at least 1")
+raise MethodError(f"there is no kernel {name!r}{did_you_mean(name, KERNELS)}")
+"""
+
+import math
+from collections.abc import Iterable
+from typing import TypeGuard
+
+__all__ = ["did_you_mean", "is_finite", "is_number", "is_positive", "is_whole", "nearest_name"]
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is an int or a float; True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_finite(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number that double precision can hold.
+
+    >>> is_finite(0.5), is_finite(True), is_finite(float("nan")), is_finite(10**400)
+    (True, False, False, False)
+    """
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # an integer beyond double precision
+        return False
+
+
+def is_positive(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number above zero, perhaps without end.
+
+    >>> is_positive(3), is_positive(float("inf")), is_positive(0), is_positive(float("nan"))
+    (True, True, False, False)
+    """
+    return is_number(value) and value > 0
+
+
+def is_whole(value: object, least: int = 0) -> TypeGuard[int]:
+    """Whether it is an int of at least ``least``.
+
+    >>> is_whole(3), is_whole(3.0), is_whole(True), is_whole(0, least=1)
+    (True, False, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def nearest_name(word: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that is spelt most like ``word``; None when none is alike."""
+    from difflib import get_close_matches  # only on the way to an error message
+
+    return next(iter(get_close_matches(str(word), list(known), 1, cutoff)), None)
+
+
+def did_you_mean(word: object, known: Iterable[str], otherwise: str = "") -> str:
+    """What to add to a message about an unknown name.
+
+    >>> did_you_mean("matern25", ["rbf", "matern52"])
+    "; did you mean 'matern52'?"
+    """
+    near = nearest_name(word, known)
+    return otherwise if near is None else f"; did you mean {near!r}?"

@@ -1,0 +1,86 @@
+"""A study as a file of somebody else's format: CSV, JSON or Parquet.
+
+CSV and Parquet have one row per trial, with the columns of `scrimp.tuning.trial_table`: values,
+parameters, metrics, feasibility, cost, times, message, note and attributes. In CSV, texts that a
+spreadsheet would take for formulas are defused. JSON has everything: the question that was asked
+and every trial with its curve.
+"""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any, TextIO
+
+from scrimp.errors import StudyError
+from scrimp.formats.imports import FORMULA
+from scrimp.history.history import History
+from scrimp.history.record import study_record
+from scrimp.history.reports import printable
+from scrimp.tuning.trial_table import COLUMNS, trial_rows
+
+__all__ = ["FORMATS", "defused", "json_record", "write_csv", "write_json", "write_parquet"]
+
+FORMATS = ("csv", "json", "parquet")
+
+
+def json_record(history: History) -> dict[str, Any]:
+    """What ``scrimp show --json`` prints, with the question and all metrics."""
+    record = study_record(history)
+    full = [
+        {**shown, "reports": [[point.step, point.metrics] for point in trial.curve]}
+        for shown, trial in zip(record["trials"], history.trials, strict=True)
+    ]
+    return {**record, "problem": history.problem.to_json(), "trials": full}
+
+
+def write_json(history: History, file: TextIO) -> None:
+    """Everything, on one line."""
+    json.dump(json_record(history), file)
+    file.write("\n")
+
+
+def write_csv(history: History, file: TextIO, formulas: bool = False) -> None:
+    """One row per trial; ``formulas`` leaves texts as they are that a spreadsheet would compute."""
+    table = trial_rows(history)
+    writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else COLUMNS)
+    writer.writeheader()
+    # A terminal would obey what a failure message holds.
+    shown = printable if file.isatty() else str
+    for row in table:
+        cells = {name: shown(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+        writer.writerow(
+            cells if formulas else {name: defused(cell) for name, cell in cells.items()}
+        )
+
+
+def defused(cell: Any) -> Any:
+    """A cell that no spreadsheet computes: a text that begins as a formula does gets an apostrophe,
+    which means text there.
+
+    >>> defused("=HYPERLINK(...)"), defused("plain"), defused(-1.5)
+    ("'=HYPERLINK(...)", 'plain', -1.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
+
+
+def write_parquet(history: History, out: Path) -> None:
+    """One row per trial, each column of one type; `StudyError` without pyarrow."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise StudyError(
+            "Parquet needs pyarrow, which is not installed; pip install pyarrow, or write csv"
+        ) from None
+    table = trial_rows(history)
+    columns = {name: [row[name] for row in table] for name in table[0]} if table else {}
+    arrays = {name: _column(pyarrow, values) for name, values in columns.items()}
+    pyarrow.parquet.write_table(pyarrow.table(arrays), out)
+
+
+def _column(pyarrow: Any, values: list[Any]) -> Any:
+    """A column of one type; choices of several types are written as JSON texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) <= 1 or kinds <= {int, float}:
+        return pyarrow.array(values)
+    return pyarrow.array([None if value is None else json.dumps(value) for value in values])
