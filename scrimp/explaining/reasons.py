@@ -105,11 +105,9 @@ def explain(history: History, trial: int) -> Explanation:
         value=shown.value,
         budget=shown.budget,
         headline=_headline(history.problem, shown),
-        method=str(history.method["name"]),
+        method=str(history.method.get("name", "unknown")),
         method_reason=str(history.method.get("reason", "")),
-        decisions=tuple(
-            _reason(history, shown, noted, grant, new) for noted, grant, new in decided
-        ),
+        decisions=tuple(_told(history, shown, noted, grant, new) for noted, grant, new in decided),
         without_sources=_without_sources(history, decided),
     )
 
@@ -136,13 +134,27 @@ def _decisions(history: History, trial: int) -> list[tuple[Noted, BudgetGranted,
     return found
 
 
+def _told(
+    history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool
+) -> DecisionReason:
+    """Why, or that the log does not say it in a form that a method writes."""
+    try:
+        return _reason(history, trial, noted, grant, new)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        words = "The notes of this decision are not what its method writes, so they say nothing."
+        title = _title(history.problem, grant.budget, new)
+        return DecisionReason(
+            noted.decision, title, grant.budget, new, "", 0, 0, "", {}, lines=(words,)
+        )
+
+
 def _reason(
     history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool
 ) -> DecisionReason:
     notes, problem = noted.notes, history.problem
     prefix = history.events[: noted.seen]
     seen = _seen(problem, prefix, trial.id)
-    lines = [why(notes, problem, str(history.method["name"]), new, grant.budget)]
+    lines = [why(notes, problem, str(history.method.get("name", "")), new, grant.budget)]
     if not new:
         lines += _standing(problem, trial.id, seen.reached, prefix)
     best = (

@@ -33,6 +33,8 @@ def bound_hints(history: History) -> list[str]:
         return []
     best, hints = history.best[0], []
     leaders = _leaders(history, best)
+    if not history.problem.space.contains(best.config):
+        return []  # whoever wrote it into the log
     for name, parameter in history.problem.space.items():
         end = _end(parameter, best.config[name]) if name in best.config else ""
         if end:
@@ -54,7 +56,7 @@ def _leaders(history: History, best: Trial) -> Sequence[Trial]:
     lowest = {
         trial.id: min((point.standing for point in trial.curve), default=math.inf)
         for trial in history.trials
-        if trial.id != best.id
+        if trial.id != best.id and history.problem.space.contains(trial.config)
     }
     others = sorted(
         (trial for trial in lowest if lowest[trial] < math.inf),

@@ -35,7 +35,14 @@ from scrimp.history.events import (
 from scrimp.history.limits import Limits
 from scrimp.history.problem import Problem
 from scrimp.history.trial import STATUSES, Observation, Trial
-from scrimp.history.vetting import ENDS, queue_objection, shortened, tag_objection
+from scrimp.history.vetting import (
+    ENDS,
+    MOST_DECISIONS,
+    attempt_objection,
+    queue_objection,
+    shortened,
+    tag_objection,
+)
 from scrimp.space.growth import upgrade
 from scrimp.space.space import Space
 
@@ -131,6 +138,9 @@ class State:
 
     def _about_study(self, event: Event) -> None:
         match event:
+            case Noted() if not 0 <= event.decision < MOST_DECISIONS:
+                words = f"a decision has the number {shortened(event.decision)}, which none has"
+                self.ignored.append((self.length, words))
             case Noted():
                 self.decisions = max(self.decisions, event.decision + 1)
                 self.notes.update(event.notes)
@@ -242,6 +252,12 @@ class State:
     def _about_trial(
         self, event: Reported | BudgetGranted | Ended | Lost | Retried, before: Trial
     ) -> Trial:
+        if not isinstance(event, Retried):
+            newest = before.attempt + isinstance(event, BudgetGranted)
+            objection = attempt_objection(before.id, event.attempt, max(newest, 1))
+            if objection:
+                self.ignored.append((self.length, objection))
+                return before
         match event:
             case Reported():
                 trial = self._reported(event, before)

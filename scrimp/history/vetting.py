@@ -12,10 +12,20 @@ from scrimp.checks import is_whole
 from scrimp.errors import ConfigError
 from scrimp.space.space import Space
 
-__all__ = ["ENDS", "queue_objection", "shortened", "tag_objection"]
+__all__ = [
+    "ENDS",
+    "MOST_DECISIONS",
+    "attempt_objection",
+    "queue_objection",
+    "shortened",
+    "tag_objection",
+]
 
 ENDS = ("completed", "stopped", "failed")
 """How a trial may end."""
+
+MOST_DECISIONS = 10**15
+"""Numbers of decisions stay below it, so that every store can count on."""
 
 
 def _whole(value: Any) -> bool:
@@ -48,6 +58,17 @@ def tag_objection(tag: Mapping[str, Any], trial: int) -> str:
     if "slot" in tag and "bracket" not in tag:
         return f"trial {trial} has a slot and no bracket"
     return ""
+
+
+def attempt_objection(trial: int, attempt: int, newest: int) -> str:
+    """Why an event of this attempt of a trial does not count; empty when it does.
+
+    Attempts are numbered in turn. Whoever takes a trial up goes through all before, so that a number
+    out of turn would keep him busy for ever.
+    """
+    if 0 <= attempt <= newest:
+        return ""
+    return f"trial {trial} has the attempt {shortened(attempt)}; it must be at most {newest}"
 
 
 def shortened(value: Any, most: int = 300) -> str:

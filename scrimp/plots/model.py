@@ -70,7 +70,9 @@ def landscape_of(history: History, budget: float | None = None) -> Landscape:
     encoding = encoding_of(space)
     budget = comparison_budget(history) if budget is None else budget
     rows = [
-        (trial, loss) for trial in history.trials if (loss := _loss_at(trial, budget)) is not None
+        (trial, loss)
+        for trial in history.trials
+        if (loss := _loss_at(trial, budget)) is not None and space.contains(trial.config)
     ]
     if not rows:
         raise StudyError(f"no trial has reported a value after {budget:g}; take a smaller budget")

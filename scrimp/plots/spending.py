@@ -65,7 +65,7 @@ def courses(history: History) -> list[Course]:
     found = []
     for trial in history.trials:
         own = grants.get(trial.id, [])
-        if not own:
+        if not own or not history.problem.space.contains(trial.config):
             continue
         more = [
             grant.time - began for before, grant in pairwise(own) if grant.budget > before.budget

@@ -171,7 +171,7 @@ class Space(Mapping[str, Parameter]):
         """Whether `validate` accepts ``config``."""
         try:
             self.validate(config)
-        except ConfigError:
+        except (ConfigError, TypeError, OverflowError):  # a list is not even hashable
             return False
         return True
 

@@ -137,6 +137,8 @@ class Ledger:
             if trial.worker and trial.id not in held:
                 self.store.lease(Lease(trial.id, trial.attempt, trial.worker, "", 0, seconds))
         for lease in dict.fromkeys(gone):
+            if not 0 <= lease.trial < len(self._history.trials):
+                continue  # leases are no part of the log: anybody may have written one
             trial = self._history.trials[lease.trial]
             if trial.status == "running" and trial.attempt == lease.attempt:
                 self.append([self.loss(trial, f"worker {trial.worker} vanished")])

@@ -60,10 +60,9 @@ class _Claimed(Fold[_Claims]):
     def step(self, state: _Claims, event: Event, before: Trial | None, trial: Trial | None) -> None:
         assert isinstance(event, StudyChanged)
         state.changes += 1
-        state.problem = event.problem or state.problem
-        state.method = event.method or state.method
-        state.objective = event.objective or state.objective
-        state.plugins = event.plugins if event.plugins is not None else state.plugins
+        for name in ("problem", "method", "objective", "plugins"):
+            if getattr(event, name) is not None:  # an empty one counts as well
+                setattr(state, name, getattr(event, name))
         if event.placement is not None and event.placement.checkpoints is not None:
             state.checkpoints = event.placement.checkpoints
         elif "checkpoints" in event.lifted:

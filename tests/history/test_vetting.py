@@ -10,6 +10,9 @@ from scrimp.history.events import (
     Ended,
     Enqueued,
     Event,
+    Lost,
+    Noted,
+    Reported,
     StudyChanged,
     StudyCreated,
     TrialAdded,
@@ -95,3 +98,24 @@ def test_tags_of_methods_count() -> None:
     for tag in ({"bracket": 3}, {"bracket": 0, "slot": 7}, {"scout": True}, {}):
         history = History.of([FIRST, TrialAdded(trial=0, config={"x": 0.5, "n": 1}, tag=tag)])
         assert history.trials[0].tag == tag and not history.ignored
+
+
+@pytest.mark.parametrize("attempt", [3, 10**12, 10**30, -1])
+def test_attempts_out_of_turn_do_not_count(attempt: int) -> None:
+    """A state of theirs would be vouched for, and whoever takes the trial up looks through all."""
+    for event in (
+        BudgetGranted(trial=0, budget=1.0, attempt=attempt),
+        Reported(trial=0, step=1.0, metrics={"value": 0.1}, attempt=attempt),
+        Ended(trial=0, status="completed", attempt=attempt),
+    ):
+        history = History.of([FIRST, *RUNNING, event])
+        assert history.trials[0].status == "running" and history.trials[0].attempt == 1
+        assert not history.vouched(0) and "has the attempt" in history.ignored[0][1]
+    again = [Lost(trial=0), BudgetGranted(trial=0, budget=1.0, attempt=2)]
+    assert History.of([FIRST, *RUNNING, *again]).trials[0].attempt == 2
+
+
+@pytest.mark.parametrize("number", [-1, 10**15, 10**30])
+def test_decisions_without_measure_do_not_count(number: int) -> None:
+    history = History.of([FIRST, Noted(decision=number, seen=1, notes={"fit": 1})])
+    assert history.decisions == 0 and history.note("fit") is None and len(history.ignored) == 1

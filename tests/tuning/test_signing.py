@@ -65,6 +65,8 @@ CHANGES = {
     "command": StudyChanged(objective=described(Command("rm -rf /"))),
     "space": StudyChanged(problem=scrimp.history.problem.Problem(WIDER).to_json()),
     "method": StudyChanged(method={"name": "gp", "settings": {}}),
+    "no method": StudyChanged(method={}),
+    "no objective": StudyChanged(objective={}),
     "plugins": StudyChanged(plugins=("antigravity",)),
     "checkpoints": StudyChanged(placement=Placement(checkpoints="s3://elsewhere/x")),
 }
