@@ -88,4 +88,4 @@ def changed(old: S, new: S | None, lifted: Collection[str]) -> S:
     gone = dict.fromkeys(name for name in names if name in lifted)
     said = {} if new is None else {name: getattr(new, name) for name in names}
     known = {name: value for name, value in said.items() if value is not None}
-    return replace(old, **gone, **known) if gone or known else old
+    return replace(old, **{**gone, **known}) if gone or known else old

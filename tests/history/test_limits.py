@@ -26,3 +26,9 @@ def test_limits_are_lifted_by_name() -> None:
 
 def test_what_is_not_given_is_lifted() -> None:
     assert lifted(n_trials=3, budget=None, timeout=None) == ("budget", "timeout")
+
+
+def test_a_limit_that_is_set_and_lifted_at_once_is_set() -> None:
+    """No scrimp writes that; whoever did ends nobody with a traceback."""
+    both = StudyChanged(totals=Totals(n_trials=3), lifted=("n_trials", "budget"))
+    assert both.limits_after(Limits(Totals(5, 9.0))).totals == Totals(3)

@@ -206,32 +206,50 @@ def test_a_study_whose_fits_are_too_large_goes_on_and_replays(
     assert all(outcome.same for outcome in replay(study.history.events))
 
 
+def told(method: str, trials: int) -> scrimp.Study:
+    """A study with so many results; its method then reads its notes."""
+    budget = None if method in ("gp", "random", "tpe") else Budget("epoch", 1, 9)
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study(
+        "s", space, method=method, budget=budget, storage="memory://", seed=0
+    )
+    for number in range(trials):
+        study.tell(study.ask(), 0.1 * number)
+    return study
+
+
+def planted(study: scrimp.Study, notes: dict[str, Any]) -> None:
+    study._ledger.append(
+        [Noted(decision=study.history.decisions, seen=study.history.length, notes=notes)]
+    )
+
+
 @pytest.mark.parametrize(
     ("method", "notes"),
     [
         ("gp", {"fit": [1, "a"]}),
         ("gp", {"fit": {"loss": 5}}),
         ("gp", {"fit": {"loss": {"n": "x", "state": []}}}),
-        ("hypertune-indep", {"fit": "x", "rung_weights": True}),
+        ("gp", {"fit": {"loss": {"n": 4, "state": 5}}}),
         ("freeze-thaw", {"freeze_thaw": {"theta": 3}}),
     ],
 )
 def test_notes_of_another_type_end_in_words(method: str, notes: dict[str, Any]) -> None:
-    budget = None if method == "gp" else Budget("epoch", 1, 9)
-    space = scrimp.Space(x=scrimp.Float(0, 1))
-    study = scrimp.create_study(
-        "s", space, method=method, budget=budget, storage="memory://", seed=0
-    )
-    for number in range(4):
-        study.tell(study.ask(), 0.1 * number)
-    study._ledger.append(
-        [Noted(decision=study.history.decisions, seen=study.history.length, notes=notes)]
-    )
-    try:
-        study.tell(study.ask(), 0.5)  # the method may never read it
-    except StudyError as error:
-        assert "cannot be taken" in str(error) and "scrimp verify" in str(error)
-    assert len(study.trials) >= 4
+    """The decision that reads them says so, and nothing is lost."""
+    study = told(method, 4)
+    length = study.history.length
+    planted(study, notes)
+    with pytest.raises(StudyError, match=r"cannot be taken.*`scrimp verify`"):
+        study.ask()
+    assert study.history.length == length + 1 and study.best_value == 0.0
+
+
+@pytest.mark.parametrize("method", ["random", "tpe", "hypertune-indep", "dehb"])
+def test_notes_that_a_method_does_not_read_change_nothing(method: str) -> None:
+    study, other = told(method, 4), told(method, 4)
+    planted(study, {"fit": "x", "freeze_thaw": 3, "density": [1]})
+    planted(other, {})
+    assert study.ask().params == other.ask().params
 
 
 def test_a_method_that_fails_is_named_with_the_place() -> None:
