@@ -66,7 +66,7 @@ class DyHPO(Policy):
     yours too, with ``acquisition_settings``, takes the place of expected improvement. ``incumbent``
     at a rung: the best posterior ``mean`` there, or the best loss ``observed``, as published.
     ``allowance``: with ``n_trials`` alone paused trials get what successive ``halving`` would
-    spend, or as much as they win (``none``).
+    spend, or as much as they win (None).
     """
 
     probability_sh: float = 0.25
@@ -89,13 +89,13 @@ class DyHPO(Policy):
     incumbent: str = "mean"
     fresh_fits: bool = False
     design: str = "sobol"
-    allowance: str = "halving"
+    allowance: str | None = "halving"
     length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         check_design(self.design)
-        if self.allowance not in ("halving", "none"):
-            raise MethodError(f"allowance is {self.allowance!r}; it must be 'halving' or 'none'")
+        if self.allowance not in ("halving", None):
+            raise MethodError(f"allowance is {self.allowance!r}; it must be 'halving', or none")
         if self.model in BY_RUNG:
             raise MethodError(
                 f"DyHPO scores trials at rungs that nobody has reached, where {self.model!r} knows"
@@ -170,7 +170,7 @@ class DyHPO(Policy):
         return self._winner(race, new, rng)
 
     def _may_go_on(self, history: History, levels: tuple[float, ...]) -> bool:
-        return self.allowance == "none" or _may_go_on(history, levels[0])
+        return self.allowance is None or _may_go_on(history, levels[0])
 
     def _winner(self, race: "_Race", new: list[Config], rng: np.random.Generator) -> Decision:
         """The best of paused and new by the model; when that fails, what MOBSTER on the same rungs

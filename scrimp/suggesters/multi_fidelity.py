@@ -56,10 +56,13 @@ class MultiFidelitySuggester(Suggester):
     """Expected improvement at r_acq under a model of budgets.
 
     ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``,
-    ``refit_from``, ``refit_every``, ``random_fraction``, ``input_warping``, ``refit_steps`` and
-    ``cap`` describe the model; see `CurveSettings`. ``initial``: configurations before it decides.
+    ``refit_from``, ``refit_every``, ``random_fraction``, ``input_warping``, ``refit_steps``,
+    ``cap``, ``fresh_fits`` and ``resource_encoding`` describe the model; see `CurveSettings`.
+    ``initial``: configurations before it decides, by ``design`` a sobol sequence or random.
     ``fantasies``: joint samples over running trials. ``acquisition``: by name, with
     ``acquisition_settings``. ``candidates``: rows of a finite pool that are scored in one decision.
+    ``initial_scoring`` outside of a pool: many candidates by the ``acquisition`` and climbs from
+    the best, or one climb from the best of ``candidates`` by a draw each, ``thompson_indep``.
     """
 
     model: str = "gp_multitask"
@@ -177,7 +180,13 @@ class MultiFidelitySuggester(Suggester):
             return acquisition.bind({"loss": AtBudget(model, share)}, seeded)
 
         return Plan(
-            bind, share, first / levels[-1], self.fantasies, {"r_acq": level}, self.candidates
+            bind,
+            share,
+            first / levels[-1],
+            self.fantasies,
+            {"r_acq": level},
+            self.candidates,
+            from_draw=self.initial_scoring == "thompson_indep",
         )
 
 

@@ -12,6 +12,7 @@ from scrimp.transfer.portfolio import (
     greedy_portfolio,
     next_of_portfolio,
     scaled_predictions,
+    with_observed,
 )
 
 SCALED = np.array([[0.0, 0.9, 1.0], [0.3, 0.3, 0.4], [1.0, 0.0, 0.9], [0.9, 1.0, 0.0]])
@@ -72,3 +73,15 @@ def test_candidates_are_the_pool_or_what_past_studies_tried() -> None:
     )
     assert candidate_rows(Domain(columns, pool=pool), (past,)) is pool
     assert candidate_rows(Domain(columns), (past,)).tolist() == [[0.5, 0.0], [1.0, 1.0]]
+
+
+def test_what_was_observed_takes_the_place_of_predictions(past, sources):
+    """At what a study tried stands its own loss; elsewhere what its model predicts."""
+    first = past.studies[0]
+    rows = np.vstack([first.x[:5], [[0.111, 0.222, 0.5]]])
+    found = with_observed(rows, sources)
+    np.testing.assert_array_equal(found[:5, 0], first.y[:5])
+    predicted = sources.models[0].losses(sources.means(rows)[:, 0])
+    assert found[5, 0] == pytest.approx(predicted[5])
+    other = sources.models[1].losses(sources.means(rows)[:, 1])
+    np.testing.assert_allclose(found[:, 1], other)
