@@ -32,10 +32,9 @@ def storage(tmp_path_factory):
         study = scrimp.create_study(
             f"past{number}", SPACE, method="sobol", storage=url, seed=number
         )
-        for trial in study.ask(count=50):
-            study.tell(
-                trial, value(trial.params, 9) + 0.2 * np.sin(999 * trial.params["x"] + number)
-            )
+        rng = np.random.default_rng(number)
+        for trial in study.ask(count=20):
+            study.tell(trial, value(trial.params, 9) + rng.normal(0, 0.3))
     return url
 
 
