@@ -21,11 +21,11 @@ from scrimp.formats.run_options import default_name, read_budget_text
 from scrimp.formats.study_file import StudyPlan, plan_of_options, read_study_file
 from scrimp.history.record import best_record
 from scrimp.history.reports import printable
+from scrimp.showing.standing import failure_line, summary_line
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
 from scrimp.tuning.catalog import Method, choose
 from scrimp.tuning.keys import signing
-from scrimp.tuning.progress import failure_line, summary_line
 from scrimp.tuning.studies import create_study, storage_at
 from scrimp.tuning.study import Study
 from scrimp.tuning.working import Beginning, carry_out

@@ -2,18 +2,27 @@
 model."""
 
 import json
-import os
 from typing import Annotated, Any
 
 import typer
 
+from scrimp.cli.listing import print_rows, print_trials, say
 from scrimp.cli.say import echo
 from scrimp.errors import ScrimpError
 from scrimp.history.bounds import bound_hints
 from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.history import History
-from scrimp.history.record import best_record, study_record
-from scrimp.history.reports import headline, printable
+from scrimp.history.record import best_record, study_record, trial_record
+from scrimp.history.reports import printable
+from scrimp.showing.figures import number, shortened_text
+from scrimp.showing.standing import (
+    is_over,
+    method_words,
+    saved_words,
+    spent_words,
+    states_words,
+)
+from scrimp.showing.trial_columns import TableQuery, selected_trials
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
 
@@ -63,61 +72,77 @@ def _list_studies(rows: list[dict[str, Any]], url: str, as_json: bool) -> None:
     if not rows:
         echo(f"no studies in {url}; scrimp run study.toml or scrimp.create_study makes one")
         return
-    _table(
-        ["study", "method", "trials", "best", "metric"], [[row[key] for key in row] for row in rows]
+    print_rows(
+        ["study", "method", "trials", "best", "metric"], [list(row.values()) for row in rows]
     )
 
 
-def show_command(
-    study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False
+def show_command(  # noqa: PLR0913 - the options of a command
+    study: StudyArgument,
+    storage: StorageOption = DEFAULT_URL,
+    top: Annotated[int | None, typer.Option(help="Trials to list; 20 on a terminal.")] = None,
+    sort: Annotated[
+        str | None, typer.Option(help="Column; best first. A minus turns it: --sort=-budget.")
+    ] = None,
+    status: Annotated[str, typer.Option(help="Only these, such as failed,running.")] = "",
+    columns: Annotated[str, typer.Option(help="Columns, such as trial,best,lr,note.")] = "",
+    as_json: JsonOption = False,
 ) -> None:
-    """Show a study: its best configuration, and all trials with their states and values.
+    """Show a study: method, best configuration, and its trials, one line each, best first.
 
-    Example: scrimp show digits --json
+    Columns are trial, status, best, last, budget, every parameter, metric and attribute; feasible,
+    cost, attempts, worker, note and error. On a terminal those are shown that fit.
+
+    Example: scrimp show digits --top 10 --sort=-budget --status paused,completed
     """
     loaded = load_any(study, storage=storage)
     if _shown_as_selection(loaded, as_json):
         return
-    record = study_record(loaded.history)
+    history = loaded.history
+    query = TableQuery(top, sort or "best", _words(status), _words(columns))
     if as_json:
+        record = study_record(history)
+        if top or sort or status:
+            chosen = selected_trials(history, query)[:top]
+            record["trials"] = [trial_record(history, trial) for trial in chosen]
         echo(json.dumps(record))
         return
-    history = loaded.history
-    counts = ", ".join(f"{count} {status}" for status, count in record["counts"].items())
-    title = f"{study}: {record['direction']} {record['metric']} with {record['method']}"
-    echo(printable(f"{title}  ·  {counts or 'no trials'}"))
+    query.check(history)
+    _show_head(study, history)
+    if history.trials:
+        print_trials(history, query)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _show_head(study: str, history: History) -> None:
+    """All about the study as a whole."""
+    problem, over = history.problem, is_over(history)
+    states = states_words(history.counts, over, problem.budget is not None)
+    method = method_words(history.method)
+    say(f"{study}: {problem.direction} {problem.metric} with {method}  ·  {states}")
+    reason = str(history.method.get("reason", ""))
+    if reason.startswith("auto"):
+        say(f"method: {reason}")
     _show_constraints(history)
     show_best(history)
-    if history.problem.budget is not None:
-        echo(f"spent: {history.problem.budget.amount(history.spent)}")
+    if problem.budget is not None:
+        words = saved_words(history) if over else spent_words(history)
+        say(f"spent: {words.replace(' spent', '', 1)}" if words else "spent: nothing")
+    if history.user_note:
+        say(f"note: {history.user_note}")
+    for name, value in history.user_attrs.items():
+        say(f"{name}: {shortened_text(str(value), 200)}")
     if history.freed:
-        echo(
-            f"checkpoints: {_bytes(history.freed)} freed by removing those of trials that cannot"
-            " go on"
-        )
+        freed = _bytes(history.freed)
+        say(f"checkpoints: {freed} freed by removing those of trials that cannot go on")
     if history.degraded:
         decision, why = history.degraded[-1]
-        echo(
-            f"degraded: {len(history.degraded)} decisions fell back, the last (number {decision})"
-            f" because {why}"
-        )
-    shown = record["trials"][-20:]
-    if len(shown) < len(record["trials"]):
-        echo(f"the newest {len(shown)} of {len(record['trials'])} trials (--json prints all):")
-    rows = [
-        [
-            trial["id"],
-            trial["status"],
-            _number(trial["best"]),
-            _number(trial["last"]),
-            f"{trial['budget']:g}",
-            _params(trial["params"]),
-            headline(trial["error"])[:100],
-        ]
-        for trial in shown
-    ]
-    if rows:
-        _table(["trial", "status", "best", "last", "budget", "params", "error"], rows)
+        count = len(history.degraded)
+        say(f"degraded: {count} decisions fell back, the last (number {decision}) because {why}")
 
 
 def best_command(
@@ -171,11 +196,7 @@ def _show_constraints(history: History) -> None:
     if rules:
         newest = [trial.curve[-1] for trial in history.trials if trial.curve]
         held = sum(point.feasible for point in newest)
-        echo(
-            printable(
-                f"must hold: {', '.join(rules)}  ·  so it was in {held} of {len(newest)} trials"
-            )
-        )
+        say(f"must hold: {', '.join(rules)}  ·  so it was in {held} of {len(newest)} trials")
 
 
 def show_best(history: History) -> None:
@@ -185,20 +206,11 @@ def show_best(history: History) -> None:
         echo("best: none yet")
         return
     after = "" if problem.budget is None else f" after {problem.budget.amount(best['budget'])}"
-    echo(
-        printable(f"best: {problem.metric} {_number(best['value'])}{after} (trial {best['trial']})")
-    )
-    echo(printable(f"      {_params(best['params'])}"))
+    value = number(best["value"], 6)
+    say(f"best: {problem.metric} {value}{after} (trial {best['trial']})")
+    say("  ".join(f"{name}={number(value, 6)}" for name, value in best["params"].items()), 6)
     for hint in bound_hints(history):
-        echo(printable(f"      {hint}"))
-
-
-def _params(params: dict[str, Any]) -> str:
-    return "  ".join(f"{name}={_number(value)}" for name, value in params.items())
-
-
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str("-" if value is None else value)
+        say(hint, 6)
 
 
 def _bytes(count: int) -> str:
@@ -213,22 +225,3 @@ def _bytes(count: int) -> str:
             break
         size, unit = size / 1000, larger
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
-
-
-def _table(header: list[str], rows: list[list[Any]]) -> None:
-    """Rich's table on a terminal, tab-separated lines in a pipe. Text from studies is never read as
-    markup."""
-    header = [printable(name) for name in header]
-    cells = [[printable(_number(cell)) for cell in row] for row in rows]
-    if not os.isatty(1):
-        for row in [header, *cells]:
-            echo("\t".join(row))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*header, header_style="bold")
-    for row in cells:
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)

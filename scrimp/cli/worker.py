@@ -15,11 +15,11 @@ from scrimp.cli.withdrawn import KEYS, TokenOption, refuse_token
 from scrimp.errors import BrokenObjective, ObjectiveError
 from scrimp.executors.clock import stopwatch
 from scrimp.history.reports import printable
+from scrimp.showing.standing import summary_line
 from scrimp.tuning.ending import ends_on_request
 from scrimp.tuning.keys import trusted
 from scrimp.tuning.ledger import LEASE_SECONDS
 from scrimp.tuning.objectives import described, refuse_token_scheme, resolved
-from scrimp.tuning.progress import summary_line
 from scrimp.tuning.running import Run
 from scrimp.tuning.signing import SignedOnly, is_signed
 from scrimp.tuning.studies import DEFAULT_URL, storage_at

@@ -11,6 +11,7 @@ from scrimp.showing.figures import number
 from scrimp.showing.standing import (
     Standing,
     best_words,
+    method_words,
     running_words,
     saved_words,
     spent_words,
@@ -38,7 +39,7 @@ def study_card(history: History, standing: Standing | None = None) -> str:
     """
     now = Standing.of(history, 0.0) if standing is None else standing
     problem = history.problem
-    method = str(history.method.get("name", "unknown"))
+    method = method_words(history.method)
     title = f"{history.created.name}: {problem.direction} {problem.metric} with {method}"
     time = "" if standing is None else standing.time_words
     parts = [

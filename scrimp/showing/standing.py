@@ -12,19 +12,26 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from scrimp.history.history import History
+from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
-from scrimp.showing.figures import duration, number
+from scrimp.showing.figures import duration, number, shortened_text
 
 __all__ = [
     "Standing",
     "best_words",
+    "failure_line",
     "is_over",
+    "method_words",
+    "running_words",
     "saved_words",
     "share_done",
     "spent_words",
     "states_words",
+    "summary_line",
+    "waiting_words",
 ]
 
 SURE_SHARE = 0.05
@@ -117,6 +124,28 @@ def best_words(history: History) -> str:
     return f"{number(problem.value(point.loss), 6)}  trial {trial.id}{after}"
 
 
+def summary_line(history: History, seconds: float, before: float | None = None) -> str:
+    """One line that says where a study stands; with the time left when the share done ``before`` is
+    given."""
+    standing = Standing.of(history, seconds, before)
+    if history.created.kind == "selection":  # the score of a single cell says little
+        cells = f"{states_words(history.counts)}, of {history.problem.space.size:g} cells"
+        return f"{cells}  ·  {standing.time_words}"
+    found, budgeted = history.best, history.problem.budget is not None
+    value = "none" if found is None else number(history.problem.value(found[1].loss), 6)
+    best = value if found is None else f"{value} (trial {found[0].id})"
+    states = states_words(history.counts, standing.over, budgeted)
+    parts = [f"best {history.problem.metric} {best}", states]
+    if budgeted:
+        parts.append(saved_words(history) if standing.over else spent_words(history))
+    return "  ·  ".join([*parts, standing.time_words])
+
+
+def failure_line(trial: Trial, most: int = 200) -> str:
+    """Which trial failed and why, on a line."""
+    return shortened_text(f"trial {trial.id}: {headline(trial.message)}", most)
+
+
 def states_words(counts: Mapping[str, int], over: bool = False, budgeted: bool = True) -> str:
     """How many trials are in which state. Of a study that is over, none is merely paused: those ended early.
 
@@ -130,6 +159,18 @@ def states_words(counts: Mapping[str, int], over: bool = False, budgeted: bool =
     else:
         parts = [(status, count) for status, count in counts.items()]
     return ", ".join(f"{count} {words}" for words, count in parts if count) or "no trials yet"
+
+
+def method_words(record: Mapping[str, Any]) -> str:
+    """The method with the settings that somebody chose, as it can be given again.
+
+    >>> method_words({"name": "asha", "settings": {"brackets": 4, "type": "stopping"}})
+    'asha:brackets=4,type=stopping'
+    """
+    settings = record.get("settings")
+    listed = settings.items() if isinstance(settings, Mapping) else ()
+    said = ",".join(f"{name}={number(value)}" for name, value in listed)
+    return f"{record.get('name', 'unknown')}{':' if said else ''}{said}"
 
 
 def spent_words(history: History) -> str:

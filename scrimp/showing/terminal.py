@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from scrimp.history.best_path import BEST_PATH
 from scrimp.history.history import History
-from scrimp.history.reports import headline, printable
-from scrimp.history.trial import Trial
+from scrimp.history.reports import printable
 from scrimp.showing.figures import number, shortened_text, sparkline
 from scrimp.showing.standing import (
     Standing,
     best_words,
+    failure_line,
+    method_words,
     running_words,
     saved_words,
     spent_words,
@@ -32,15 +33,13 @@ from scrimp.showing.standing import (
 if TYPE_CHECKING:  # loading it takes a while
     from rich.text import Text
 
-__all__ = ["NAMED", "bar", "failure_line", "screen"]
+__all__ = ["NAMED", "bar", "screen"]
 
 NAMED = 8
 """Running trials that are named."""
 
 LABEL = 9
 """Columns of the labels on the left."""
-
-STATUS = {"failed": "red", "running": "cyan", "paused": "yellow", "completed": "green"}
 
 
 def screen(history: History, standing: Standing, width: int) -> list["Text"]:
@@ -70,11 +69,6 @@ def screen(history: History, standing: Standing, width: int) -> list["Text"]:
         if budgeted
         else lines
     )
-
-
-def failure_line(trial: Trial, most: int = 200) -> str:
-    """Which trial failed and why, on a line."""
-    return shortened_text(f"trial {trial.id}: {headline(trial.message)}", most)
 
 
 def _text(*parts: tuple[str, str]) -> "Text":
@@ -107,10 +101,9 @@ def _cut(parts: Sequence[tuple[str, str]], width: int) -> "Text":
 
 def _title(history: History, standing: Standing, width: int) -> "Text":
     problem = history.problem
-    name = str(history.method.get("name", "unknown"))
     time = standing.time_words
     kept = max(width - len(time) - 2, 12)
-    title = f"{history.created.name}  {problem.direction} {problem.metric}  {name}"
+    title = f"{history.created.name}  {problem.direction} {problem.metric}  {method_words(history.method)}"
     parts = [(shortened_text(title, kept), "bold")]
     return _ends(parts, [(time, "dim")], width)
 

@@ -188,6 +188,7 @@ class Tuner:
         if stopped:
             self._ledger.append(stopped)
         self._settle()
+        self._observe()  # a trial of this very process reports many times before its wait returns
 
     def _judged(self, event: Event, ending: bool) -> Event:
         """A trial that was lost too often has failed. One that fails while we are ending is lost:

@@ -95,12 +95,11 @@ def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Termina
 
 def test_the_display_and_ctrl_c(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type(f"clear; {shlex.quote(SCRIMP)} run study.toml", "Enter")
-    screen = terminal.wait(lambda text: "paused   " in text and " s left" in text)
-    lines = [line for line in screen.splitlines() if line.startswith("best val_error")]
-    assert (
-        len(lines) == 1 and " left" in lines[0]
-    )  # drawn in place, not line after line; nothing is cut off
-    assert "epochs spent" in screen
+    screen = terminal.wait(lambda text: "running  trial " in text and " left" in text)
+    titles = [line for line in screen.splitlines() if line.startswith("live  minimize val_error")]
+    assert len(titles) == 1 and titles[0].endswith(" left")  # drawn in place; nothing is cut off
+    assert "━" in screen and " of 500 configurations begun" in screen and "spent    " in screen
+    assert "best     " in screen and "         x=" in screen
     terminal.type("C-c")
     screen = terminal.wait(lambda text: "Go on with" in text)
     assert "Traceback" not in screen

@@ -14,7 +14,7 @@ import pytest
 import scrimp
 from scrimp.errors import ObjectiveError, ReportError, StudyError, TableError
 from scrimp.explaining.replay import replay
-from scrimp.tuning.progress import summary_line
+from scrimp.showing.standing import summary_line
 
 STEPS = list(range(100, 1300, 100))
 TASKS = ["a", "b", "c"]

@@ -12,6 +12,7 @@ from scrimp.showing.standing import (
     share_done,
     spent_words,
     states_words,
+    summary_line,
     waiting_words,
 )
 
@@ -74,3 +75,15 @@ def test_a_study_that_is_over_has_nothing_paused() -> None:
     assert states_words(counts, over=True) == "2 trained to the end, 11 ended early, 3 failed"
     assert states_words(counts) == "10 paused, 1 stopped, 2 completed, 3 failed"
     assert states_words({}) == "no trials yet"
+
+
+def test_the_line_says_where_the_study_stands(halving: scrimp.Study) -> None:
+    study = finished([0.5, 0.25])
+    line = summary_line(study.history, 10.0)
+    assert line == "best error 0.25 (trial 1)  ·  2 completed  ·  10 s"
+    empty = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
+    assert summary_line(empty.history, 0.0) == "best value none  ·  no trials yet  ·  0 s"
+    words = "best error 0.2 (trial 1)  ·  1 running, 2 paused  ·  4 epochs spent  ·  1 s"
+    assert summary_line(halving.history, 1.0) == words

@@ -6,8 +6,8 @@ import scrimp
 from scrimp.history.events import StudyChanged
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
-from scrimp.showing.standing import Standing
-from scrimp.showing.terminal import bar, failure_line, screen
+from scrimp.showing.standing import Standing, failure_line
+from scrimp.showing.terminal import bar, screen
 
 
 def shown(history: History, width: int, seconds: float = 12.0) -> list[str]:

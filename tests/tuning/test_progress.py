@@ -1,11 +1,11 @@
-"""The line of the live display, and its silence in a pipe."""
+"""The live display on a terminal and in a notebook, plain lines in a pipe, and silence."""
+
+import io
 
 import pytest
 
 import scrimp
-from scrimp.history.events import StudyChanged
-from scrimp.history.limits import Totals
-from scrimp.tuning.progress import Progress, display_lines, share_done, summary_line
+from scrimp.tuning.progress import Progress
 
 
 def study_with(values: list[float]) -> scrimp.Study:
@@ -18,29 +18,6 @@ def study_with(values: list[float]) -> scrimp.Study:
     )
     study.optimize(lambda trial: values[trial.id], n_trials=len(values))
     return study
-
-
-def test_the_line_says_where_the_study_stands() -> None:
-    study = study_with([0.5, 0.25])
-    line = summary_line(study.history, 10.0)
-    assert "best error 0.25 (trial 1)" in line and "2 completed" in line and "10 s" in line
-
-
-def test_it_estimates_the_time_left() -> None:
-    study = study_with([1.0, 2.0])
-    study._change(StudyChanged(totals=Totals(n_trials=8)))
-    assert "about 30 s left" in summary_line(study.history, 10.0, before=0.0)
-    assert "about 60 s left" in summary_line(
-        study.history, 10.0, before=0.125
-    )  # of the two, one was there before
-    assert "left" not in summary_line(study.history, 10.0)
-
-
-def test_before_anything_happened() -> None:
-    study = scrimp.create_study(
-        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
-    )
-    assert "no trials yet" in summary_line(study.history, 0.0)
 
 
 def test_it_is_silent_unless_enabled(capfd: pytest.CaptureFixture[str]) -> None:
@@ -70,30 +47,6 @@ def test_in_a_pipe_it_is_plain_lines_when_the_best_changes(
     assert "best a[red]�[2J 0.5 (trial 0)" in lines[0] and "0.2 (trial 2)" in lines[1]
 
 
-def test_the_display_names_who_runs_and_who_waits() -> None:
-    study = scrimp.create_study(
-        "s",
-        scrimp.Space(x=scrimp.Float(0, 1)),
-        metric="error",
-        budget=scrimp.Budget("epoch", 1, 9),
-        method="asha",
-        storage="memory://",
-        seed=0,
-    )
-    for trial, value in zip(study.ask(count=3), (0.5, 0.25, 0.75), strict=True):
-        study.report(trial, step=1, error=value)
-    going = study.ask()
-    best, trials, running, paused, budget = display_lines(study.history, 10.0)
-    assert best == f"best error 0.25 (trial {study.best_trial.id})  ·  10 s"
-    assert trials == "trials   1 running, 2 paused" and paused == "paused   2 at 1"
-    assert running == f"running  trial {going.id} {going.budget:g}→{going.granted:g}"
-    assert budget == "budget   3 epochs spent, 83% saved"  # 3 of 2 x 9
-    study._change(StudyChanged(totals=Totals(n_trials=5)))
-    assert share_done(study.history) == 3 / 15  # halving spends 5 x 1 on each of three rungs
-    study.pause()
-    assert "the study is paused" in display_lines(study.history, 10.0)[2]
-
-
 def test_plain_lines_come_every_minute_and_name_the_first_failures(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -113,5 +66,50 @@ def test_plain_lines_come_every_minute_and_name_the_first_failures(
     assert lines[:3] == [
         f"failed: trial {number}: code 1: Error: number {number}" for number in range(3)
     ]
-    assert len(lines) == 4 and "5 failed" in lines[3] and "61 s" in lines[3]
-    assert display_lines(study.history, 1.0)[2] == "failed   trial 4: code 1: Error: number 4"
+    assert len(lines) == 4 and "5 failed" in lines[3] and "1 min 1 s" in lines[3]
+
+
+def test_a_notebook_gets_one_card_that_ends_with_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Card:
+        def show(self, html: str) -> None:
+            shown.append(html)
+
+    monkeypatch.setattr("scrimp.tuning.progress.notebook_card", Card)
+    monkeypatch.setattr("scrimp.tuning.progress.CARD_EVERY", 0.0)
+    study = study_with([0.5, 0.25])
+    assert len(shown) >= 2 and "2 of 2 trials" in shown[-1] and "0.25" in shown[-1]
+    count = len(shown)
+    study.optimize(lambda trial: 1.0, n_trials=3, progress=False)
+    assert len(shown) == count
+
+
+def test_the_terminal_is_drawn_in_place_and_a_finished_study_has_nothing_paused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stderr", terminal)
+    study = scrimp.create_study(
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metric="error",
+        budget=scrimp.Budget("epoch", 1, 9),
+        method="asha",
+        storage="memory://",
+        seed=0,
+    )
+
+    def objective(trial: scrimp.RunContext) -> None:
+        for step in trial.steps():
+            trial.report(error=trial.params["x"] + 1 / step)
+
+    study.optimize(objective, n_trials=6)
+    last = terminal.getvalue().rpartition("minimize error")[2]
+    assert "6 of 6 configurations begun" in last and "ended early" in last and "% saved" in last
+    assert "paused" not in last and study.history.counts["paused"] > 0
