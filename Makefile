@@ -37,7 +37,7 @@ docs: site
 
 site: install
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The pictures of the README and of docs/, from real runs; needs Chromium.
 pictures: install
