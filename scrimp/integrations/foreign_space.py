@@ -1,0 +1,129 @@
+"""Spaces as other libraries write them: lists and scipy.stats distributions by name.
+
+    space, labels = space_of({"svc__C": loguniform(1e-2, 1e2), "svc__kernel": ["rbf", "linear"]})
+    objects_of({"svc__C": 1.0, "svc__kernel": "rbf"}, labels)
+
+| given | becomes |
+|---|---|
+| a parameter of scrimp, such as ``Float(0, 1)`` | itself |
+| a list | a choice; what is no JSON scalar, such as an estimator, is chosen by a label |
+| ``uniform``, ``loguniform`` (``reciprocal``) of scipy.stats | a number of the same range |
+| ``randint(low, high)`` | an integer below ``high`` |
+| any other distribution | the range between its 0.1 % and 99.9 % quantiles, logarithmic where it \
+spans more than two decades of positive numbers |
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from scrimp.errors import SpaceError
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
+from scrimp.space.space import Space
+
+__all__ = ["Labels", "objects_of", "space_of"]
+
+Labels = Mapping[str, Mapping[str, Any]]
+"""Parameter -> label -> the object that it stands for."""
+
+TAIL = 0.001
+DECADES = 100.0
+
+
+@runtime_checkable
+class Distribution(Protocol):
+    """What a frozen distribution of scipy.stats offers."""
+
+    dist: Any
+
+    def ppf(self, q: float) -> Any: ...
+    def support(self) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class Discrete(Distribution, Protocol):
+    """One over integers."""
+
+    def pmf(self, k: int) -> Any: ...
+
+
+def space_of(given: Mapping[str, Any]) -> tuple[Space, Labels]:
+    """The space, and the objects behind labels.
+
+    >>> space_of({"depth": [1, 2], "weights": ["uniform", len]})[1]
+    {'weights': {'<built-in function len>': <built-in function len>}}
+    """
+    if isinstance(given, Space):
+        return given, {}
+    if not isinstance(given, Mapping):
+        raise SpaceError(
+            f"the space is {given!r}; it must be a scrimp.Space, or a mapping from names to"
+            " parameters, lists or distributions of scipy.stats"
+        )
+    parameters: dict[str, Parameter] = {}
+    labels: dict[str, dict[str, Any]] = {}
+    for name, value in given.items():
+        parameters[name], objects = _parameter(name, value)
+        if objects:
+            labels[name] = objects
+    return Space(parameters), labels
+
+
+def objects_of(config: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """The configuration with objects in place of their labels."""
+    return {
+        name: labels[name].get(value, value) if name in labels else value
+        for name, value in config.items()
+    }
+
+
+def _parameter(name: str, value: Any) -> tuple[Parameter, dict[str, Any]]:
+    """One parameter, and the objects behind its labels."""
+    if isinstance(value, Parameter):
+        return value, {}
+    if isinstance(value, Distribution):
+        return _of_distribution(name, value), {}
+    if isinstance(value, np.ndarray):
+        return _of_list(name, value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _of_list(name, list(value))
+    raise SpaceError(
+        f"parameter {name!r} is {value!r}; give a parameter such as scrimp.Float(0, 1), a list of"
+        " choices, or a distribution of scipy.stats"
+    )
+
+
+def _of_list(name: str, values: list[Any]) -> tuple[Parameter, dict[str, Any]]:
+    """A choice, with labels for what is no JSON scalar; a constant where there is one choice."""
+    if not values:
+        raise SpaceError(f"parameter {name!r} is an empty list; give at least one choice")
+    objects: dict[str, Any] = {}
+    choices: list[Any] = []
+    for value in values:
+        if value is None or isinstance(value, str | bool | int | float):
+            choices.append(value)
+            continue
+        label = repr(value)
+        if label in objects or label in values:
+            label = f"{label} ({len(choices)})"
+        objects[label] = value
+        choices.append(label)
+    return (Constant(choices[0]) if len(choices) == 1 else Categorical(choices)), objects
+
+
+def _of_distribution(name: str, given: Distribution) -> Parameter:
+    """The range of a distribution."""
+    low, high = (float(end) for end in given.support())
+    whole = isinstance(given, Discrete)
+    if not np.isfinite([low, high]).all():
+        low, high = float(given.ppf(TAIL)), float(given.ppf(1 - TAIL))
+        log = low > 0 and high / low > DECADES
+    else:
+        log = given.dist.name in ("loguniform", "reciprocal")
+    if not np.isfinite([low, high]).all() or not low < high:
+        raise SpaceError(
+            f"parameter {name!r} is a distribution over {low:g} to {high:g}; give one with more"
+            " than one value, or a range such as scrimp.Float(0, 1)"
+        )
+    return Int(round(low), round(high), log=log) if whole else Float(low, high, log=log)
