@@ -135,7 +135,8 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
             seed=self.seed,
         )
         search = _Search(self, self.study_, labels, evaluate_candidates)
-        self._earlier, self._failed = search.earlier(), []
+        self._earlier = search.earlier()
+        self._failed: list[tuple[dict[str, Any], float]] = []
         search.run(self.n_trials)
 
     def _metric(self) -> str:
@@ -181,7 +182,8 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
     ) -> Results:
         """Rows of earlier runs stand before those of this one, and failed ones after them."""
         self._formatted = candidate_params, n_splits, out, more
-        failed = [_Row(*row, [_nothing(out[0])] * n_splits) for row in self._failed]
+        nothing = [_nothing(out[0])] * n_splits
+        failed = [_Row(params, resources, nothing) for params, resources in self._failed]
         params = [row.params for row in self._earlier]
         params += [*candidate_params, *(row.params for row in failed)]
         fits = [fit for row in self._earlier for fit in row.fits]
