@@ -41,12 +41,8 @@ them."""
 MAX_FILE_LINES = 465
 MAX_BODY_LINES = 66
 MAX_PARAMETERS = 6
-WIDE = {
-    "tuning",
-    "selection",
-    "cli",
-    "bench",
-}  # where what users call by keyword may take more, if marked
+# where what users call by keyword may take more, if marked
+WIDE = {"tuning", "selection", "cli", "bench", "integrations"}
 FORBIDDEN_FILES = {"utils", "util", "common", "base", "core", "misc", "helpers", "helper", "types"}
 FORBIDDEN_CLASS = re.compile(
     r"(?:^|[a-z0-9_])(Base|Abstract|Mixin|Manager|Helper|Impl)(?=[A-Z_0-9]|$)"
