@@ -267,6 +267,16 @@ def test_a_plugin_in_the_log_gets_no_module_imported(signed_study: Any, tmp_path
     assert not (tmp_path / "owned").exists() and lines(tmp_path / "ran-first") == 1
 
 
+def test_a_planted_checkpoint_url_ends_a_worker_with_a_public_key(
+    signed_study: Any, tmp_path: Path
+) -> None:
+    """A chain of file systems whose first one computes what the second one holds."""
+    url = "reference://X::data:application/json;base64,e30K"
+    code, said = signed_study(StudyChanged(placement=Placement(checkpoints=url)))
+    assert code == 2 and "was changed after it was signed" in said
+    assert lines(tmp_path / "ran-first") == 1
+
+
 def test_a_text_in_the_queue_never_reaches_a_command(signed_study: Any, tmp_path: Path) -> None:
     """The parameter is a number; who may write to the database puts a text in its place, in the
     queue and as a trial."""
@@ -365,6 +375,8 @@ def test_old_studies_signed_with_a_token_are_shown_and_must_be_signed_again(tmp_
         "reference://X",
         "zip://X::file:///tmp/evil.zip",
         "simplecache::s3://bucket/x",
+        "file://X::data:application/json;base64,e30K",
+        "s3://bucket/x::http://127.0.0.1:1/",
         "http://127.0.0.1:1/latest/meta-data",
         "https://example.org/x",
         "data:application/json,{}",

@@ -21,7 +21,7 @@ from scrimp.history.limits import Totals
 from scrimp.storage.store import Storage
 from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.tuning.running import Run
-from scrimp.tuning.working import joined, work
+from scrimp.tuning.working import join_study, work
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -125,7 +125,7 @@ def test_a_worker_that_starts_while_the_server_is_away_waits_for_it(
     coming = threading.Timer(1.0, server.start)
     coming.start()
     said: list[str] = []
-    study = joined("s", url, 60.0, said.append)
+    study = join_study("s", url, 60.0, said.append)
     coming.join()
     work(study, Run(lambda trial: trial.params["x"]))
     assert study.history.counts["completed"] == 2
@@ -255,3 +255,43 @@ def test_reports_that_come_twice_or_in_another_order_count_once(tmp_path: Path) 
         (3.0, 0.3),
     ]
     assert study.history.spent == 3.0 and seen.status == "completed" and len(reports(study)) == 6
+
+
+def held(trial: Any, who: str) -> bool:
+    (trial.checkpoint_dir / "model").write_text(who)
+    return bool(trial.report(trial.params["x"]))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "journal", "postgresql"])
+def test_a_worker_that_comes_back_late_replaces_nothing(
+    kind: str, tmp_path: Path, monkeypatch: Any, request: pytest.FixtureRequest
+) -> None:
+    """It is given up while its objective computes; another finishes its trial; then it saves and
+    reports, and goes on though it is told to end."""
+    monkeypatch.chdir(tmp_path)
+    server = request.getfixturevalue("server") if kind == "postgresql" else None
+    url = f"{kind}:///{tmp_path}/studies" if server is None else server.url("late")
+    study, answers = make_study(url, trials=1, epochs=3), []
+
+    def successor(trial: Any) -> None:
+        assert trial.attempt == 2 and (trial.checkpoint_dir / "model").read_text() == "late, 1"
+        for step in trial.steps():
+            held(trial, f"good, {step}")
+
+    def late(trial: Any) -> None:
+        for step in trial.steps():
+            if step == 2:
+                other = scrimp.load_study("s", storage=url)
+                other._ledger.append([Lost(trial=0, attempt=1, message="silent")])
+                work(other, Run(successor))
+            answers.append(held(trial, f"late, {step}"))
+        answers.append(held(trial, "late, at the end"))
+
+    work(study, Run(late))
+    (trial,) = scrimp.load_study("s", storage=url).trials
+    assert answers == [True, False, False] and trial.status == "completed" and trial.attempt == 2
+    told = [event.attempt for event in study.history.events if isinstance(event, Reported)]
+    assert told == [1, 2, 2, 1], "the late report is in the log, and does not count"
+    for reader in (study, scrimp.load_study("s", storage=url)):
+        assert (reader.best_checkpoint / "model").read_text() == "good, 3"
+        assert reader.history.spent == 3 and reader.history.vouched(0) == {1: 1.0, 2: 3.0}
