@@ -33,7 +33,7 @@ def storage(tmp_path_factory):
             f"past{number}", SPACE, method="sobol", storage=url, seed=number
         )
         rng = np.random.default_rng(number)
-        for trial in study.ask(count=20):
+        for trial in study.ask(count=60):
             study.tell(trial, value(trial.params, 9) + rng.normal(0, 0.3))
     return url
 
