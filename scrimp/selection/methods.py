@@ -22,7 +22,8 @@ states the probability and the expected loss of the answer.
 
 To a rule that looks one cell ahead the first cell of a task is worth nothing: it tells the level of
 the task and nothing of the checkpoints. So kg values pairs of cells there, and in kg, ei and
-top-two every third cell after the start must go to a task without a cell, until each has one.
+top-two every third cell after the start must go to a task without a cell, until each has one; the
+setting ``opens`` says every how many, 0 for never.
 """
 
 from collections.abc import Callable, Mapping
@@ -156,11 +157,7 @@ def find_method(name: str, settings: Mapping[str, Any] | None = None) -> Selecti
     method = METHODS["kg" if name == "auto" else name]
     if not settings:
         return method
-    valid = (
-        ()
-        if method.model is None
-        else ("coordinate", "rank", "diagonal")[: 3 if method.name == "ei-icm" else 1]
-    )
+    valid = _settings_of(method)
     for key in settings:
         if key not in valid:
             listed = ", ".join(valid) or "none"
@@ -169,14 +166,23 @@ def find_method(name: str, settings: Mapping[str, Any] | None = None) -> Selecti
                 f" {listed}"
             )
     given = dict(settings)
+    opens = given.pop("opens", method.opens)
+    if not is_whole(opens, 0):
+        raise MethodError(f"opens is {opens!r}; it must be a whole number, 0 for never")
     coordinate = given.pop("coordinate", method.coordinate)
     if coordinate not in COORDINATES:
         raise MethodError(
             f"coordinate is {coordinate!r}; a checkpoint may lie at its {', '.join(COORDINATES)}"
         )
-    return replace(
-        method, coordinate=coordinate, model=_coregional(**given) if given else method.model
-    )
+    model = _coregional(**given) if given else method.model
+    return replace(method, coordinate=coordinate, model=model, opens=opens)
+
+
+def _settings_of(method: SelectionMethod) -> tuple[str, ...]:
+    if method.model is None:
+        return ()
+    own = ("rank", "diagonal") if method.name == "ei-icm" else ()
+    return ("coordinate", *own, *(("opens",) if method.opens else ()))
 
 
 def _coregional(rank: Any = 2, diagonal: Any = False) -> GridModel:

@@ -48,7 +48,7 @@ from scrimp.surrogates.surrogate import Array, FittedSurrogate
 __all__ = ["MultiFidelitySuggester", "acquisition_level"]
 
 R_ACQ = ("bohb", "first", "final")
-INITIAL_SCORING = ("acquisition", "thompson_indep")
+INITIAL_SCORING = ("acq_func", "thompson_indep")
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class MultiFidelitySuggester(Suggester):
     ``initial``: configurations before it decides, by ``design`` a sobol sequence or random.
     ``fantasies``: joint samples over running trials. ``acquisition``: by name, with
     ``acquisition_settings``. ``candidates``: rows of a finite pool that are scored in one decision.
-    ``initial_scoring`` outside of a pool: many candidates by the ``acquisition`` and climbs from
-    the best, or one climb from the best of ``candidates`` by a draw each, ``thompson_indep``.
-    """
+    ``initial_scoring`` outside of a pool: many candidates by the acquisition (``acq_func``) and
+    climbs from the best, or one climb from the best of ``candidates`` by a draw each,
+    ``thompson_indep``."""
 
     model: str = "gp_multitask"
     resource_kernel: str = "exp-decay-sum"
@@ -84,7 +84,7 @@ class MultiFidelitySuggester(Suggester):
     refit_steps: int = 1
     cap: bool = True
     candidates: int = CANDIDATES
-    initial_scoring: str = "acquisition"
+    initial_scoring: str = "acq_func"
     fresh_fits: bool = False
     resource_encoding: str = "share"
     design: str = "sobol"

@@ -26,7 +26,7 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.registry.names import Names
 from scrimp.space.space_text import read_scalar
 from scrimp.tuning.acquisition_settings import gathered, settings_of_acquisition
-from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere
+from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere, with_brackets
 
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
@@ -196,10 +196,12 @@ def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
     refuses unknown names.
 
     Names of papers and reference systems are understood: ``MOBSTER-JOINT:reduction_factor=4`` is
-    ``mobster-joint:reduction=4``.
+    ``mobster-joint:reduction=4``, and ``ASHA6-STOP`` is ``asha-stopping:brackets=6``.
     """
     method = read_method(given)
     method = Method(canonical_name(method.name, method_names()), **method.settings)
+    if (found := with_brackets(method.name, method_names())) and method.name not in method_names():
+        method = Method(found[0], **{"brackets": found[1], **method.settings})
     if method.name != "auto" and _METHODS.find(method.name) is None:
         hint = did_you_mean(method.name.lower(), method_names(), ".")
         raise MethodError(

@@ -10,9 +10,10 @@ A setting that means the same under another name is taken under that name; for o
 elsewhere, or in other units, the error says where and how.
 """
 
+import re
 from collections.abc import Collection
 
-__all__ = ["SETTINGS", "canonical_name", "elsewhere"]
+__all__ = ["SETTINGS", "canonical_name", "elsewhere", "with_brackets"]
 
 _METHODS = {
     "rs": "random",
@@ -68,6 +69,8 @@ SETTINGS = {
 }
 """Settings that mean the same, with the same values."""
 
+_BRACKETED = re.compile(r"(asha|hyperband|bohb|mobster|hypertune)([1-9]\d?)([a-z]*)")
+
 _BUDGET = "the budget of the study says it: scrimp.Budget('epoch', minimum, maximum)"
 _ELSEWHERE = {
     "allow_duplicates": "configurations repeat only in a study with noisy=True",
@@ -76,7 +79,9 @@ _ELSEWHERE = {
     "cost_attr": "create_study takes it: cost='seconds'",
     "cutoff_percentile": "it is called 'quantile' here, from 0 to 1",
     "grace_period": f"it is the minimum; {_BUDGET}",
-    "initial_scoring": "candidates are ranked by the acquisition itself here",
+    "initial_scoring": (
+        "the mobster methods have it; elsewhere candidates are ranked by the acquisition itself"
+    ),
     "max_resource": f"it is the maximum; {_BUDGET}",
     "max_resource_attr": f"it is the maximum; {_BUDGET}",
     "max_resource_level": f"it is the maximum; {_BUDGET}",
@@ -87,17 +92,21 @@ _ELSEWHERE = {
     "no_fantasizing": "running trials always count here; fantasies=1 is the cheapest",
     "normalize_targets": "targets are always brought to one scale here",
     "opt_nstarts": (
-        "fits begin at the hyperparameters of the last decision here; methods without a budget have"
-        " restarts=1"
+        "fits begin at the hyperparameters of the last decision here, or with fresh_fits=true at"
+        " two points; methods without a budget have restarts=1"
     ),
-    "opt_warmstart": "fits always begin at the hyperparameters of the last decision here",
+    "opt_warmstart": (
+        "fits begin at the hyperparameters of the last decision here, unless fresh_fits=true"
+    ),
     "points_to_evaluate": "study.enqueue takes them, one after the other",
     "random_seed": "create_study takes it: seed=0",
     "resource_attr": f"it is the name; {_BUDGET}",
     "rung_levels": (
         "the budget and 'reduction' or 'increment' say it; levels of one's own cannot be listed"
     ),
-    "rung_system_per_bracket": "brackets share one set of rungs here",
+    "rung_system_per_bracket": (
+        "brackets share one set of rungs here; with bracket_rule='in-turn' each has its own"
+    ),
     "search_options": "write its entries as settings of the method itself",
     "searcher": (
         "the name of the method says it: asha (random), bohb (kde), mobster-joint (bayesopt)"
@@ -118,6 +127,19 @@ def canonical_name(name: str, known: Collection[str]) -> str:
         return name
     meant = _squeezed(_METHODS.get(_squeezed(name), name))
     return next((one for one in known if meant and _squeezed(one) == meant), name)
+
+
+def with_brackets(name: str, known: Collection[str]) -> tuple[str, int] | None:
+    """The name here, and how many brackets, of a method that says both, as in plots of Syne Tune.
+
+    >>> with_brackets("ASHA6-STOP", ["asha", "asha-stopping"])
+    ('asha-stopping', 6)
+    """
+    parts = _BRACKETED.fullmatch(_squeezed(name))
+    if parts is None:
+        return None
+    own = canonical_name(parts[1] + parts[3], known)
+    return (own, int(parts[2])) if own in known else None
 
 
 def _squeezed(name: str) -> str:

@@ -97,3 +97,11 @@ def test_rows_without_an_order_have_independent_effects():
     assert isinstance(METHODS["kg"].grid_model(ordered), SharedCurve)
     assert isinstance(METHODS["kg"].grid_model(loose), RowEffects)
     assert METHODS["stride"].grid_model(loose) is None
+
+
+def test_how_often_a_new_task_is_opened_is_a_setting():
+    assert find_method("kg").opens == 3 and find_method("kg", {"opens": 0}).opens == 0
+    with pytest.raises(MethodError, match="opens is -1"):
+        find_method("top-two", {"opens": -1})
+    with pytest.raises(MethodError, match="no setting 'opens'"):
+        find_method("ei-icm", {"opens": 3})

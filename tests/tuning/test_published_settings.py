@@ -96,7 +96,7 @@ def test_children_may_repeat_what_was_tried():
     ("default", "published", "trials"),
     [
         (
-            "mobster-joint:initial_scoring=acquisition",
+            "mobster-joint:initial_scoring=acq_func",
             "mobster-joint:initial_scoring=thompson_indep",
             14,
         ),

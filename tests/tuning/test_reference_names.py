@@ -77,7 +77,7 @@ def test_a_field_of_the_methods_own_is_left_alone(monkeypatch: pytest.MonkeyPatc
     ("written", "answer"),
     [
         ("mobster-joint:opt_nstarts=2", "fits begin at the hyperparameters of the last decision"),
-        ("mobster-joint:initial_scoring=acq_func", "ranked by the acquisition itself"),
+        ("dyhpo:initial_scoring=acq_func", "ranked by the acquisition itself"),
         ("asha:max_resource=81", "scrimp.Budget"),
         ("MOBSTER-JOIN", "did you mean 'mobster-joint'"),
         ("qqq", "there is no method 'qqq'. Known: "),
@@ -87,3 +87,25 @@ def test_a_field_of_the_methods_own_is_left_alone(monkeypatch: pytest.MonkeyPatc
 def test_answers_say_what_to_write_here(written: str, answer: str) -> None:
     with pytest.raises(MethodError, match=re.escape(answer)):
         build_policy(PROBLEM, parse_method(written))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "settings"),
+    [
+        ("ASHA6-STOP", "asha-stopping", {"brackets": 6}),
+        ("ASHA6-PROM", "asha", {"brackets": 6}),
+        ("mobster4-joint", "mobster-joint", {"brackets": 4}),
+        ("HYPERTUNE4-JOINT:samples=9", "hypertune-joint", {"brackets": 4, "samples": 9}),
+        ("ASHA6-STOP:brackets=2", "asha-stopping", {"brackets": 2}),
+        ("HYPERTUNE4-INDEP", "hypertune4-indep", {}),
+    ],
+)
+def test_a_number_in_a_name_is_that_of_brackets(text, name, settings):
+    assert parse_method(text) == Method(name, **settings)
+
+
+def test_other_numbers_are_no_brackets():
+    with pytest.raises(MethodError, match="no method 'gp2'"):
+        parse_method("gp2")
+    with pytest.raises(MethodError, match="no method 'ASHA6-FAST'"):
+        parse_method("ASHA6-FAST")
