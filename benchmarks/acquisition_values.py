@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.acquisition import BoundAcquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.maximize import Search, maximize
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.bench.described_space import described_space

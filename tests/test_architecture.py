@@ -17,6 +17,7 @@ from tests.syntax_trees import (
     MODULES,
     PACKAGE,
     ROOT,
+    dotted,
     folder,
     imports,
     module_name,
@@ -54,6 +55,12 @@ TRIALS = {"space", "history", "storage"}  # know no arrays
 
 FREE = {"scrimp.checks", "scrimp.errors", "scrimp.json_values", "scrimp.script", "scrimp.sobol"}
 """Modules at the root that every layer may import, because they import nothing of the package."""
+
+FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "showing"}
+"""Rooms for people: they use what the others make public, as any program does."""
+
+FOREIGN = {"_exit", "_getframe", "_replace"}
+"""Public things of the standard library whose names begin with an underscore."""
 
 LAZY = {("cli", "dashboard")}
 """Sideways imports that are allowed inside a function: the command that serves the pages."""
@@ -281,4 +288,35 @@ def test_importing_stays_light(modules: str) -> None:
         heavy,
         f"`import {modules}` loads NumPy at most, but loaded:",
         "import the package in the function using it.",
+    )
+
+
+def own_names(path: Path) -> set[str]:
+    """What a file defines itself: functions, classes, and attributes of self."""
+    found = {node.name for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and dotted(node.value) in ("self", "cls"):
+            found.add(node.attr)
+        elif isinstance(node, ast.AnnAssign):
+            found.add(dotted(node.target))
+    return found
+
+
+def test_nobody_reaches_inside_from_the_front() -> None:
+    offenders = []
+    for path in (path for path in MODULES.values() if folder(module_name(path)) in FRONT):
+        own = own_names(path) | FOREIGN
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute):
+                names = [] if dotted(node.value) in ("self", "cls") else [node.attr]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("scrimp"):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            private = [name for name in names if name.startswith("_") and name[:2] != "__"]
+            offenders += [f"{place(path, node)}: {name}" for name in private if name not in own]
+    report(
+        offenders,
+        f"{', '.join(sorted(FRONT))} use public things only:",
+        "make what you need public where it lives, with a docstring, or ask for less.",
     )

@@ -16,12 +16,13 @@ other.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.acquisition.context import MARGIN_UNITS, Context, _targets, incumbents, model_named
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 
@@ -29,50 +30,21 @@ __all__ = [
     "Acquisition",
     "BoundAcquisition",
     "BoundMeanStd",
-    "Context",
     "FantasyAverage",
     "MeanStdAcquisition",
     "TermsPullback",
     "averaged",
-    "incumbents",
     "log_softplus",
     "log_softplus_slope",
-    "model_named",
 ]
 
 TermsPullback = Callable[[Array], Array]
 """pull(d_terms (m, F)) -> d_x (m, d)."""
 
-MARGIN_UNITS = ("deviation", "metric")
 
 _TINY_VARIANCE = (
     1e-30  # below it a posterior variance is rounding error; its derivative is then taken as zero
 )
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a decision knows besides its models.
-
-    ``evaluated``: inputs whose outcome is known, over which the incumbent is taken (n, d).
-    ``pending``: inputs under evaluation (p, d); the models given to ``bind`` are fantasised over
-    them already. In each fantasy they count for the incumbent as well: otherwise a fantasy that is
-    better than everything evaluated would promise its improvement a second time, at the very same
-    place. ``feasible``: which evaluated inputs satisfied all constraints (n,) of bool, or None
-    without constraints. ``pending_feasible``: the same of the pending inputs, per fantasy (p, F) or
-    (p, 1); supplied by `Constrained`. ``bands``: of the models of constraints, by name: between
-    which two values of their targets a constraint holds; where there is none it holds at 0 and
-    below. ``incumbent``: "mean" takes the best posterior mean; "observed" the best target.
-    ``settings``: further numbers, such as the "seed" that Thompson sampling draws from.
-    """
-
-    evaluated: Array
-    pending: Array | None = None
-    feasible: NDArray[np.bool_] | None = None
-    incumbent: str = "mean"
-    settings: Mapping[str, float] = field(default_factory=dict)
-    pending_feasible: NDArray[np.bool_] | None = None
-    bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 class BoundAcquisition(ABC):
@@ -325,68 +297,6 @@ def _chain(
         return back(d_terms * d_mean, (d_terms * d_std * std_by_variance).sum(axis=1))
 
     return pull
-
-
-def incumbents(model: FittedSurrogate, context: Context) -> Array:
-    """The best posterior mean, or target, over the evaluated (and feasible) and the pending inputs,
-    per fantasy (F,)."""
-    rows = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
-    if len(rows) == 0:
-        raise MethodError(
-            f"no incumbent: none of the {len(context.evaluated)} evaluated inputs is known to be"
-            " feasible; wrap the acquisition in Constrained, or evaluate something first"
-        )
-    pending = context.pending if context.pending is not None else rows[:0]
-    both = np.concatenate([rows, pending])
-    if context.incumbent == "observed":
-        values = _best_targets(model, both)
-    elif context.incumbent == "mean":
-        values = model.mean(both)
-    else:
-        raise MethodError(f"incumbent={context.incumbent!r}: must be 'mean' or 'observed'")
-    if context.pending_feasible is not None:
-        infeasible = np.concatenate(
-            [
-                np.zeros((len(rows), context.pending_feasible.shape[1]), dtype=bool),
-                ~context.pending_feasible,
-            ]
-        )
-        values = np.where(infeasible, np.inf, values)
-    best: Array = values.min(axis=0)
-    return best
-
-
-def model_named(models: Mapping[str, FittedSurrogate], name: str) -> FittedSurrogate:
-    """The model of that name, or an error that lists the names there are."""
-    if name not in models:
-        raise MethodError(
-            f"no model named {name!r} among {sorted(models)}: fit one and hand it to bind()"
-        )
-    return models[name]
-
-
-def _best_targets(model: FittedSurrogate, rows: Array) -> Array:
-    """The smallest target seen at each of the rows (m, F); infinite at rows that the model has no
-    target for."""
-    targets = _targets(model)
-    smallest: dict[bytes, Array] = {}
-    for x, y in zip(model.data.x, targets, strict=True):
-        key = x.tobytes()
-        smallest[key] = np.minimum(smallest[key], y) if key in smallest else y
-    unknown = np.full(targets.shape[1], np.inf)
-    found = np.stack([smallest.get(row.tobytes(), unknown) for row in rows])
-    if not np.isfinite(found).any():
-        raise MethodError(
-            "incumbent='observed': the model has no target at any evaluated input; use"
-            " incumbent='mean'"
-        )
-    return found
-
-
-def _targets(model: FittedSurrogate) -> Array:
-    """The targets as (n, F)."""
-    y = model.data.y
-    return y[:, None] if y.ndim == 1 else y
 
 
 def averaged(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from math import log, pi, sqrt
 from typing import ClassVar
 
-from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisition
+from scrimp.acquisition.acquisition import BoundMeanStd, MeanStdAcquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import (
     log_expected_improvement,
     log_expected_improvement_and_derivatives,

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.acquisition import Acquisition, BoundMeanStd, Context
+from scrimp.acquisition.acquisition import Acquisition, BoundMeanStd
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement, ProbabilityOfImprovement
 from scrimp.acquisition.products import BoundProduct, bind_logarithm
 from scrimp.acquisition.within import ProbabilityWithin

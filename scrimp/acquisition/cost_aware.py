@@ -25,13 +25,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import (
-    Acquisition,
-    Context,
-    FantasyAverage,
-    TermsPullback,
-    model_named,
-)
+from scrimp.acquisition.acquisition import Acquisition, FantasyAverage, TermsPullback
+from scrimp.acquisition.context import Context, model_named
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.mixture import BoundMixture
 from scrimp.acquisition.products import BoundProduct, KnownFactor, LogFunction, bind_logarithm

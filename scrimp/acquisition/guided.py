@@ -12,7 +12,8 @@ Augmenting acquisition functions with user beliefs for Bayesian optimization", 2
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.products import BoundProduct, KnownFactor, LogFunction, bind_logarithm
 from scrimp.surrogates.surrogate import FittedSurrogate
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, Context, FantasyAverage, TermsPullback
+from scrimp.acquisition.acquisition import Acquisition, FantasyAverage, TermsPullback
+from scrimp.acquisition.context import Context
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 

@@ -32,16 +32,14 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import (
     Acquisition,
-    Context,
     FantasyAverage,
     TermsPullback,
     averaged,
-    incumbents,
     log_softplus,
     log_softplus_slope,
-    model_named,
 )
 from scrimp.acquisition.constrained import CONSTRAINT, Constrained, believed_feasible, limits_of
+from scrimp.acquisition.context import Context, incumbents, model_named
 from scrimp.acquisition.cost_aware import CostAware
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, FittedSurrogate, Posterior

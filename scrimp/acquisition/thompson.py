@@ -17,14 +17,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import (
-    Acquisition,
-    BoundAcquisition,
-    Context,
-    incumbents,
-    model_named,
-)
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
 from scrimp.acquisition.constrained import Limit, limits_of
+from scrimp.acquisition.context import Context, incumbents, model_named
 from scrimp.acquisition.cost_aware import median_log_cost
 from scrimp.errors import MethodError
 from scrimp.gp.cholesky import cholesky

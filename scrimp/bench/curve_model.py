@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scrimp.bench.described_space import described_space
 from scrimp.errors import TableError
 from scrimp.history.events import Config
-from scrimp.space.parameter import Int, Parameter
+from scrimp.space.parameter import Int
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
 __all__ = [

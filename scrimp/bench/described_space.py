@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrimp.errors import SpaceError, TableError
-from scrimp.space.parameter import Categorical, Float, Int, Ordinal, Parameter
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
 __all__ = ["described_space"]

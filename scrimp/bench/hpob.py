@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from scrimp.errors import TableError
-from scrimp.space.parameter import Constant, Float, Parameter
+from scrimp.space.parameter import Constant, Float
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
 
 __all__ = ["HpobSpace", "is_hpob", "read_hpob"]

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from scrimp.bench.described_space import described_space
 from scrimp.errors import SpaceError, TableError
-from scrimp.space.parameter import Float, Int, Parameter
+from scrimp.space.parameter import Float, Int
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
 
 __all__ = ["Table", "TaskTable", "read_table"]

@@ -28,7 +28,8 @@ from scrimp.acquisition.domain import Condition, Domain
 from scrimp.errors import ConfigError
 from scrimp.gp.columns import Column
 from scrimp.space.conditions import Identities
-from scrimp.space.parameter import MANY_VALUES, Categorical, Constant, Parameter
+from scrimp.space.parameter import MANY_VALUES, Categorical, Constant
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
 
 __all__ = ["Encoding"]

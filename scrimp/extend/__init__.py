@@ -7,10 +7,10 @@ from scrimp.extend import MeanStdAcquisition, register
 from scrimp.acquisition.acquisition import (
     Acquisition,
     BoundAcquisition,
-    Context,
     FantasyAverage,
     MeanStdAcquisition,
 )
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import (
     expected_improvement,
     log_expected_improvement,

@@ -36,7 +36,8 @@ from scrimp.history.events import (
 from scrimp.history.problem import Direction, Problem
 from scrimp.history.trial import STATUSES
 from scrimp.history.vetting import shortened
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
+from scrimp.space.parameter import Categorical, Constant, Float, Int
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
 from scrimp.storage.text_file import text_of

@@ -16,7 +16,8 @@ from typing import Any
 from scrimp.errors import ConfigError, SpaceError, StudyError
 from scrimp.history.events import Config
 from scrimp.history.problem import Budget, Problem
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
+from scrimp.space.parameter import Categorical, Constant, Float, Int
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
 __all__ = ["is_optuna", "parameter_of", "read_optuna"]

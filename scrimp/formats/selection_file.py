@@ -20,7 +20,6 @@
 Paths are relative to the file's folder, where the command runs too.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,18 +29,14 @@ import msgspec
 
 from scrimp.errors import StudyError
 from scrimp.executors.command_line import Command
+from scrimp.formats.toml_reading import Count, Positive, Text, TomlReading
 from scrimp.selection.cell_policy import cell_space
 from scrimp.selection.score_files import by_numbers
-from scrimp.storage.text_file import text_of
 
 __all__ = ["SelectionPlan", "read_selection_file"]
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-Text = Annotated[str, msgspec.Meta(min_length=1)]
 
-
-class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Run(msgspec.Struct, frozen=True):
     """How much, and with what: the arguments of `Selection.run`."""
 
     share: Positive | None = None
@@ -55,7 +50,7 @@ class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_limit: Positive | None = None
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _File(msgspec.Struct, frozen=True):
     """What may stand at the top: the arguments of `create_selection`, and what to run."""
 
     name: Text
@@ -92,42 +87,42 @@ class SelectionPlan:
 
 
 def read_selection_file(path: Path) -> SelectionPlan:
-    """The selection that a file describes."""
-    try:
-        record = tomllib.loads(text_of(path))
-        file = msgspec.convert(record, _File)
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"cannot read {path}: {error}") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise StudyError(f"{path} is wrong: {error}") from None
-    folder = path.resolve().parent
-    checkpoints = _checkpoints(file.checkpoints, folder)
-    names = (
-        "cost",
-        "weights",
-        "scales",
-        "directions",
-        "ordered",
-        "method",
-        "use_stderr",
-        "tolerance",
-        "seed",
-    )
-    question = {
-        "checkpoints": checkpoints,
-        "tasks": file.tasks,
-        **{name: getattr(file, name) for name in names},
-    }
+    """The selection that a file describes; `StudyError` lists every mistake in it."""
+    reading = TomlReading.of(path, _EXAMPLES, {})
+    top = reading.table(_File, reading.record, ())
+    reading.refuse(str(path))
+    file = msgspec.convert(top, _File)
+    question = {name: getattr(file, name) for name in _QUESTION}
     run = msgspec.structs.asdict(file.run)
-    command = _command(file, run.pop("retries"), folder)
-    return SelectionPlan(
-        file.name,
-        file.storage,
-        question,
-        command,
-        run,
-        None if file.scores is None else folder / file.scores,
-    )
+    command = Command("")
+    with reading.blamed_on("checkpoints"):
+        question["checkpoints"] = _checkpoints(file.checkpoints, reading.folder)
+    with reading.blamed_on("command"):
+        command = _command(file, run.pop("retries"), reading.folder)
+    reading.refuse(str(path))
+    scores = None if file.scores is None else reading.folder / file.scores
+    return SelectionPlan(file.name, file.storage, question, command, run, scores)
+
+
+_QUESTION = (
+    "tasks",
+    "cost",
+    "weights",
+    "scales",
+    "directions",
+    "ordered",
+    "method",
+    "use_stderr",
+    "tolerance",
+    "seed",
+)
+
+_EXAMPLES = {
+    "name": 'give the selection one, such as name = "run42"',
+    "checkpoints": 'list them, as in [1000, 2000], or give a pattern, such as "checkpoints/step-*"',
+    "tasks": 'list the benchmarks, such as tasks = ["mmlu", "gsm8k"]',
+    "command": 'say how to score a cell: command = "python evaluate.py {checkpoint} {task}"',
+}
 
 
 def _checkpoints(given: str | list[Any], folder: Path) -> list[Any]:

@@ -32,21 +32,15 @@ from scrimp.errors import MethodError
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.decay import decay, decay_slope
-from scrimp.gp.kernel import Array, Kernel, OnColumns, Pullback, Scaled, with_fields
+from scrimp.gp.inverse_largest import InverseLargest
+from scrimp.gp.kernel import Array, Kernel, OnColumns, Scaled, with_fields
 from scrimp.gp.mean import CONSTANT_MEAN
 from scrimp.gp.priors import LOGIT, LogNormal, Parameter, Uniform
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.stationary import Matern52
 from scrimp.gp.warping import Warped
 
-__all__ = [
-    "RESOURCE_KERNELS",
-    "DecayPrior",
-    "InverseLargest",
-    "budget_prior",
-    "configuration_kernel",
-    "same_rows",
-]
+__all__ = ["RESOURCE_KERNELS", "DecayPrior", "budget_prior", "configuration_kernel", "same_rows"]
 
 RESOURCE_KERNELS = (
     "exp-decay-sum",
@@ -370,45 +364,3 @@ class DecayPrior(Prior):
 def _spread(first: _Levels, table: Array, second: _Levels) -> Array:
     """A table of pairs of levels (L1, L2) as a matrix of pairs of rows (n, m)."""
     return np.asarray(first.indicator @ (table @ second.indicator.T), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class InverseLargest(Kernel):
-    """k(rho, rho') = 1 / (folds max(rho, rho')) over one positive column, without parameters.
-
-    The covariance of averages over the first r and the first r' of the same folds, each of
-    variance 1.
-    """
-
-    folds: float = 1.0
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return ()
-
-    @property
-    def values(self) -> Array:
-        return np.empty(0)
-
-    def with_values(self, values: Array) -> "InverseLargest":
-        return self
-
-    def __call__(self, x1: Array, x2: Array) -> Array:
-        return 1.0 / (self.folds * np.maximum(x1, x2.T))
-
-    def diagonal(self, x: Array) -> Array:
-        return 1.0 / (self.folds * x[:, 0])
-
-    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        return self(x, x), lambda d: np.empty(0)
-
-    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        def pull(d: Array) -> Array:
-            share = 0.5 * (np.sign(x1 - x2.T) + 1.0)  # half at a tie, where both sides count
-            slope = -share / (self.folds * x1**2)
-            return np.asarray((d * slope).sum(1, keepdims=True), dtype=np.float64)
-
-        return self(x1, x2), pull
-
-    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        return self.diagonal(x), lambda d: (-d / (self.folds * x[:, 0] ** 2))[:, None]

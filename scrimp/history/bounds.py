@@ -17,7 +17,8 @@ from typing import Any
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
-from scrimp.space.parameter import Float, Int, Ordinal, Parameter
+from scrimp.space.parameter import Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Pool
 
 __all__ = ["bound_hints"]

@@ -19,7 +19,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from scrimp.errors import SpaceError
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Parameter
+from scrimp.space.parameter import Categorical, Constant, Float, Int
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
 __all__ = ["Labels", "objects_of", "space_of"]

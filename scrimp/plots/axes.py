@@ -8,7 +8,8 @@ from typing import Any
 from scrimp.errors import StudyError
 from scrimp.history.trial import Trial
 from scrimp.plots.style import plain
-from scrimp.space.parameter import Float, Int, Ordinal, Parameter
+from scrimp.space.parameter import Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
 __all__ = [

@@ -13,7 +13,8 @@ from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, is_numeric, marks, with_value
 from scrimp.plots.style import SCALE, TEXT, figure, number, plain, thinned
-from scrimp.space.parameter import Float, Int, Parameter
+from scrimp.space.parameter import Float, Int
+from scrimp.space.parameter_contract import Parameter
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it

@@ -20,7 +20,8 @@ from scrimp.history.events import BudgetGranted
 from scrimp.history.history import History
 from scrimp.plots.axes import check_parameters
 from scrimp.plots.style import LINE, MUTED, STATUS, figure, number, plain
-from scrimp.space.parameter import Categorical, Parameter
+from scrimp.space.parameter import Categorical
+from scrimp.space.parameter_contract import Parameter
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it

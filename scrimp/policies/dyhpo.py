@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisition
+from scrimp.acquisition.acquisition import BoundMeanStd, MeanStdAcquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding

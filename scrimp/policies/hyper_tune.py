@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context, MeanStdAcquisition
+from scrimp.acquisition.acquisition import BoundAcquisition, MeanStdAcquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.mixture import BoundMixture
 from scrimp.acquisition.products import bind_logarithm
 from scrimp.errors import MethodError

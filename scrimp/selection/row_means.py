@@ -27,7 +27,8 @@ import numpy as np
 
 from scrimp.selection.score_table import Cell, Mask, ScoreTable
 from scrimp.selection.task_grid import FittedTaskGrid
-from scrimp.selection.task_grid_algebra import GridCombination, Index
+from scrimp.selection.task_grid_algebra import GridCombination
+from scrimp.selection.task_grid_cells import Index
 from scrimp.selection.task_grid_separable import SeparableCombination
 from scrimp.surrogates.surrogate import Array
 

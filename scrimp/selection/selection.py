@@ -12,10 +12,9 @@ It is stored like any study, in the same log (`scrimp.selection.cell_policy`). `
 loop with workers.
 """
 
-import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
@@ -49,6 +48,7 @@ from scrimp.selection.cell_policy import (
     score_table,
     stop_rule,
 )
+from scrimp.selection.evaluation import METRIC, Evaluation, plain_checkpoint
 from scrimp.selection.score_table import Checkpoint, ScoreTable, check_score
 from scrimp.selection.stopping import StopRule
 from scrimp.storage.store import EventStore
@@ -61,9 +61,8 @@ if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.selection.recommendation import Recommendation
     from scrimp.surrogates.surrogate import Array
 
-__all__ = ["METRIC", "Evaluation", "Selection", "plain_checkpoint"]
+__all__ = ["Selection"]
 
-METRIC = "score"
 _POLICY = CellPolicy()
 
 
@@ -365,43 +364,6 @@ class Selection:
         except Conflict:
             return False
         return True
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A function of checkpoint and task, as an objective of trials."""
-
-    function: Callable[[Any, str], Any]
-
-    def __call__(self, trial: Any) -> None:
-        checkpoint, task = trial.params["checkpoint"], trial.params["task"]
-        result: Any = self.function(checkpoint, task)
-        stderr: Any = None
-        if isinstance(result, tuple) and len(result) == 2:
-            result, stderr = result
-        elif isinstance(result, Mapping):
-            result, stderr = result.get(METRIC), result.get("stderr")
-        score = as_metrics(result, METRIC)[METRIC]
-        error = None if stderr is None else as_metrics(stderr, "stderr")["stderr"]
-        if math.isfinite(score):
-            check_score(score, error, checkpoint, task)
-        trial.report(score, stderr=error)
-
-
-def plain_checkpoint(checkpoint: Any) -> Checkpoint:
-    """A checkpoint as text or number: paths become text, numbers of other libraries Python's
-    own."""
-    if isinstance(checkpoint, Path):
-        return str(checkpoint)
-    if not isinstance(checkpoint, str | int | float):
-        with contextlib.suppress(AttributeError, ValueError):
-            checkpoint = checkpoint.item()
-    if isinstance(checkpoint, bool) or not isinstance(checkpoint, str | int | float):
-        raise StudyError(
-            f"checkpoint {checkpoint!r} is neither text nor a number; name it or give its training"
-            " step"
-        )
-    return checkpoint
 
 
 def _ignore(trial: Trial) -> None:

@@ -8,8 +8,9 @@ from scrimp.checks import is_number
 from scrimp.errors import StudyError
 from scrimp.history.problem import Direction, Problem
 from scrimp.selection.cell_policy import cell_space, empty_table
+from scrimp.selection.evaluation import METRIC, plain_checkpoint
 from scrimp.selection.score_table import Checkpoint
-from scrimp.selection.selection import METRIC, Selection, plain_checkpoint
+from scrimp.selection.selection import Selection
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, read_method
 from scrimp.tuning.studies import beginning, checkpoint_root, storage_at

@@ -21,7 +21,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from scrimp.gp.priors import Density, Normal, ParameterVector
-from scrimp.selection.task_grid_algebra import GridCells, GridSolution, Index, group_cells
+from scrimp.selection.task_grid_algebra import GridSolution
+from scrimp.selection.task_grid_cells import GridCells, Index, group_cells
 from scrimp.selection.task_grid_models import GridModel, SharedCurve
 from scrimp.selection.task_grid_separable import SeparableSolution
 from scrimp.surrogates.surrogate import Array

@@ -30,40 +30,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from scrimp.errors import NumericalError
+from scrimp.selection.task_grid_cells import (
+    GridCells,
+    GridGradient,
+    Index,
+    _gather,
+    _scatter,
+    _weighted_scatter,
+)
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["GridCells", "GridGradient", "GridPrior", "GridSolution", "group_cells", "solve_grid"]
-
-Index = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class GridCells:
-    """Observed cells grouped by task and padded to N = max n_j; padding has mask 0, row 0 and value
-    0."""
-
-    rows: Index  # (J, N)
-    mask: Array  # (J, N), 1 for a cell, 0 for padding
-    values: Array  # (J, N)
-    noise: Array  # (J, N): known noise variance of the cell, added to the task's own
-    counts: Index  # (J,): n_j
-
-    @cached_property
-    def groups(self) -> list[tuple[Index, int]]:
-        """Tasks with cells, by the power of two that their number of cells fits in: (tasks, width)
-        of each group."""
-        widths = np.array([1 << max(int(count) - 1, 0).bit_length() for count in self.counts])
-        return [
-            (
-                np.flatnonzero((widths == width) & (self.counts > 0)),
-                min(int(width), self.rows.shape[1]),
-            )
-            for width in np.unique(widths[self.counts > 0])
-        ]
+__all__ = ["GridPrior", "GridSolution", "solve_grid"]
 
 
 @dataclass(frozen=True)
@@ -89,31 +69,6 @@ class GridPrior:
         return np.asarray(
             self.loadings @ spread @ self.loadings.T + own * np.eye(len(self.loadings))
         )
-
-
-@dataclass(frozen=True)
-class GridGradient:
-    """Derivatives of -log p(y) by the parts of a `GridPrior`."""
-
-    shared: Array  # (q K, q K)
-    own: Array  # (K, K), summed over tasks
-    loadings: Array  # (J, q)
-    noise: Array  # (J,)
-
-
-def group_cells(
-    rows: Index, tasks: Index, values: Array, noise: Array, task_count: int
-) -> GridCells:
-    """Cells in any order, as `GridCells`; a row may appear once per task."""
-    counts = np.bincount(tasks, minlength=task_count)
-    width = max(int(counts.max(initial=0)), 1)
-    order = np.lexsort((rows, tasks))
-    sorted_tasks = tasks[order]
-    place = np.arange(len(order)) - np.concatenate(([0], np.cumsum(counts)))[sorted_tasks]
-    padded = np.zeros((4, task_count, width))
-    for target, source in zip(padded, (rows, np.ones(len(rows)), values, noise), strict=True):
-        target[sorted_tasks, place] = source[order]
-    return GridCells(padded[0].astype(np.intp), padded[1], padded[2], padded[3], counts)
 
 
 @dataclass(frozen=True)
@@ -393,33 +348,3 @@ def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> t
         halves[number] = lapack.dpotri(factors[number], lower=1)[0]
     inverse = np.tril(halves) + np.tril(halves, -1).transpose(0, 2, 1)
     return inverse * pair, 2.0 * float(np.log(np.einsum("jaa->ja", factors)).sum())
-
-
-def _scatter(rows: Index, blocks: Array, size: int) -> Array:
-    """sum_j E_j' blocks_j E_j (K, K)."""
-    place = (rows[:, :, None] * size + rows[:, None, :]).ravel()
-    return np.asarray(
-        np.bincount(place, weights=blocks.ravel(), minlength=size * size), np.float64
-    ).reshape(size, size)
-
-
-def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) -> Array:
-    """sum_j a_j a_j' (x) E_j' blocks_j E_j (qK, qK)."""
-    count = loadings.shape[1]
-    whole = np.empty((count, size, count, size))
-    for p in range(count):
-        for q in range(p + 1):
-            part = _scatter(rows, blocks * (loadings[:, p] * loadings[:, q])[:, None, None], size)
-            whole[p, :, q, :] = part
-            whole[q, :, p, :] = part.T
-    return whole.reshape(count * size, count * size)
-
-
-def _gather(rows: Index, values: Array, loadings: Array, size: int) -> Array:
-    """sum_j a_j (x) E_j' values_j (qK,)."""
-    return np.concatenate(
-        [
-            np.bincount(rows.ravel(), weights=(values * column[:, None]).ravel(), minlength=size)
-            for column in loadings.T
-        ]
-    )

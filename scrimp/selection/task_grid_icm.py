@@ -20,7 +20,8 @@ from typing import Literal
 import numpy as np
 
 from scrimp.gp.priors import IDENTITY, Normal, Parameter, ParameterVector
-from scrimp.selection.task_grid_algebra import GridGradient, GridPrior
+from scrimp.selection.task_grid_algebra import GridPrior
+from scrimp.selection.task_grid_cells import GridGradient
 from scrimp.selection.task_grid_models import GridModel, PriorPullback, log_parameter
 from scrimp.selection.task_grid_separable import SeparableGradient, SeparablePrior
 from scrimp.surrogates.surrogate import Array

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from scrimp.gp.priors import IDENTITY, Normal, Parameter, ParameterVector
-from scrimp.selection.task_grid_algebra import GridGradient, GridPrior
+from scrimp.selection.task_grid_algebra import GridPrior
+from scrimp.selection.task_grid_cells import GridGradient
 from scrimp.selection.task_grid_separable import SeparablePrior
 from scrimp.surrogates.surrogate import Array
 

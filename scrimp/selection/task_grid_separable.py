@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from scrimp.errors import NumericalError
-from scrimp.selection.task_grid_algebra import GridCells, Index
+from scrimp.selection.task_grid_cells import GridCells, Index
 from scrimp.surrogates.surrogate import Array
 
 __all__ = ["SeparableGradient", "SeparablePrior", "SeparableSolution", "solve_separable"]

@@ -13,12 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from scrimp.checks import did_you_mean
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.space.parameter import MANY_VALUES, Parameter
+from scrimp.space.parameter import MANY_VALUES, Constant
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.values import identity
 
-__all__ = ["Conditions", "Identities", "nearest"]
+__all__ = ["Conditions", "Identities", "draw_allowed", "nearest"]
 
 Identities = frozenset[tuple[type, Any]]
 _UNNAMED = object()
@@ -60,6 +63,18 @@ class Conditions:
             parent in config and identity(config[parent]) in values
             for parent, values in self.allowed.get(name, {}).items()
         )
+
+    def surplus(self, name: str, value: Any, known: Mapping[str, Any]) -> str:
+        """Why ``name`` may not be given where the others are as in ``known``."""
+        parent, values = next(
+            (parent, values)
+            for parent, values in self.allowed[name].items()
+            if parent not in known or identity(known[parent]) not in values
+        )
+        state = f"{known[parent]!r}" if parent in known else "absent"
+        legal = " or ".join(sorted(repr(item) for _, item in values))
+        rule = f"it exists only when {parent!r} is {legal}, and that is {state}"
+        return f"parameter {name!r} is {value!r}; it must be left out, since {rule}"
 
     def count(self, parameters: Mapping[str, Parameter]) -> float:
         """How many configurations there are; infinite when a parameter is continuous."""
@@ -124,6 +139,18 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
                 f"parameter {name!r} depends on a value that its parent never has: {error}"
             ) from None
     return allowed
+
+
+def draw_allowed(parameter: Parameter, needed: Identities | None, rng: np.random.Generator) -> Any:
+    """The default where it fits, else a random value: among the ``needed`` ones where some are."""
+    if isinstance(parameter, Constant):
+        return parameter.value
+    if parameter.default is not None and (needed is None or identity(parameter.default) in needed):
+        return parameter.default
+    fitting = (
+        [value for value in parameter.grid or () if identity(value) in needed] if needed else []
+    )
+    return fitting[rng.integers(len(fitting))] if fitting else parameter.from_unit(rng.random())
 
 
 def nearest(name: object, names: Mapping[str, Any]) -> str:

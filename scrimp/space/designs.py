@@ -13,7 +13,7 @@ from scrimp.checks import is_whole
 from scrimp.errors import SpaceError
 from scrimp.sobol import sobol_points
 from scrimp.space.conditions import nearest
-from scrimp.space.parameter import Parameter
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
 from scrimp.space.values import identity
 

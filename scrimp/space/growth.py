@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scrimp.errors import ConfigError
-from scrimp.space.parameter import Constant, Float, Int, Parameter
+from scrimp.space.parameter import Constant, Float, Int
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
 
 __all__ = ["losses", "upgrade"]

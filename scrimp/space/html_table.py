@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, Parameter
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
 
 __all__ = ["html_table", "space_rows", "words"]
 

@@ -9,13 +9,29 @@ from typing import Any
 
 from scrimp.checks import nearest_name
 from scrimp.errors import SpaceError
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, Parameter
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
 
-__all__ = ["parameter_from_json"]
+__all__ = ["as_parameter", "parameter_from_json"]
 
 _KINDS: dict[str, type[Parameter]] = {
     kind.__name__.lower(): kind for kind in (Float, Int, Ordinal, Categorical, Constant)
 }
+
+
+def as_parameter(name: Any, value: Any) -> Parameter:
+    """What a user gave for ``name``: a parameter, or a value that makes a constant."""
+    if not isinstance(name, str) or not name:
+        raise SpaceError(
+            f"parameter {name!r} with value {value!r} has no usable name; names must be non-empty"
+            " strings"
+        )
+    if isinstance(value, Parameter):
+        return value
+    try:
+        return Constant(value)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
 
 
 def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:

@@ -33,11 +33,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.space.conditions import Conditions, Identities, nearest
+from scrimp.space.conditions import Conditions, Identities, draw_allowed, nearest
 from scrimp.space.html_table import html_table, space_rows
 from scrimp.space.nearest import nearest_rows
-from scrimp.space.parameter import Categorical, Constant, Parameter
-from scrimp.space.parameter_record import parameter_from_json
+from scrimp.space.parameter import Categorical, Constant
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.parameter_record import as_parameter, parameter_from_json
 from scrimp.space.steps import Steps
 from scrimp.space.values import identity
 
@@ -57,7 +58,7 @@ class Space(Mapping[str, Parameter]):
                 "the space has no parameters; give at least one, such as lr=scrimp.Float(1e-5,"
                 " 1e-1, log=True)"
             )
-        self._parameters = {name: _parameter(name, value) for name, value in both.items()}
+        self._parameters = {name: as_parameter(name, value) for name, value in both.items()}
         self._conditions = Conditions.of(self._parameters)
 
     @property
@@ -140,7 +141,7 @@ class Space(Mapping[str, Parameter]):
         for name in self._conditions.order:
             if not self._conditions.exists(name, known):
                 if name in config:
-                    raise ConfigError(self._surplus(name, config[name], known))
+                    raise ConfigError(self._conditions.surplus(name, config[name], known))
                 continue
             parameter = self._parameters[name]
             if name in config:
@@ -155,17 +156,6 @@ class Space(Mapping[str, Parameter]):
                     f" {parameter!r}"
                 )
         return {name: known[name] for name in self._parameters if name in known}
-
-    def _surplus(self, name: str, value: Any, known: Config) -> str:
-        parent, values = next(
-            (parent, values)
-            for parent, values in self._conditions.allowed[name].items()
-            if parent not in known or identity(known[parent]) not in values
-        )
-        state = f"{known[parent]!r}" if parent in known else "absent"
-        legal = " or ".join(sorted(repr(item) for _, item in values))
-        rule = f"it exists only when {parent!r} is {legal}, and that is {state}"
-        return f"parameter {name!r} is {value!r}; it must be left out, since {rule}"
 
     def contains(self, config: Mapping[str, Any]) -> bool:
         """Whether `validate` accepts ``config``."""
@@ -228,7 +218,7 @@ class Space(Mapping[str, Parameter]):
                 needs[ancestor] = needs.get(ancestor, values) & values
         for name in self._conditions.order:
             if name not in given and self._conditions.exists(name, given):
-                given[name] = _draw(self[name], needs.get(name), rng)
+                given[name] = draw_allowed(self[name], needs.get(name), rng)
         return self.validate(given)
 
     @cached_property
@@ -401,29 +391,3 @@ class Pool(Space):
 
     def __repr__(self) -> str:
         return f"Pool({super().__repr__()}, {len(self._members)} configurations)"
-
-
-def _parameter(name: Any, value: Any) -> Parameter:
-    if not isinstance(name, str) or not name:
-        raise SpaceError(
-            f"parameter {name!r} with value {value!r} has no usable name; names must be non-empty"
-            " strings"
-        )
-    if isinstance(value, Parameter):
-        return value
-    try:
-        return Constant(value)
-    except SpaceError as error:
-        raise SpaceError(f"parameter {name!r}: {error}") from None
-
-
-def _draw(parameter: Parameter, needed: Identities | None, rng: np.random.Generator) -> Any:
-    """The default where it fits, else a random value: among the ``needed`` ones where some are."""
-    if isinstance(parameter, Constant):
-        return parameter.value
-    if parameter.default is not None and (needed is None or identity(parameter.default) in needed):
-        return parameter.default
-    fitting = (
-        [value for value in parameter.grid or () if identity(value) in needed] if needed else []
-    )
-    return fitting[rng.integers(len(fitting))] if fitting else parameter.from_unit(rng.random())

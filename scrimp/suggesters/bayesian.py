@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.constrained import CONSTRAINT
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.guided import Guided
 from scrimp.acquisition.maximize import Found, Search, maximize
 from scrimp.acquisition.pending import fantasise

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context, MeanStdAcquisition
+from scrimp.acquisition.acquisition import BoundAcquisition, MeanStdAcquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import Domain, contains_rows
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, maximize
 from scrimp.acquisition.pending import fantasise

@@ -25,7 +25,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.acquisition import BoundAcquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.errors import MethodError

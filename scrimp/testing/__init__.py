@@ -15,11 +15,12 @@ import typing
 if typing.TYPE_CHECKING:
     from scrimp.testing.acquisitions import AcquisitionBattery
     from scrimp.testing.dense_posterior import random_posterior
+    from scrimp.testing.durable_storages import DurableStorageContract
     from scrimp.testing.kernels import KernelContract
     from scrimp.testing.policies import PolicyBattery
     from scrimp.testing.schedulers import SchedulerBattery
     from scrimp.testing.spaces import SpaceBattery
-    from scrimp.testing.storages import DurableStorageContract, StorageContract
+    from scrimp.testing.storages import StorageContract
     from scrimp.testing.suggesters import SuggesterBattery
     from scrimp.testing.surrogates import SurrogateContract
 

@@ -17,10 +17,10 @@ import numpy as np
 from scrimp.acquisition.acquisition import (
     Acquisition,
     BoundAcquisition,
-    Context,
     FantasyAverage,
     MeanStdAcquisition,
 )
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.pending import fantasise
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 from scrimp.testing.dense_posterior import DensePosterior, SampledPosterior, random_posterior

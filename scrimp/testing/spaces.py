@@ -15,7 +15,8 @@ import pytest
 from hypothesis import strategies as st
 
 from scrimp.errors import ConfigError
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, Parameter
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
 __all__ = ["SpaceBattery", "parameters", "same_config", "spaces"]

@@ -9,8 +9,6 @@
 storage is pickled to reach another process.
 """
 
-import multiprocessing
-import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +33,7 @@ from scrimp.history.events import (
 from scrimp.history.limits import Totals
 from scrimp.storage.store import EventStore, Lease, Storage
 
-__all__ = ["DurableStorageContract", "StorageContract", "first_event"]
+__all__ = ["StorageContract", "first_event"]
 
 EVERY_KIND: list[Event] = [
     happened.StudyChanged(totals=Totals(n_trials=30), time=1.5),
@@ -401,45 +399,3 @@ class StorageContract:
     def test_close_twice(self, storage: Storage) -> None:
         storage.close()
         storage.close()
-
-
-class DurableStorageContract(StorageContract):
-    """What a storage does that outlives its process."""
-
-    def test_reopened_storage_has_everything(self, storage: Storage, store: EventStore) -> None:
-        store.append(EVERY_KIND, decision=0)
-        store.lease(Lease(0, 1, "w", "h", 1, 60.0))
-        known = storage.identity()
-        again = pickle.loads(pickle.dumps(storage))
-        storage.close()
-        assert again.identity() == known
-        reopened = again.open("digits")
-        assert again.names() == ["digits"] and reopened.read(1) == EVERY_KIND
-        assert len(reopened.leases()) == 1
-        with pytest.raises(Conflict):
-            reopened.append([report(0)], decision=0)
-        again.close()
-
-    def test_a_pickled_store_reaches_the_same_study(self, store: EventStore) -> None:
-        copy = pickle.loads(pickle.dumps(store))
-        copy.append([report(0)])
-        assert store.read(1) == [report(0)] and copy.name == store.name
-
-    @pytest.mark.filterwarnings(
-        "ignore:.*fork:DeprecationWarning"
-    )  # newer Pythons warn when other threads exist
-    @pytest.mark.parametrize("method", ["spawn", "fork"])
-    def test_processes_race_for_decisions(
-        self, storage: Storage, store: EventStore, method: str
-    ) -> None:
-        store.append([])  # a connection is open while the processes start
-        context = multiprocessing.get_context(method)
-        with context.Pool(3) as pool:
-            won = pool.starmap(
-                _decide_in_process, [(store, taker, 12) for taker in range(3)], chunksize=1
-            )
-        check_race(store.read(), won, 12)
-
-
-def _decide_in_process(store: EventStore, taker: int, rounds: int) -> list[int]:
-    return decide(store, taker, rounds)

@@ -18,7 +18,6 @@ given is the committed one.
 
 import argparse
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -26,24 +25,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from scrimp.executors import keeper
-from scrimp.executors.checkpoint_folder import newest_state
 from scrimp.executors.clock import wall_clock
-from scrimp.explaining.replay import replay
 from scrimp.history.events import (
-    BudgetGranted,
-    CheckpointsRemoved,
-    Event,
-    Noted,
-    Reported,
     StudyChanged,
-    TrialAdded,
 )
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
@@ -53,12 +44,19 @@ from scrimp.space.space import Space
 from scrimp.testing.cut_disk import CutDisk, can_cut
 from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.testing.set_clock import environment, set_clock
-from scrimp.tuning.collection import checkpoint_folder
+from scrimp.testing.torture_checks import (
+    Cut,
+    acknowledged_reports,
+    after_a_cut,
+    defects,
+    study_folder,
+    wrong_checkpoints,
+)
 from scrimp.tuning.objectives import described
 from scrimp.tuning.studies import create_study, load_study
 from scrimp.tuning.study import Study
 
-__all__ = ["Fire", "defects", "torture", "wrong_checkpoints"]
+__all__ = ["Fire", "torture"]
 
 OBJECTIVE = """
 import json, os, time
@@ -78,8 +76,6 @@ def objective(trial):
             file.write(line)
 """
 
-Report = tuple[int, int, float, float]
-"""Trial, attempt, step and value."""
 
 LEASE = 2.0
 AT_THE_END = 12  # trials that are added in peace
@@ -207,11 +203,11 @@ def torture(
     wrong: list[str] = []
     with _company(fire, folder) as company:
         for left in _attack(company, fire, folder, Counter() if struck is None else struck):
-            wrong += _after_a_cut(study.history, left)
+            wrong += after_a_cut(study.history, left)
         total = _settled(study)
         codes = company.finish()
     history = load_study("fire", storage=fire.url).history
-    found = wrong + defects(history, _acknowledged(folder / "acknowledged"), total)
+    found = wrong + defects(history, acknowledged_reports(folder / "acknowledged"), total)
     found += wrong_checkpoints(history, study_folder(checkpoints_of(fire, folder), history), {})
     errors = (folder / "errors").read_text(errors="replace")
     found += [f"a worker ended with code {code}: {errors[-2000:]}" for code in codes if code]
@@ -230,15 +226,7 @@ def _settled(study: Study) -> int:
             return total
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """What a power cut left, and the reports that had been acknowledged before it."""
-
-    checkpoints: Path
-    acknowledged: list[Report]
-
-
-def _attack(company: _Company, fire: Fire, folder: Path, struck: Counter[str]) -> Iterator[_Cut]:
+def _attack(company: _Company, fire: Fire, folder: Path, struck: Counter[str]) -> Iterator[Cut]:
     """Strike until the kills are done; what each power cut left is there until the next strike.
     ``struck`` counts the rest."""
     chance = np.random.default_rng(fire.seed)
@@ -265,11 +253,11 @@ def _attack(company: _Company, fire: Fire, folder: Path, struck: Counter[str]) -
         elif kind < 0.42 and fire.disk is not None:
             struck["power cuts"] += 1
             with company.held():
-                known = _acknowledged(folder / "acknowledged")
+                known = acknowledged_reports(folder / "acknowledged")
                 cut = contextlib.ExitStack()
                 place = cut.enter_context(fire.disk.cut())
             with cut:
-                yield _Cut(place / "checkpoints", known)
+                yield Cut(place / "checkpoints", known)
         else:
             kills += 1
             if kind > 0.8 and fire.server is not None:
@@ -283,114 +271,6 @@ def _attack(company: _Company, fire: Fire, folder: Path, struck: Counter[str]) -
 def checkpoints_of(fire: Fire, folder: Path) -> Path:
     """Where all studies of the fire keep their checkpoints."""
     return (folder if fire.disk is None else fire.disk.root) / "checkpoints"
-
-
-def study_folder(checkpoints: Path, history: History) -> Path:
-    """The checkpoints of one study among those of all."""
-    return checkpoints / f"{history.created.name}-{history.created.identity}"
-
-
-def _after_a_cut(history: History, cut: _Cut) -> list[str]:
-    """The newest report of each trial that had been acknowledged and counts must have its
-    checkpoint, or a later one."""
-    least: dict[int, float] = {}
-    for trial, attempt, step, _ in cut.acknowledged:
-        if step <= history.vouched(trial).get(attempt, 0.0):
-            least[trial] = max(step, least.get(trial, 0.0))
-    found = wrong_checkpoints(history, study_folder(cut.checkpoints, history), least)
-    return [f"after a power cut {words}" for words in found]
-
-
-def wrong_checkpoints(history: History, root: Path, least: dict[int, float]) -> list[str]:
-    """What is wrong with the newest state of each trial that counts, unless it was removed as
-    needless.
-
-    It must be of the step in ``least``, or a later one; where there are none, of the last report.
-    """
-    removed = {event.trial for event in history.events if isinstance(event, CheckpointsRemoved)}
-    found = []
-    wanted = least or {trial.id: trial.budget for trial in history.trials if trial.budget}
-    for number in sorted(set(wanted) - removed):
-        newest = newest_state(checkpoint_folder(root, number), history.vouched(number))
-        if newest is None and history.trials[number].finished:
-            continue  # removed as needless by somebody who was killed before the log said so
-        if newest is None or newest[0] < wanted[number]:
-            found.append(
-                f"trial {number} reported step {wanted[number]:g}, its checkpoint is {newest}"
-            )
-            continue
-        attempt = int(newest[1].parent.name.rpartition("-")[2])
-        try:
-            state = json.loads((newest[1] / "state.json").read_text())
-        except (OSError, ValueError) as error:
-            state = repr(error)
-        if state != {"attempt": attempt, "done": list(range(1, int(newest[0]) + 1))}:
-            found.append(f"trial {number}: {newest[1]} holds {state}")
-    return found
-
-
-def _acknowledged(path: Path) -> list[Report]:
-    """What objectives wrote down; a line that was cut by a kill does not count."""
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return [tuple(json.loads(line)) for line in lines if line.endswith("\n")]
-
-
-def defects(history: History, acknowledged: Iterable[Report], total: int) -> list[str]:
-    """Everything that is wrong with the log of a finished study; empty when it is right."""
-    events = history.events
-    found = _order(events, total)
-    reports = [
-        (e.trial, e.attempt, e.step, e.metrics["value"]) for e in events if isinstance(e, Reported)
-    ]
-    found += [
-        f"acknowledged report {report} is lost"
-        for report in acknowledged
-        if report not in set(reports)
-    ]
-    keys = [report[:3] for report in reports]
-    found += [
-        f"report {key} is there {keys.count(key)} times" for key in set(keys) if keys.count(key) > 1
-    ]
-    for trial in history.trials:
-        if trial.status in ("running", "stale") or (
-            trial.status == "failed" and "vanished" not in trial.message
-        ):
-            found.append(f"trial {trial.id} is {trial.status}: {trial.message}")
-        steps = [point.step for point in trial.curve]
-        if steps != [float(step) for step in range(1, len(steps) + 1)]:
-            found.append(f"trial {trial.id} has the steps {steps}")
-        if any(point.loss != trial.params["x"] / point.step for point in trial.curve):
-            found.append(f"trial {trial.id} has values that were never reported")
-    if history.spent != sum(trial.budget for trial in history.trials):
-        found.append(f"spent is {history.spent}")
-    found += [
-        f"decision {item.decision}: {item.difference}" for item in replay(events) if not item.same
-    ]
-    return found
-
-
-def _order(events: Sequence[Event], total: int) -> list[str]:
-    """Decisions, trials and attempts are numbered without gaps, and there are as many trials as the
-    study's total says."""
-    found = []
-    decisions = [event.decision for event in events if isinstance(event, Noted)]
-    if decisions != list(range(len(decisions))):
-        found.append("decisions are not numbered in order")
-    added = [event for event in events if isinstance(event, TrialAdded)]
-    if [event.trial for event in added] != list(range(total)):
-        found.append(f"{len(added)} trials were added, {total} were asked for")
-    if len({json.dumps(event.config) for event in added}) != len(added):
-        found.append("a configuration was tried twice")
-    attempts: dict[int, int] = {}
-    for event in events:
-        if isinstance(event, BudgetGranted):
-            if event.attempt != attempts.get(event.trial, 0) + 1:
-                found.append(
-                    f"trial {event.trial} went from attempt {attempts.get(event.trial, 0)} to"
-                    f" {event.attempt}"
-                )
-            attempts[event.trial] = event.attempt
-    return found
 
 
 def _show(name: str, fire: Fire) -> bool:

@@ -23,13 +23,8 @@ from functools import cached_property
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import (
-    Acquisition,
-    Context,
-    FantasyAverage,
-    TermsPullback,
-    model_named,
-)
+from scrimp.acquisition.acquisition import Acquisition, FantasyAverage, TermsPullback
+from scrimp.acquisition.context import Context, model_named
 from scrimp.acquisition.improvement import (
     LogExpectedImprovement,
     log_expected_improvement_and_derivatives,

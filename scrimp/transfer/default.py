@@ -59,7 +59,7 @@ from scrimp.transfer.portfolio import (
     next_of_portfolio,
     scaled_predictions,
 )
-from scrimp.transfer.source_models import NOISE
+from scrimp.transfer.source_model import NOISE
 from scrimp.transfer.suggester import weight_notes
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
 from scrimp.transfer.task_prior import Belief, TaskBasis, beliefs, evidences

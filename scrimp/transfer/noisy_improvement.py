@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, model_named
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
+from scrimp.acquisition.context import Context, model_named
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate

@@ -16,7 +16,8 @@ from scrimp.gp.columns import Column
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past_studies import PastStudy
-from scrimp.transfer.source_models import USUAL_KERNEL, SourceFit, SourceModel, SourceModels
+from scrimp.transfer.source_model import USUAL_KERNEL, SourceFit, SourceModel
+from scrimp.transfer.source_models import SourceModels
 
 __all__ = ["NOTHING", "Past", "Progress"]
 

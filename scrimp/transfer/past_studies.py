@@ -37,7 +37,8 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, Parameter
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.values import identity
 from scrimp.surrogates.surrogate import Array
 

@@ -12,33 +12,24 @@ the average of the study: far from what a study tried, it has nothing to say.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
-from scrimp.gp.marginal_likelihood import SearchSettings
-from scrimp.gp.mean import ZeroMean
-from scrimp.gp.priors import LogNormal, Parameter
-from scrimp.gp.process import MeanAndKernel
+from scrimp.gp.priors import LogNormal
 from scrimp.gp.stationary import Matern52, length_scale_parameter
-from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
-from scrimp.surrogates.target_transform import LearnedStep, TargetStep
 from scrimp.transfer.common_points import CommonMeans, common_means
 from scrimp.transfer.normalise import Normaliser, Units
-from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.past_view import PastView
 from scrimp.transfer.remembered import Remembered
+from scrimp.transfer.source_model import SourceModel
 
-__all__ = ["USUAL_KERNEL", "SourceFit", "SourceModel", "SourceModels"]
-
-USUAL_KERNEL = "matern52-ard"
+__all__ = ["SourceModels"]
 
 MeansPullback = Callable[[Array], Array]
 """pull(d_means (m, M)) -> d_x (m, d)."""
@@ -48,184 +39,6 @@ FEW = 3000  # observations of all studies together, up to which their own means 
 LEAST_SPREAD_SHARE = (
     0.6  # of how log variances vary: about a sixth of a standard deviation is lost at 0.8
 )
-
-NO_NOISE = 1e-8  # of the prior variance: what keeps the factor stable
-
-NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
-
-
-@dataclass(frozen=True)
-class SourceFit:
-    """How models of past studies are fitted, over the ``columns`` of the space at hand."""
-
-    columns: tuple[Column, ...]
-    fit_rows: int = 120
-    mean_rows: int = 1000
-    variance_rows: int = 200
-    kernel: str = USUAL_KERNEL
-
-    def hyperparameters(self, past: PastStudy, steps: Sequence[TargetStep]) -> Mapping[str, Any]:
-        """The state of the fit, as plain JSON values: all that needs to be kept."""
-        data = self._data(past, steps, self.fit_rows)
-        return self._gp(past).fit(data, np.random.default_rng(len(past.y))).state
-
-    def restored(
-        self, past: PastStudy, steps: Sequence[TargetStep], state: Mapping[str, Any]
-    ) -> "SourceModel":
-        """The model with these hyperparameters; `ScrimpError` when they belong to another space."""
-        gp = self._gp(past)
-        whole = gp.restore(self._data(past, steps, self.mean_rows), state)
-        small = (
-            whole
-            if len(past.y) <= self.variance_rows
-            else gp.restore(self._data(past, steps, self.variance_rows), state)
-        )
-        return SourceModel(past, whole, small, _normalised(past.y, steps)[1])
-
-    def fit(self, past: PastStudy, steps: Sequence[TargetStep]) -> "SourceModel":
-        """Hyperparameters and model at once."""
-        return self.restored(past, steps, self.hyperparameters(past, steps))
-
-    def _gp(self, past: PastStudy) -> ExactGP:
-        kernel = kernel_by_name(self.kernel, [self.columns[column] for column in past.columns])
-        return ExactGP(
-            MeanAndKernel(kernel, ZeroMean()), NOISE, SearchSettings(random_starts=0, iterations=30)
-        )
-
-    def _data(self, past: PastStudy, steps: Sequence[TargetStep], most: int) -> Data:
-        """At most so many observations, the same ones every time; targets normalised over all of
-        the study."""
-        z, _ = _normalised(past.y, steps)
-        rows = np.arange(len(z))
-        if len(z) > most:
-            rows = np.sort(np.random.default_rng(len(z)).permutation(len(z))[:most])
-        return Data(past.x[rows][:, list(past.columns)], z[rows])
-
-
-def _normalised(y: Array, steps: Sequence[TargetStep]) -> tuple[Array, tuple[LearnedStep, ...]]:
-    learned: list[LearnedStep] = []
-    for step in steps:
-        learned.append(step.learn(y))
-        y = learned[-1].forward(y)
-    return y, tuple(learned)
-
-
-@dataclass(frozen=True, eq=False)
-class SourceModel:
-    """A past study with its models: of the mean, and of the variance, in units that ``steps`` lead
-    to."""
-
-    past: PastStudy
-    whole: FittedGP
-    small: FittedGP
-    steps: tuple[LearnedStep, ...]
-
-    @cached_property
-    def denoised(self) -> "SourceModel":
-        """The model of what lies under the noise: refitted, without noise, to its own means at what
-        the study tried.
-
-        Those means lie in the span of the same kernel functions, so they are interpolated exactly
-        and the mean stays what it is; only the variance shrinks.
-        """
-        noise = NO_NOISE * self.size
-        return replace(
-            self, small=fitted_gp(self.small.prior, noise, self.small.observed, self.small.state)
-        )
-
-    def informed(self, data: Data) -> "SourceModel":
-        """The model of the variance, given further observations; it is small enough to serve for
-        the mean, too."""
-        small = self.small.condition(Data(self._own(data.x), data.y))
-        return replace(self, whole=small, small=small)
-
-    def losses(self, values: Array) -> Array:
-        """Values of the model as losses of the study."""
-        for step in reversed(self.steps):
-            values = step.backward(values)
-        return values
-
-    @cached_property
-    def _mean(self) -> Remembered:
-        return Remembered(lambda x: self.whole.mean(self._own(x)))
-
-    @cached_property
-    def _variance(self) -> Remembered:
-        def variance(x: Array) -> Array:
-            found = self.small.posterior(self._own(x)).variance
-            assert found is not None
-            return found[:, None]
-
-        return Remembered(variance)
-
-    def _own(self, x: Array) -> Array:
-        return x[:, list(self.past.columns)]
-
-    def mean(self, x: Array) -> Array:
-        """(m,)"""
-        return self._mean(x)[:, 0]
-
-    def variance(self, x: Array) -> Array:
-        """(m,)"""
-        return self._variance(x)[:, 0]
-
-    def mean_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """The mean (m,) and pull(d_mean (m,)) -> d_x (m, d)."""
-        own = self._own(x)
-        prior = self.whole.prior
-        _, _, cross, pull_prior = prior.cross_and_pullback(own, self.whole.observed.x)
-        zero = np.zeros(len(x))
-
-        def pull(d_mean: Array) -> Array:
-            return self._back(x, pull_prior(zero, zero, d_mean[:, None] * self.whole.alpha[:, 0]))
-
-        return cross @ self.whole.alpha[:, 0], pull
-
-    def variance_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """The variance (m,) and pull(d_variance (m,)) -> d_x (m, d)."""
-        posterior, pull_small = self.small.posterior_and_pullback(self._own(x))
-        assert posterior.variance is not None
-        none = np.zeros((len(x), 1))
-        return posterior.variance, lambda d_variance: self._back(x, pull_small(none, d_variance))
-
-    def samples(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        """Joint draws (count, m)."""
-        return self.small.sample(self._own(x), count, rng)
-
-    def covariance(self, x: Array) -> Array:
-        """(m, m)"""
-        covariance = self.small.posterior(self._own(x), joint=True).covariance
-        assert covariance is not None
-        return covariance
-
-    def _back(self, x: Array, d_own: Array) -> Array:
-        d_x = np.zeros_like(x)
-        d_x[:, list(self.past.columns)] = d_own
-        return d_x
-
-    @property
-    def size(self) -> float:
-        """The prior variance."""
-        prior = self.whole.prior
-        assert isinstance(prior, MeanAndKernel)
-        return float(prior.kernel.values[0])
-
-    @property
-    def log_length_scales(self) -> Array:
-        """(d,) over all columns of the space; NaN where the study has none."""
-        prior = self.whole.prior
-        assert isinstance(prior, MeanAndKernel)
-        scales = np.full(self.past.dimension, math.nan)
-        scales[list(self.past.columns)] = np.log(prior.length_scales(len(self.past.columns)))
-        return scales
-
-    @cached_property
-    def learned(self) -> float:
-        """How much of the study its model predicts: R^2 of leave-one-out means, on the rows of the
-        variance model."""
-        y = self.small.observed.y
-        residual = y - self.small.leave_one_out().mean[:, 0]
-        return 1.0 - float(residual @ residual) / max(float(((y - y.mean()) ** 2).sum()), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,8 @@ from scrimp.transfer.portfolio import (
     scaled_predictions,
     with_observed,
 )
-from scrimp.transfer.source_models import USUAL_KERNEL, SourceModels
+from scrimp.transfer.source_model import USUAL_KERNEL
+from scrimp.transfer.source_models import SourceModels
 from scrimp.transfer.weighing import Weighing
 
 __all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_notes"]

@@ -19,14 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import (
-    Acquisition,
-    Context,
-    FantasyAverage,
-    TermsPullback,
-    incumbents,
-    model_named,
-)
+from scrimp.acquisition.acquisition import Acquisition, FantasyAverage, TermsPullback
+from scrimp.acquisition.context import Context, incumbents, model_named
 from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
 from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.cholesky import cholesky

@@ -21,16 +21,15 @@ from scrimp.executors.command_line import Command
 from scrimp.executors.ray import RaySettings
 from scrimp.executors.run_context import Objective
 from scrimp.history.annotations import as_annotation
-from scrimp.history.events import Config, Ended, Enqueued, Event, Reported, Retried, StudyChanged
+from scrimp.history.events import Config, Retried, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.limits import Durable, Placement, Totals
 from scrimp.history.problem import Budget, Direction, Problem
-from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
+from scrimp.history.reports import as_metrics, as_stderr
 from scrimp.history.trial import Observation, Trial, check_step
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
-from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.suggester import Suggester
 from scrimp.tuning.collection import Keep, best_state, checkpoint_folder
 from scrimp.tuning.deciding import policy_of
@@ -41,6 +40,13 @@ from scrimp.tuning.outcomes import as_catch, nothing_found
 from scrimp.tuning.running import Run, run, run_limits
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
+from scrimp.tuning.telling import (
+    append_report,
+    end_trial,
+    ended_by_scheduler,
+    enqueue_config,
+    open_trial,
+)
 from scrimp.tuning.trial_table import trial_frame
 
 if TYPE_CHECKING:  # loading it takes SciPy
@@ -175,17 +181,7 @@ class Study:
 
         Parameters left out are filled in.
         """
-        if not isinstance(config, Mapping):
-            raise StudyError(
-                f"enqueue takes parameters by name, such as {{'lr': 0.1}}; got {config!r}"
-            )
-        history = self._ledger.refresh()
-        space = history.problem.space
-        complete = space.complete(config, history.rng(f"enqueue {len(history.queue)}"))
-        queued = any(space.key(other) == space.key(complete) for other in history.queue)
-        if not history.problem.noisy and (queued or complete in history.derive(KNOWN)):
-            return
-        self._ledger.append([Enqueued(config=complete, time=wall_clock())])
+        enqueue_config(self._ledger, config)
 
     def pause(self) -> None:
         """Begin nothing more until `resume`; what runs goes on to the end of its grant, and workers
@@ -292,15 +288,14 @@ class Study:
     ) -> bool:
         """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped,
         paused or completed)."""
-        current = self._open_trial(trial)
+        current = open_trial(self._ledger, trial)
         check_step(current, step)
         numbers = as_metrics(metrics, self._ledger.history.problem.metric)
-        self._append_report(current, float(step), numbers, as_stderr(stderr))
+        append_report(self._ledger, current, float(step), numbers, as_stderr(stderr))
         history = self._ledger.history
         now = history.trials[current.id]
         if now.status == "running" and self._deciding().review(history, now.id) is Verdict.STOP:
-            message = f"ended by the scheduler at {step:g}"
-            self._end(now, "stopped", message)
+            end_trial(self._ledger, now, "stopped", ended_by_scheduler(step))
             return False
         return now.status == "running"
 
@@ -315,13 +310,13 @@ class Study:
     ) -> Trial:
         """The result of a trial: a number, metrics by name, or ``state="failed"``. A value that is
         not finite is a failure."""
-        current = self._open_trial(trial)
+        current = open_trial(self._ledger, trial)
         if state not in (None, "completed", "failed"):
             raise ReportError(f"state is {state!r}; it must be 'completed' or 'failed'")
         if state == "failed":
-            return self._end(current, "failed", message or "told as failed")
+            return end_trial(self._ledger, current, "failed", message or "told as failed")
         metrics = as_metrics(value, self._ledger.history.problem.metric)
-        self._append_report(current, current.granted, metrics, as_stderr(stderr))
+        append_report(self._ledger, current, current.granted, metrics, as_stderr(stderr))
         return self._ledger.history.trials[current.id]
 
     def optimize(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -401,56 +396,6 @@ class Study:
             self._policy = policy_of(history, past)
             self._policy_of = made_of
         return self._policy
-
-    def _open_trial(self, trial: Trial | int) -> Trial:
-        number = trial.id if isinstance(trial, Trial) else trial
-        trials = self._ledger.history.trials
-        if (
-            not isinstance(number, int)
-            or number not in range(len(trials))
-            or trials[number].status != "running"
-        ):
-            trials = (
-                self._ledger.refresh().trials
-            )  # otherwise what came meanwhile is seen with the append
-        if not is_whole(number) or number >= len(trials):
-            raise ReportError(
-                f"study {self.name!r} has no trial {number!r}; it has {len(trials)}, counted from 0"
-            )
-        current = trials[number]
-        if current.finished:
-            raise ReportError(f"trial {number} is {current.status} already; ask for a new one")
-        return current
-
-    def _append_report(
-        self, trial: Trial, step: float, metrics: dict[str, float], stderr: float | None
-    ) -> None:
-        now, problem = wall_clock(), self._ledger.history.problem
-        report = Reported(
-            trial=trial.id,
-            step=step,
-            metrics=dict(metrics),
-            attempt=trial.attempt,
-            stderr=stderr,
-            cost=metrics.get(problem.cost) if problem.cost is not None else None,
-            time=now,
-        )
-        curve = self._ledger.append(report_events(report, problem.metric)).trials[trial.id].curve
-        if not any(point.step == step and point.time == now for point in curve):
-            raise ReportError(
-                f"trial {trial.id} was told or taken over by somebody else meanwhile; this does not"
-                " count"
-            )
-
-    def _end(self, trial: Trial, status: str, message: str) -> Trial:
-        ended: Event = Ended(
-            trial=trial.id,
-            status=status,
-            message=readable(message),
-            attempt=trial.attempt,
-            time=wall_clock(),
-        )
-        return self._ledger.append([ended]).trials[trial.id]
 
     def _change(self, change: StudyChanged) -> None:
         """Record new limits, unless they are what holds already."""

@@ -23,6 +23,7 @@ from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
 from scrimp.tuning.outcomes import Alarm
 from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import StopRule
+from scrimp.tuning.telling import ended_by_scheduler
 
 __all__ = ["Tuner", "TunerSettings"]
 
@@ -180,7 +181,7 @@ class Tuner:
                     ended = Ended(
                         trial=trial.id,
                         status="stopped",
-                        message=f"ended by the scheduler at {event.step:g}",
+                        message=ended_by_scheduler(event.step),
                         attempt=trial.attempt,
                         time=self._executor.clock(),
                     )

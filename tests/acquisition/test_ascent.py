@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from scrimp.acquisition.acquisition import Context
 from scrimp.acquisition.ascent import AscentSettings, ascend
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.testing.dense_posterior import random_posterior
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound, OptimisticImprovement
+from scrimp.acquisition.context import Context
 from scrimp.errors import MethodError
 from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.testing.dense_posterior import random_posterior

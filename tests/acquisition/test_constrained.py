@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.constrained import Constrained
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import (
     ExpectedImprovement,
     ProbabilityOfImprovement,

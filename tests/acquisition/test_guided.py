@@ -3,7 +3,8 @@ evaluations."""
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.guided import Guided
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.testing.acquisitions import AcquisitionBattery

@@ -6,8 +6,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context
+from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import INACTIVE, Condition, Domain, contains_rows
 from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement
 from scrimp.acquisition.maximize import MaximizeSettings, Search, maximize

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Context
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement
 from scrimp.acquisition.mixture import BoundMixture
 from scrimp.gp.columns import Column

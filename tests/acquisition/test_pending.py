@@ -4,7 +4,7 @@ there to prevent."""
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Context
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import Domain
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.maximize import Search, maximize

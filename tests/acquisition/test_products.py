@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Context
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.products import BoundProduct, bind_logarithm

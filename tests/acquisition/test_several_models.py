@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.constrained import Constrained
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.cost_aware import CostAware
 from scrimp.acquisition.improvement import (
     LogExpectedImprovement,

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import Domain
 from scrimp.acquisition.maximize import maximize
 from scrimp.acquisition.pending import fantasise

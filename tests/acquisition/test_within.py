@@ -7,8 +7,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.constrained import Constrained
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.within import ProbabilityWithin
 from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.testing.dense_posterior import random_posterior

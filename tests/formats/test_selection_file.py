@@ -67,12 +67,16 @@ def test_a_pattern_is_sorted_by_the_numbers_in_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("name = ", "is wrong"),
+        ("name = ", "is no TOML"),
         ("name = 3", "name"),
         (HEAD, "checkpoints"),
         ("checkpoints = []\n" + HEAD, "checkpoints"),
-        ("checkpoints = [1]\nsteps = 3\n" + HEAD, "steps"),
-        ("checkpoints = [1]\n" + HEAD + "[run]\nworkers = 0\n", "workers"),
+        ("checkpoints = [1]\nsteps = 3\n" + HEAD, "line 2, steps: there is no such key"),
+        ("chekpoints = [1]\n" + HEAD, "line 1, chekpoints: .*did you mean 'checkpoints'"),
+        (
+            "checkpoints = [1]\n" + HEAD + "[run]\nworkers = 0\n",
+            "line 7, run.workers: is 0; it must be",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:
@@ -82,3 +86,14 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:
         read_selection_file(path)
     with pytest.raises(StudyError, match="cannot read"):
         read_selection_file(tmp_path / "none.toml")
+
+
+def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "select.toml"
+    path.write_text(
+        'checkpoints = "nowhere/*"\nname = "s"\ntasks = ["a"]\ncommand = "true {task}"\n'
+    )
+    with pytest.raises(StudyError, match="has 2 mistakes") as refused:
+        read_selection_file(path)
+    assert "line 1, checkpoints: no file" in str(refused.value)
+    assert "line 4, command: " in str(refused.value) and "{checkpoint}" in str(refused.value)

@@ -8,7 +8,8 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.formats.study_file import Mistake, StudyPlan, read_study_file
+from scrimp.formats.study_file import StudyPlan, read_study_file
+from scrimp.formats.toml_reading import Mistake
 
 RIGHT = """\
 name = "digits"

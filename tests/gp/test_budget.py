@@ -2,28 +2,13 @@ import numpy as np
 import pytest
 
 from scrimp.errors import MethodError
-from scrimp.gp.budget import RESOURCE_KERNELS, InverseLargest, budget_prior, same_rows
+from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior, same_rows
 from scrimp.gp.columns import Column
-from scrimp.gp.kernel import Scaled
 from scrimp.gp.priors import ParameterVector
-from scrimp.testing.kernels import KernelContract, close, numerical_gradient, rows
+from scrimp.testing.kernels import close, numerical_gradient, rows
 
 COLUMNS = (Column(), Column(), Column((0.0, 0.5, 1.0), ordered=False))
 FOLDS = 9.0
-
-
-class TestInverseLargest(KernelContract):
-    @pytest.fixture
-    def columns(self):
-        return (Column(),)
-
-    @pytest.fixture
-    def kernel(self):
-        return Scaled(InverseLargest(5.0))
-
-    @pytest.fixture
-    def x(self, columns, rng):
-        return rows(columns, 12, rng)  # none twice: at equal budgets there is a kink
 
 
 @pytest.fixture

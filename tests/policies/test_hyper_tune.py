@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.acquisition.acquisition import Context
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.errors import MethodError, NumericalError, StudyError
 from scrimp.policies import hyper_tune

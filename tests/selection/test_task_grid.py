@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from scrimp.selection.task_grid import GridData, TaskGrid, measure_units
-from scrimp.selection.task_grid_algebra import group_cells, solve_grid
+from scrimp.selection.task_grid_algebra import solve_grid
+from scrimp.selection.task_grid_cells import group_cells
 from scrimp.selection.task_grid_models import RowEffects, SharedCurve
 
 SIZE, TASKS = 30, 8

@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 from scrimp.errors import NumericalError
-from scrimp.selection.task_grid_algebra import (
-    GridCells,
-    GridPrior,
-    GridSolution,
-    group_cells,
-    solve_grid,
-)
+from scrimp.selection.task_grid_algebra import GridPrior, GridSolution, solve_grid
+from scrimp.selection.task_grid_cells import group_cells
 
 SIZE, TASKS = 9, 5
 
@@ -60,24 +55,6 @@ def solved(rank: int, **kwargs) -> tuple[GridSolution, Dense]:
     prior, rows, tasks, values, noise = problem(rank, **kwargs)
     cells = group_cells(rows, tasks, values, noise, TASKS)
     return solve_grid(prior, cells), Dense(prior, rows, tasks, values, noise)
-
-
-def test_groups_hold_tasks_of_similar_length():
-    counts = np.array([0, 1, 2, 3, 4, 5, 9, 9, 1])
-    tasks = np.repeat(np.arange(9), counts)
-    rows = np.concatenate([np.arange(count) for count in counts])
-    cells = group_cells(rows, tasks, np.zeros(len(rows)), np.zeros(len(rows)), 9)
-    assert [(group.tolist(), width) for group, width in cells.groups] == [
-        ([1, 8], 1),
-        ([2], 2),
-        ([3, 4], 4),
-        ([5], 8),
-        ([6, 7], 9),
-    ]
-    nothing = group_cells(
-        np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0), np.zeros(0), 3
-    )
-    assert nothing.groups == []
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -193,17 +170,3 @@ def test_not_a_number_is_refused():
     cells = group_cells(rows, tasks, values, noise + np.nan, TASKS)
     with pytest.raises(NumericalError):
         solve_grid(prior, cells)
-
-
-def test_grouping_keeps_every_cell():
-    cells: GridCells = group_cells(
-        np.array([4, 1, 2]),
-        np.array([2, 0, 2]),
-        np.array([1.0, 2.0, 3.0]),
-        np.array([0.1, 0.2, 0.3]),
-        3,
-    )
-    assert cells.counts.tolist() == [1, 0, 2]
-    assert cells.rows.tolist() == [[1, 0], [0, 0], [2, 4]]
-    assert cells.values.tolist() == [[2.0, 0.0], [0.0, 0.0], [3.0, 1.0]]
-    assert cells.mask.sum() == 3

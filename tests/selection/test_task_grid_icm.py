@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from scrimp.selection.task_grid import GridData, TaskGrid
-from scrimp.selection.task_grid_algebra import group_cells, solve_grid
+from scrimp.selection.task_grid_algebra import solve_grid
+from scrimp.selection.task_grid_cells import group_cells
 from scrimp.selection.task_grid_icm import Coregional, squared_exponential
 
 SIZE, TASKS, LEVEL = 8, 5, 4.0

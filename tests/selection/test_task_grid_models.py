@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from scrimp.selection.task_grid_algebra import group_cells, solve_grid
+from scrimp.selection.task_grid_algebra import solve_grid
+from scrimp.selection.task_grid_cells import group_cells
 from scrimp.selection.task_grid_models import (
     GridModel,
     OwnCurves,

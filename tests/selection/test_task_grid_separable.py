@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from scrimp.errors import NumericalError
-from scrimp.selection.task_grid_algebra import group_cells
+from scrimp.selection.task_grid_cells import group_cells
 from scrimp.selection.task_grid_icm import Coregional, CoregionalDiagonal, squared_exponential
 from scrimp.selection.task_grid_separable import SeparablePrior
 

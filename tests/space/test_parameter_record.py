@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from scrimp.errors import SpaceError
-from scrimp.space.parameter import Parameter
+from scrimp.space.parameter_contract import Parameter
 from scrimp.space.parameter_record import parameter_from_json
 from scrimp.testing.spaces import parameters
 

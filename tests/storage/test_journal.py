@@ -11,7 +11,8 @@ from scrimp.errors import StorageError
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Lease, Storage
-from scrimp.testing.storages import DurableStorageContract, first_event, report
+from scrimp.testing.durable_storages import DurableStorageContract
+from scrimp.testing.storages import first_event, report
 
 
 class TestJournalStorage(DurableStorageContract):

@@ -19,8 +19,9 @@ from scrimp.storage import postgres
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import PostgresStorage
 from scrimp.storage.store import Storage
+from scrimp.testing.durable_storages import DurableStorageContract
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.testing.storages import DurableStorageContract, check_race, decide, first_event, report
+from scrimp.testing.storages import check_race, decide, first_event, report
 
 
 @pytest.fixture

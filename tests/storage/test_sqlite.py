@@ -7,7 +7,7 @@ import pytest
 
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
-from scrimp.testing.storages import DurableStorageContract
+from scrimp.testing.durable_storages import DurableStorageContract
 
 
 class TestSqliteStorage(DurableStorageContract):

@@ -11,7 +11,8 @@ import scrimp
 from scrimp.history.events import BudgetGranted, Event, Reported
 from scrimp.history.history import History
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.testing.torture import Fire, defects, torture, wrong_checkpoints
+from scrimp.testing.torture import Fire, torture
+from scrimp.testing.torture_checks import defects, wrong_checkpoints
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 

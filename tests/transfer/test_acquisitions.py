@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import expected_improvement
 from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import ExactGP
@@ -15,7 +16,8 @@ from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.transfer.acquisitions import MixedImprovement
 from scrimp.transfer.normalise import NORMALISERS
 from scrimp.transfer.past_studies import past_study
-from scrimp.transfer.source_models import SourceFit, SourceModels
+from scrimp.transfer.source_model import SourceFit
+from scrimp.transfer.source_models import SourceModels
 
 PLAIN = (Column(), Column(), Column())
 WEIGHTS = np.array([0.25, 0.15, 0.6])

@@ -1,6 +1,6 @@
 import numpy as np
 
-from scrimp.acquisition.acquisition import Context
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data

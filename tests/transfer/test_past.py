@@ -3,7 +3,7 @@
 import numpy as np
 
 from scrimp.transfer.past import NOTHING, Past
-from scrimp.transfer.source_models import SourceFit
+from scrimp.transfer.source_model import SourceFit
 
 
 def test_a_fit_is_made_once_and_restored_afterwards(past: Past, monkeypatch) -> None:  # type: ignore[no-untyped-def]

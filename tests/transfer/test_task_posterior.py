@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Acquisition, Context
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import expected_improvement
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
@@ -15,7 +16,8 @@ from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.testing.dense_posterior import random_posterior
 from scrimp.transfer.normalise import NORMALISERS, LogRegret
 from scrimp.transfer.past_studies import past_study
-from scrimp.transfer.source_models import SourceFit, SourceModels
+from scrimp.transfer.source_model import SourceFit
+from scrimp.transfer.source_models import SourceModels
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
 from scrimp.transfer.task_prior import Belief, TaskBasis, beliefs
 

@@ -20,7 +20,7 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.policies.warm_start import WarmStarted
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
-from scrimp.transfer.source_models import SourceFit
+from scrimp.transfer.source_model import SourceFit
 from scrimp.tuning.learning import attachments, past_reader, read_past
 
 SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 6))

@@ -1,0 +1,91 @@
+"""What users append to a study by hand: results of trials, their ends, and configurations to try.
+
+trial = open_trial(ledger, 7)
+append_report(ledger, trial, step=3.0, metrics={"error": 0.4}, stderr=None)
+end_trial(ledger, trial, "failed", "out of memory")
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scrimp.checks import is_whole
+from scrimp.errors import ReportError, StudyError
+from scrimp.executors.clock import wall_clock
+from scrimp.history.events import Ended, Enqueued, Reported
+from scrimp.history.reports import readable, report_events
+from scrimp.history.trial import Trial
+from scrimp.suggesters.known import KNOWN
+from scrimp.tuning.ledger import Ledger
+
+__all__ = ["append_report", "end_trial", "ended_by_scheduler", "enqueue_config", "open_trial"]
+
+
+def open_trial(ledger: Ledger, trial: Trial | int) -> Trial:
+    """The trial as it is now; `ReportError` when there is none, or it has ended."""
+    number = trial.id if isinstance(trial, Trial) else trial
+    trials = ledger.history.trials
+    here = is_whole(number) and number < len(trials)
+    if not here or trials[number].status != "running":
+        trials = ledger.refresh().trials  # otherwise news is seen with the append
+    if not is_whole(number) or number >= len(trials):
+        raise ReportError(
+            f"study {ledger.store.name!r} has no trial {number!r}; it has {len(trials)}, counted"
+            " from 0"
+        )
+    current = trials[number]
+    if current.finished:
+        raise ReportError(f"trial {number} is {current.status} already; ask for a new one")
+    return current
+
+
+def append_report(
+    ledger: Ledger, trial: Trial, step: float, metrics: dict[str, float], stderr: float | None
+) -> None:
+    """Record metrics after ``step``; `ReportError` when they do not count, since somebody else told
+    the trial or took it over."""
+    now, problem = wall_clock(), ledger.history.problem
+    report = Reported(
+        trial=trial.id,
+        step=step,
+        metrics=dict(metrics),
+        attempt=trial.attempt,
+        stderr=stderr,
+        cost=metrics.get(problem.cost) if problem.cost is not None else None,
+        time=now,
+    )
+    curve = ledger.append(report_events(report, problem.metric)).trials[trial.id].curve
+    if not any(point.step == step and point.time == now for point in curve):
+        raise ReportError(
+            f"trial {trial.id} was told or taken over by somebody else meanwhile; this does not"
+            " count"
+        )
+
+
+def end_trial(ledger: Ledger, trial: Trial, status: str, message: str) -> Trial:
+    """Record that the trial ended; the trial as it is then."""
+    ended = Ended(
+        trial=trial.id,
+        status=status,
+        message=readable(message),
+        attempt=trial.attempt,
+        time=wall_clock(),
+    )
+    return ledger.append([ended]).trials[trial.id]
+
+
+def ended_by_scheduler(step: float) -> str:
+    """What the log says of a trial that its scheduler gave up after ``step``."""
+    return f"ended by the scheduler at {step:g}"
+
+
+def enqueue_config(ledger: Ledger, config: Mapping[str, Any]) -> None:
+    """Put a configuration into the queue, filled in, unless it is queued or tried already."""
+    if not isinstance(config, Mapping):
+        raise StudyError(f"enqueue takes parameters by name, such as {{'lr': 0.1}}; got {config!r}")
+    history = ledger.refresh()
+    space = history.problem.space
+    complete = space.complete(config, history.rng(f"enqueue {len(history.queue)}"))
+    queued = any(space.key(other) == space.key(complete) for other in history.queue)
+    if not history.problem.noisy and (queued or complete in history.derive(KNOWN)):
+        return
+    ledger.append([Enqueued(config=complete, time=wall_clock())])

@@ -1,0 +1,51 @@
+"""What is appended by hand; `test_study` has the same from the front door."""
+
+import pytest
+
+import scrimp
+from scrimp.errors import ReportError, StudyError
+from scrimp.executors.clock import wall_clock
+from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.telling import append_report, end_trial, enqueue_config, open_trial
+
+
+def made() -> tuple[scrimp.Study, Ledger]:
+    study = scrimp.create_study(
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        budget=scrimp.Budget("epoch", 1, 9),
+        method="asha",
+        storage="memory://",
+        seed=0,
+    )
+    return study, Ledger(study._ledger.store, wall_clock)
+
+
+def test_only_open_trials_can_be_told() -> None:
+    study, ledger = made()
+    trial = study.ask()  # which the ledger has not read yet
+    assert open_trial(ledger, trial.id).id == open_trial(ledger, trial).id == 0
+    for wrong in (1, -1, True, "0"):
+        with pytest.raises(ReportError, match="has no trial"):
+            open_trial(ledger, wrong)  # type: ignore[arg-type]
+    assert end_trial(ledger, trial, "failed", "no").message == "no"
+    with pytest.raises(ReportError, match="failed already"):
+        open_trial(ledger, trial)
+
+
+def test_a_report_that_does_not_count_is_refused() -> None:
+    study, ledger = made()
+    trial = open_trial(ledger, study.ask())
+    append_report(ledger, trial, 1.0, {"value": 0.5}, None)
+    assert ledger.history.trials[0].value == 0.5
+    with pytest.raises(ReportError, match="somebody else"):
+        append_report(ledger, trial, 1.0, {"value": 0.4}, None)
+
+
+def test_a_configuration_is_queued_once() -> None:
+    study, ledger = made()
+    for _ in range(2):
+        enqueue_config(ledger, {"x": 0.25})
+    assert list(study.history.queue) == [{"x": 0.25}]
+    with pytest.raises(StudyError, match="by name"):
+        enqueue_config(ledger, [0.25])  # type: ignore[arg-type]
