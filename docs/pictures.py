@@ -10,13 +10,18 @@ tables of docs/notebook.md, so a picture and its figures cannot differ. SVG need
 A picture is a function that writes the file it is given, listed in `PICTURES`.
 """
 
+import os
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import plotly.graph_objects as go
 
+import scrimp
 from scrimp.plots import style
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -170,7 +175,87 @@ def storage_cost(path: Path) -> None:
     bars(path, rows, ("Ask and tell on SQLite", "CPU milliseconds of a pair"))
 
 
+# Studies: the programs of the pages, run as they stand there
+
+BLOCK = re.compile(r'^```\w+[^\n]*title="([^"]+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
+
+
+@cache
+def ran(page: str, *command: str) -> Path:
+    """A folder with the files that a page shows, in which ``command`` of Python was run."""
+    folder = Path(tempfile.mkdtemp(prefix="scrimp-pictures-"))
+    for title, code in BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8")):
+        (folder / title).write_text(code, encoding="utf-8")
+    subprocess.run([sys.executable, *command], cwd=folder, check=True, env=environment())
+    return folder
+
+
+def environment() -> dict[str, str]:
+    """That of this process, with scrimp from this checkout."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def svm() -> scrimp.Study:
+    return scrimp.load_study("svm", storage=f"sqlite:///{ran('start.md', 'tune.py')}/tuning.db")
+
+
+def digits() -> scrimp.Study:
+    folder = ran("tutorials/train-with-epochs.md", "digits.py")
+    return scrimp.load_study("digits", storage=f"sqlite:///{folder}/digits.db")
+
+
+def spirals() -> scrimp.Study:
+    program = "import sys; from scrimp.cli.main import main; sys.argv[0] = 'scrimp'; main()"
+    folder = ran("tutorials/tune-a-script.md", "-c", program, "run", "study.toml")
+    return scrimp.load_study("spirals", storage=f"sqlite:///{folder}/spirals.db")
+
+
+def transfer_weights(path: Path) -> None:
+    folder = ran("tutorials/learn-from-past-studies.md", "transfer.py")
+    study = scrimp.load_study("classes", storage=f"sqlite:///{folder}/svms.db")
+    write(scrimp.plots.source_weights(study), path)
+
+
+@cache
+def checkpoints() -> scrimp.Selection:
+    folder = Path(tempfile.mkdtemp(prefix="scrimp-pictures-"))
+    script = ROOT / "examples" / "checkpoints" / "select_checkpoint.py"
+    subprocess.run([sys.executable, script, folder], check=True, env=environment())
+    return scrimp.load_selection("digits", storage=f"sqlite:///{folder}/scrimp.db")
+
+
+def own_acquisition(path: Path) -> None:
+    folder = ran("tutorials/write-your-own-method.md", "-c", "import my_parts")
+    sys.path.insert(0, str(folder))
+    space = scrimp.Space(x=scrimp.Float(-5, 10), y=scrimp.Float(0, 15))
+    study = scrimp.create_study(
+        "own",
+        space,
+        method="gp:acquisition=my-optimist,kappa=1.5",
+        plugins=["my_parts"],
+        storage="memory://",
+        seed=0,
+    )
+    study.optimize(
+        lambda trial: (trial.params["x"] - 3) ** 2 + (trial.params["y"] - 2) ** 2, n_trials=7
+    )
+    write(scrimp.plots.surrogate(study, "x"), path, 460)
+
+
 PICTURES: dict[str, Callable[[Path], None]] = {
+    "svm-contour.svg": lambda path: write(scrimp.plots.contour(svm(), "C", "gamma"), path, 420),
+    "digits-curves.svg": lambda path: write(
+        scrimp.plots.curves(digits()).update_yaxes(type="log"), path, 420
+    ),
+    "digits-rungs.svg": lambda path: write(scrimp.plots.rungs(digits()), path),
+    "spirals-parallel.svg": lambda path: write(scrimp.plots.parallel(spirals()), path),
+    "workers-timeline.svg": lambda path: write(scrimp.plots.timeline(spirals()), path, 260),
+    "transfer-weights.svg": transfer_weights,
+    "checkpoint-grid.svg": lambda path: write(
+        scrimp.plots.selection_grid(checkpoints()), path, 420
+    ),
+    "checkpoint-curve.svg": lambda path: write(scrimp.plots.selection_curve(checkpoints()), path),
+    "extend-surrogate.svg": own_acquisition,
     "results-decision-cost.svg": decision_cost,
     "results-functions.svg": function_ranks,
     "results-curves.svg": curve_regret,
