@@ -67,7 +67,7 @@ class TomlReading:
             raise StudyError(f"cannot read {path}: {error}") from None
         try:
             record = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:  # nested too deeply
             raise StudyError(f"{path} is no TOML: {error}") from None
         folder = path.resolve().parent
         return TomlReading(replaced(record, options), folder, TomlLines(text), options, examples)

@@ -310,6 +310,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "run is a number": (RIGHT[RIGHT.index("[run]") :], "", "run: this would never end"),
     "not TOML": ("seed = 3", "seed 3", "is no TOML: .*line 5"),
+    "nested too deeply": ("seed = 3", f"seed = {'[' * 9999}", "is no TOML: .*recursion"),
     "a key twice": ("seed = 3", "seed = 3\nseed = 4", "is no TOML"),
 }
 
