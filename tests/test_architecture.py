@@ -6,6 +6,7 @@ is changed here, in one deliberate step, never worked around.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -320,3 +321,22 @@ def test_nobody_reaches_inside_from_the_front() -> None:
         f"{', '.join(sorted(FRONT))} use public things only:",
         "make what you need public where it lives, with a docstring, or ask for less.",
     )
+
+
+HOP = re.compile(r"^\d+\. `([\w/]+\.py)` `([\w.]+)`", re.M)
+
+
+def test_the_ways_through_the_house_are_true() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    ways = text.split("## Six ways through the house")[1].split("\n## ")[0].split("\n**")[1:]
+    assert len(ways) == 6 and all(len(HOP.findall(way)) in range(5, 9) for way in ways)
+    offenders = []
+    for name, symbol in HOP.findall(text):
+        path = PACKAGE / name
+        body: list[ast.stmt] = tree(path).body if path.exists() else []
+        for part in symbol.split("."):
+            found = [node for node in body if getattr(node, "name", None) == part]
+            body = getattr(found[0], "body", []) if found else []
+            if not found:
+                offenders.append(f"{name}: {symbol}")
+    report(offenders, "ARCHITECTURE.md tells of what is not there:", "tell the way as it is now.")

@@ -39,7 +39,7 @@ __all__ = [
 
 _HOMES = {
     "AcquisitionBattery": "acquisitions",
-    "DurableStorageContract": "storages",
+    "DurableStorageContract": "durable_storages",
     "KernelContract": "kernels",
     "PolicyBattery": "policies",
     "SchedulerBattery": "schedulers",
