@@ -17,6 +17,7 @@ from pathlib import Path
 
 from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.notes import InBracket, Notes
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -28,7 +29,7 @@ CONFIG = {f"p{number}": 0.0123456789 * number for number in range(10)}
 
 def decision(trial: int, seen: int) -> list[Event]:
     return [
-        Noted(decision=trial, seen=seen, notes={"reason": "random"}, time=1e9 + trial),
+        Noted(decision=trial, seen=seen, notes=Notes(grant=InBracket(0)), time=1e9 + trial),
         TrialAdded(trial=trial, config=CONFIG, time=1e9 + trial),
         BudgetGranted(trial=trial, budget=1.0, worker="host:1", time=1e9 + trial),
     ]

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import os
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.limits import Placement, Totals
-from scrimp.storage.event_json import encode
+from scrimp.storage.event_json import StoredLine, encode
 from scrimp.storage.liveness import this_host
 from scrimp.storage.open import open_storage, without_secrets
 from scrimp.storage.store import Lease
@@ -515,9 +516,10 @@ def test_a_planted_result_ends_nobody_with_a_traceback(config: Any, tmp_path: Pa
     for value in (0.3, 0.2, 0.4):
         study.tell(study.ask(), value)
     notes = {"reason": [1], "left_out": 3, "weights": {"a": "b"}, "fit": 5}
-    study._ledger.append(
+    noted = {"event": "noted", "decision": 3, "seen": 10**9, "notes": notes}
+    study._ledger.store.append(
         [
-            Noted(decision=3, seen=10**9, notes=notes),
+            StoredLine(json.dumps(noted)),
             TrialAdded(trial=3, config=config),
             BudgetGranted(trial=3, budget=1.0),
             Reported(trial=3, step=1.0, metrics={"value": -1.0}),

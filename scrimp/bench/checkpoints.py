@@ -35,6 +35,7 @@ from scipy.ndimage import gaussian_filter1d
 from scrimp.bench.report import Summary
 from scrimp.bench.results import Cell
 from scrimp.errors import TableError
+from scrimp.history.notes import Fit
 from scrimp.selection.methods import find_method
 from scrimp.selection.recommendation import Recommendation
 from scrimp.selection.score_files import read_scores
@@ -51,11 +52,11 @@ _FIELDS = (*_REGRETS, "probability_best", "expected_loss", "cells")
 
 @dataclass
 class _Progress:
-    """One replayed run: what has been measured, what the last decision noted, and what deciding has
+    """One replayed run: what has been measured, what the last decision fitted, and what deciding has
     cost."""
 
     table: ScoreTable
-    memory: Any = None
+    memory: Fit | None = None
     seconds: float = 0.0
     decisions: int = 0
 
@@ -163,7 +164,7 @@ def _spend(
         if not decision.cells:
             break
         progress.decisions += 1
-        progress.memory = decision.notes
+        progress.memory = decision.fit
         scores = progress.table.scores.copy()
         for cell in decision.cells:
             scores[cell] = full.scores[cell]

@@ -11,11 +11,14 @@ import statistics
 import time
 from typing import Any
 
+from msgspec.structs import replace
+
 from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, speed_data
 from scrimp.bench.results import Cell
 from scrimp.errors import TableError
 from scrimp.history.events import BudgetGranted, Event, Noted, Reported, TrialAdded
+from scrimp.history.notes import Modelled, Notes
 from scrimp.history.trial import Trial
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore
@@ -54,7 +57,7 @@ def run_speed(cell: Cell) -> dict[str, Any]:
         trial, seconds = _timed_ask(study)
         refits.append(seconds)
         proposals.append(trial.config)
-        reached.append(study.history.note("acquisition"))
+        reached.append(_score(study))
         _tell(study, trial)
     between = _between_refits(study)
     return {
@@ -92,24 +95,30 @@ def _tell(study: Study, trial: Trial) -> None:
     study.tell(trial, FORMULA.evaluate(trial.config))
 
 
+def _score(study: Study) -> float | None:
+    """The acquisition value that the newest decision reached; None without one."""
+    reason = study.history.notes.reason
+    return reason.score if isinstance(reason, Modelled) else None
+
+
 def _let_refit(study: Study, store: EventStore) -> None:
     """Age the recorded fit: it remains the start of the next one, which is now due."""
     history = study.history
-    recorded = history.note("fit")
+    recorded = history.notes.fit
     if recorded is not None:
-        aged = {name: {**record, "n": 0} for name, record in recorded.items()}
+        aged = {name: replace(record, n=0) for name, record in recorded.items()}
         store.append(
-            [Noted(decision=history.decisions - 1, seen=history.length, notes={"fit": aged})]
+            [Noted(decision=history.decisions - 1, seen=history.length, notes=Notes(fit=aged))]
         )
 
 
 def _between_refits(study: Study) -> list[float]:
     """Seconds of the asks that follow until the next refit; none for methods that keep no fit."""
-    recorded = study.history.note("fit")
+    recorded = study.history.notes.fit
     seconds: list[float] = []
     while recorded is not None and len(seconds) < REPEATS:
         trial, taken = _timed_ask(study)
-        if study.history.note("fit") != recorded:
+        if study.history.notes.fit != recorded:
             break
         seconds.append(taken)
         _tell(study, trial)

@@ -111,9 +111,7 @@ def next_command(  # noqa: PLR0913 - the options of a command
         dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in decision.cells
     ]
     with one_thread():
-        answer = selector.recommend(
-            table, decision.notes
-        )  # the model that decided, not a second fit
+        answer = selector.recommend(table, decision.fit)  # the model that decided, not a second fit
     if as_json:
         echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
         return

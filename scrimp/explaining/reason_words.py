@@ -1,18 +1,45 @@
 """The notes of a decision in plain sentences: why, from which data, what the model expected, and
 what came second.
 
-Methods note what they used, under names they share: ``reason``, ``fit``, ``believed``,
-``acquisition``, ``competitors``, ``weights``, ``density``. Each function here reads one of them and
-gives whole sentences, none where the note is missing.
+`scrimp.history.notes` says what a decision may note. Each function here reads one part of it and
+gives whole sentences, none where nothing was noted.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
+from scrimp.history.notes import (
+    AheadOfHalf,
+    BestCell,
+    DrawnAtRandom,
+    FirstCell,
+    FirstDesign,
+    Fit,
+    FromDensity,
+    FromPortfolio,
+    Grant,
+    Horizon,
+    InBracket,
+    Modelled,
+    Notes,
+    Promoted,
+    Queued,
+    Race,
+    Reason,
+    Recommended,
+    Said,
+    Scouted,
+    Sides,
+    Sources,
+    SpreadOut,
+    TakenUpAgain,
+    Told,
+)
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 
 __all__ = [
+    "Competitor",
     "belief_lines",
     "competitors_of",
     "config_text",
@@ -24,37 +51,25 @@ __all__ = [
     "why",
 ]
 
-WORDS = {
-    "first design": (
-        "It belongs to the first design: configurations spread over the space before a model can"
-        " learn anything."
-    ),
-    "enqueued by the user": (
-        "Somebody put it into the queue, and the queue comes before the method."
-    ),
-    "its worker vanished; taken up again": (
-        "Its worker vanished, so it was taken up again where it stood."
-    ),
-    "portfolio of past studies": (
-        "It belongs to the portfolio of past studies: what did well in them is tried first."
-    ),
-    "nothing finite yet": (
-        "Nothing finite was reported yet, so there was no model: it is one more point spread over"
-        " the space."
-    ),
-    "a random scout": (
-        "It is a random scout: where many trials share the best value, some decisions are left to"
-        " chance."
-    ),
-    "in the better half of its level": (
-        "It was in the better half of its level, so it went on to the next one without a model."
-    ),
-    "the largest expected improvement at its next level": (
-        "Early in the study the next slice of training goes to whoever is "
-        "expected to improve most on the best value at its next level: that was this one."
-    ),
+WORDS: Mapping[type, str] = {
+    FirstDesign: "It belongs to the first design: configurations spread over the space before a"
+    " model can learn anything.",
+    Queued: "Somebody put it into the queue, and the queue comes before the method.",
+    TakenUpAgain: "Its worker vanished, so it was taken up again where it stood.",
+    FromPortfolio: "It belongs to the portfolio of past studies: what did well in them is tried"
+    " first.",
+    Recommended: "Past studies recommend it.",
+    SpreadOut: "Nothing finite was reported yet, so there was no model: it is one more point spread"
+    " over the space.",
+    DrawnAtRandom: "It was drawn at random, as some decisions are.",
+    Scouted: "It is a random scout: where many trials share the best value, some decisions are left"
+    " to chance.",
+    AheadOfHalf: "It was in the better half of its level, so it went on to the next one without a"
+    " model.",
+    FirstCell: "It belongs to the method's first cells, which are spread over the run.",
+    Told: "It was told by the user, not asked for.",
 }
-"""Reasons as methods note them, in whole sentences."""
+"""Reasons that are the same in every study, in whole sentences."""
 
 MODELLESS = {
     "random": "It was drawn at random.",
@@ -94,40 +109,26 @@ def score_words(method: Mapping[str, Any], problem: Problem) -> str:
     return SCORES.get(name, f"the acquisition {name!r}") + weighed
 
 
-def why(notes: Mapping[str, Any], problem: Problem, method: str, new: bool, budget: float) -> str:
+def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -> str:
     """The reason for the decision."""
-    reason = str(notes.get("reason", ""))
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
-    if notes.get("phase") == "horizon" and problem.budget is not None and "threshold" in notes:
-        aim, steps = (
-            problem.sign * float(notes["threshold"]),
-            problem.budget.amount(float(notes["horizon"])),
-        )
-        beyond = "below" if problem.sign > 0 else "above"
-        return (
-            f"It was the most likely of all to come {beyond} {problem.metric} {aim:.4g} within"
-            f" {steps} more."
-        )
-    if reason in WORDS:
-        return WORDS[reason]
-    if reason.startswith("within the cutoff at"):
-        return f"Its value was {reason}, so it was promoted to {amount}."
-    if reason.startswith("bracket"):
-        return (
-            f"A worker was free and nobody could be promoted, so a new one began in {reason} with"
-            f" {amount}."
-        )
-    if reason:
-        return f"{reason[0].upper()}{reason[1:]}."
-    if notes.get("exploring"):
-        return (
-            "Nothing had improved for a while, so this decision looked elsewhere, by an optimistic"
-            " bound of the model."
-        )
-    if "acquisition" in notes:
-        return "A model of the values so far chose it: it promised most."
-    if "density" in notes:
-        return "It was drawn from a density of the good trials."
+    reason = notes.reason
+    if isinstance(reason, Modelled) and reason.question is not None:
+        return _asked(reason.question, problem)
+    for noted in (reason, notes.grant):
+        words = WORDS.get(type(noted), "") or _particular(noted, amount)
+        if words:
+            return words
+    match reason:
+        case Modelled(exploring=True):
+            return (
+                "Nothing had improved for a while, so this decision looked elsewhere, by an"
+                " optimistic bound of the model."
+            )
+        case Modelled():
+            return "A model of the values so far chose it: it promised most."
+        case FromDensity():
+            return "It was drawn from a density of the good trials."
     if new and method in MODELLESS:
         return MODELLESS[method]
     return (
@@ -137,17 +138,50 @@ def why(notes: Mapping[str, Any], problem: Problem, method: str, new: bool, budg
     )
 
 
-def model_lines(notes: Mapping[str, Any], problem: Problem) -> list[str]:
-    """What the model was fitted to, and along which parameters it sees the value change fastest."""
-    fits = notes.get("fit")
-    fit = (
-        next((each for each in fits.values() if _is_fit(each)), None)
-        if isinstance(fits, Mapping)
-        else None
+def _asked(question: Race | Horizon, problem: Problem) -> str:
+    """What a model of learning curves was asked, and answered with this trial."""
+    if isinstance(question, Race):
+        return (
+            "Early in the study the next slice of training goes to whoever is expected to improve"
+            " most on the best value at its next level: that was this one."
+        )
+    steps = f"{question.length:g} further steps"
+    if problem.budget is not None:
+        steps = f"{problem.budget.amount(question.length)} more"
+    if question.threshold is None:
+        return f"It was the most likely of all to come close to feasible within {steps}."
+    beyond, aim = "below" if problem.sign > 0 else "above", problem.sign * question.threshold
+    return (
+        f"It was the most likely of all to come {beyond} {problem.metric} {aim:.4g} within {steps}."
     )
+
+
+def _particular(noted: Reason | Grant | None, amount: str) -> str:
+    """Reasons with something of this decision in them; empty for others."""
+    match noted:
+        case Promoted(level):
+            return f"Its value was within the cutoff at {level:g}, so it was promoted to {amount}."
+        case InBracket(bracket, level):
+            at = "" if level is None else f", level {level:g}"
+            return (
+                "A worker was free and nobody could be promoted, so a new one began in bracket"
+                f" {bracket}{at} with {amount}."
+            )
+        case BestCell(rule, value, opens):
+            among = "among the tasks without a score" if opens else f"per unit of cost by {rule}"
+            log = "" if value is None else f" (its logarithm is {value:.4g})"
+            return f"It is the most valuable cell {among}{log}."
+        case Said(text) if text:
+            return f"{text[0].upper()}{text[1:]}."
+    return ""
+
+
+def model_lines(notes: Notes, problem: Problem) -> list[str]:
+    """What the model was fitted to, and along which parameters it sees the value change fastest."""
+    fit = next(iter((notes.fit or {}).values()), None)
     if fit is None:
         return []
-    lines = [f"The model was fitted anew for this decision, to {fit['n']} observations."]
+    lines = [f"The model was fitted anew for this decision, to {fit.n} observations."]
     order = [name for _, name in sorted(_scales_by_name(fit, problem), key=lambda pair: pair[0])]
     if len(order) > 1:
         lines.append(
@@ -156,49 +190,27 @@ def model_lines(notes: Mapping[str, Any], problem: Problem) -> list[str]:
     return lines
 
 
-def _scales_by_name(fit: Mapping[str, Any], problem: Problem) -> list[tuple[float, str]]:
-    """The noted length-scale of each parameter that has one; logs from before they were noted have
-    it in the state."""
-    scales = fit["length_scales"] if "length_scales" in fit else _lookup(fit, "length_scale")
-    names = problem.space.searched
-    if not isinstance(scales, Sequence) or len(scales) != len(names):
+def _scales_by_name(fit: Fit, problem: Problem) -> list[tuple[float, str]]:
+    """The noted length-scale of each parameter that has one."""
+    scales, names = fit.length_scales, problem.space.searched
+    if len(scales) != len(names):
         return []
-    return [
-        (float(scale), name) for scale, name in zip(scales, names, strict=True) if scale is not None
-    ]
+    return [(scale, name) for scale, name in zip(scales, names, strict=True) if scale is not None]
 
 
-def _is_fit(record: Any) -> bool:
-    return isinstance(record, Mapping) and "n" in record
-
-
-def _lookup(record: Any, key: str) -> Any:
-    """The first value of ``key`` anywhere in a record of an earlier version."""
-    if isinstance(record, Mapping):
-        if key in record:
-            return record[key]
-        for value in record.values():
-            found = _lookup(value, key)
-            if found is not None:
-                return found
-    return None
-
-
-def belief_lines(notes: Mapping[str, Any], problem: Problem, trial: Trial) -> list[str]:
+def belief_lines(notes: Notes, problem: Problem, trial: Trial) -> list[str]:
     """What the model expected of the chosen one, and whether it came out so."""
-    believed = notes.get("believed")
-    if not isinstance(believed, Mapping) or "loss" not in believed:
+    reason = notes.reason
+    if not isinstance(reason, Modelled) or reason.expected is None:
         return []
-    value, *ends = (
-        problem.sign * float(believed.get(key, believed["loss"])) for key in ("loss", "low", "high")
-    )
+    expected = reason.expected
+    value = problem.sign * expected.loss
+    ends = [value if end is None else problem.sign * end for end in (expected.low, expected.high)]
     low, high = min(ends), max(ends)
-    step = believed.get("step", notes.get("r_acq"))
-    after = (
-        f" after {problem.budget.amount(float(step))}"
-        if problem.budget is not None and step is not None
-        else ""
-    )
+    step = reason.at if expected.step is None else expected.step
+    after = ""
+    if problem.budget is not None and step is not None:
+        after = f" after {problem.budget.amount(step)}"
     band = f"between {low:.4g} and {high:.4g} (two standard deviations)"
     lines = [f"The model expected {problem.metric} {value:.4g}{after}, {band}."]
     if problem.budget is None and trial.loss is not None:
@@ -216,85 +228,81 @@ def _compared(loss: float, sign: float, low: float, high: float) -> str:
     return "better than expected" if loss < best else "worse than expected"
 
 
-def competitors_of(notes: Mapping[str, Any], trial: Trial) -> list[dict[str, Any]]:
-    """The others that were considered, as ``text`` and ``score``, best first; each once, and never
-    the chosen one itself."""
-    others = notes.get("competitors")
-    if not isinstance(others, Sequence) or isinstance(others, str):
-        return []
-    found: dict[str, Any] = {}
-    for other in others:
-        if isinstance(other, Mapping):
-            number = other.get("trial")
-            text = (
-                f"trial {number}" if number is not None else config_text(other.get("config") or {})
-            )
-            if number != trial.id and text != config_text(trial.config):
-                found.setdefault(text, other.get("score"))
+class Competitor(TypedDict):
+    """Somebody who was considered: who, and with which score."""
+
+    text: str
+    score: float | None
+
+
+def competitors_of(notes: Notes, trial: Trial) -> list[Competitor]:
+    """The others that were considered, best first; each once, and never the chosen one itself."""
+    rivals = notes.reason.rivals if isinstance(notes.reason, Modelled) else None
+    found: dict[str, float | None] = {}
+    for rival in rivals or ():
+        text = config_text(rival.config or {}) if rival.trial is None else f"trial {rival.trial}"
+        if rival.trial != trial.id and text != config_text(trial.config):
+            found.setdefault(text, rival.score)
     return [{"text": text, "score": score} for text, score in found.items()]
 
 
-def score_lines(notes: Mapping[str, Any], words: str, trial: Trial) -> list[str]:
+def score_lines(notes: Notes, words: str, trial: Trial) -> list[str]:
     """The score that decided, with `score_words` of it, the runner-up, and how far behind it
     was."""
-    score, others = notes.get("acquisition"), notes.get("competitors")
-    if not isinstance(score, int | float):
+    reason = notes.reason
+    if not isinstance(reason, Modelled) or reason.score is None:
         return []
-    what = f" ({words})" if words and not notes.get("exploring") else ""
-    lines = [f"Its score was the highest: {score:.4g}{what}."]
-    if isinstance(others, Mapping):
-        return [*lines, *_side_lines(others)]
+    what = f" ({words})" if words and not reason.exploring else ""
+    lines = [f"Its score was the highest: {reason.score:.4g}{what}."]
+    if reason.sides is not None:
+        return [*lines, *_side_lines(reason.sides)]
     ranked = competitors_of(notes, trial)
     if ranked:
         second = ranked[0]
-        rated = f", with {second['score']:.4g}" if isinstance(second["score"], int | float) else ""
+        rated = "" if second["score"] is None else f", with {second['score']:.4g}"
         more = f"; {counted(len(ranked) - 1, 'more')} noted" if len(ranked) > 1 else ""
         lines.append(f"The runner-up was {second['text']}{rated}{more}.")
-    elif isinstance(others, Sequence):
+    elif reason.rivals is not None:
         lines.append(
             "There was no runner-up: every search for a better score ended at this configuration."
         )
     return lines
 
 
-def _side_lines(sides: Mapping[str, Any]) -> list[str]:
-    names = {"paused": "paused trials", "new": "new configurations"}
+def _side_lines(sides: Sides) -> list[str]:
+    named = (("paused trials", sides.paused), ("new configurations", sides.new))
     return [
-        (
-            f"The best of the {names[side]} had {value:.4g}."
-            if isinstance(value, int | float)
-            else f"No {names[side][:-1]} was to choose from."
-        )
-        for side, value in sides.items()
-        if side in names
+        f"No {name[:-1]} was to choose from."
+        if score is None
+        else f"The best of the {name} had {score:.4g}."
+        for name, score in named
     ]
 
 
-def other_lines(notes: Mapping[str, Any]) -> list[str]:
+def other_lines(notes: Notes) -> list[str]:
     """Notes of particular methods: densities, and the weights of past studies."""
     lines = []
-    density = notes.get("density")
-    if isinstance(density, Mapping) and "level" in density:
-        lines.append(
-            "There the good ones are dense and the others are not, among"
-            f" {counted(density['trials'], 'trial')} compared at budget {density['level']:g}."
-        )
-    elif isinstance(density, Mapping) and "reason" in density:
-        lines.append(f"{str(density['reason']).capitalize()}.")
-    weights = notes.get("weights")
-    if isinstance(weights, Mapping) and weights:
-        listed = sorted(
-            ((name, float(weight)) for name, weight in weights.items()), key=lambda item: -item[1]
-        )
-        shown = [f"{name} {weight:.0%}" for name, weight in listed if weight >= 0.005][:5]
+    match notes.reason:
+        case FromDensity(level, trials):
+            lines.append(
+                "There the good ones are dense and the others are not, among"
+                f" {counted(trials, 'trial')} compared at budget {level:g}."
+            )
+        case FirstDesign(int() as needed):
+            lines.append(f"No budget level has {needed} trials yet, which a density needs.")
+    if notes.sources is None:
+        return lines
+    listed = sorted(notes.sources.weights.items(), key=lambda item: -item[1])
+    shown = [f"{name} {weight:.0%}" for name, weight in listed if weight >= 0.005][:5]
+    if shown:
         lines.append(f"What counted: {', '.join(shown)}.")
-    return lines + _past_lines(notes)
+    return lines + _past_lines(notes.sources)
 
 
-def _past_lines(notes: Mapping[str, Any]) -> list[str]:
+def _past_lines(sources: Sources) -> list[str]:
     """What the first decision says about past studies that could not be used, or not whole."""
-    lines = [f"{str(line)[:1].upper()}{str(line)[1:]}." for line in notes.get("left_out", ())]
-    unlearnable = [repr(name) for name in notes.get("unlearnable", ())]
+    lines = [f"{line[:1].upper()}{line[1:]}." for line in sources.left_out]
+    unlearnable = [repr(name) for name in sources.unlearnable]
     if unlearnable:
         more = f" and {len(unlearnable) - 5} more" if len(unlearnable) > 5 else ""
         lines.append(

@@ -9,12 +9,16 @@ from others what the same model would have chosen without them.
     for decision in explain(study.history, 7).decisions: print(*decision.lines, sep="\n")
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from scrimp.errors import ScrimpError
 from scrimp.explaining.reason_words import (
+    Competitor,
     belief_lines,
     competitors_of,
     config_text,
@@ -27,8 +31,10 @@ from scrimp.explaining.reason_words import (
 )
 from scrimp.history.events import BudgetGranted, Config, Event, Noted, Reported, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.notes import Notes
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Observation, Trial
+from scrimp.json_values import JsonObject
 from scrimp.policies.policy import Start
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.decisions import next_decision
@@ -49,8 +55,8 @@ class DecisionReason:
     trials_seen: int
     reports_seen: int
     degraded: str
-    notes: Mapping[str, Any]
-    competitors: Sequence[Mapping[str, Any]] = ()
+    notes: JsonObject
+    competitors: Sequence[Competitor] = ()
     lines: tuple[str, ...] = ()
 
 
@@ -169,22 +175,27 @@ def _reason(
     lines += other_lines(notes)
     if history.created.kind == "selection":
         lines += _answer_then(prefix)
-    degraded = str(notes.get("degraded", ""))
-    if degraded:
-        lines.append(f"Degraded: {degraded}.")
+    if notes.degraded:
+        lines.append(f"Degraded: {notes.degraded}.")
     return DecisionReason(
         decision=noted.decision,
         title=_title(problem, grant.budget, new),
         budget=grant.budget,
         new=new,
-        reason=str(notes.get("reason", "")),
+        reason=_word(notes),
         trials_seen=seen.trials,
         reports_seen=seen.reports,
-        degraded=degraded,
-        notes={key: value for key, value in notes.items() if key not in ("fit", "freeze_thaw")},
+        degraded=notes.degraded,
+        notes=to_builtins(replace(notes, fit=None, curves=None)),
         competitors=tuple(competitors_of(notes, trial)),
         lines=tuple(lines),
     )
+
+
+def _word(notes: Notes) -> str:
+    """The name of the reason, or of the grant where there is none."""
+    noted = notes.grant if notes.reason is None else notes.reason
+    return "" if noted is None else str(noted.__struct_config__.tag)
 
 
 def _title(problem: Problem, budget: float, new: bool) -> str:

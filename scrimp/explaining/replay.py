@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scrimp.errors import ScrimpError
 from scrimp.history.events import BudgetGranted, Config, Event, Noted, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.notes import Told
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.selection.cell_policy import CellPolicy
 from scrimp.space.space import Space
@@ -56,8 +57,8 @@ def replay(
     policy: Policy | None = None
     method: Any = None
     for place, event in enumerate(events):
-        if (
-            not isinstance(event, Noted) or "told" in event.notes
+        if not isinstance(event, Noted) or isinstance(
+            event.notes.reason, Told
         ):  # what a user told was nobody's decision
             continue
         history = history.with_events(events[history.length : event.seen])

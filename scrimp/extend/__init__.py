@@ -25,6 +25,19 @@ from scrimp.gp.kernel import Kernel, OnColumns, Scaled
 from scrimp.gp.priors import LogNormal, Parameter
 from scrimp.gp.stationary import RBF, Matern32, Matern52, Stationary
 from scrimp.history.history import History
+from scrimp.history.notes import (
+    DrawnAtRandom,
+    Expected,
+    FirstDesign,
+    Fit,
+    FromDensity,
+    InBracket,
+    Modelled,
+    Notes,
+    Promoted,
+    Rival,
+    Said,
+)
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Decision, Forecast, Policy, Start
@@ -64,13 +77,19 @@ __all__ = [
     "Context",
     "Data",
     "Decision",
+    "DrawnAtRandom",
     "EventStore",
     "ExactGP",
+    "Expected",
     "FantasyAverage",
     "Finish",
+    "FirstDesign",
+    "Fit",
     "FittedSurrogate",
     "Forecast",
+    "FromDensity",
     "History",
+    "InBracket",
     "Kernel",
     "LogNormal",
     "Matern32",
@@ -79,7 +98,9 @@ __all__ = [
     "MedianStopping",
     "MethodError",
     "ModelBelief",
+    "Modelled",
     "MultiFidelitySuggester",
+    "Notes",
     "NumericalError",
     "Observation",
     "OnColumns",
@@ -88,10 +109,13 @@ __all__ = [
     "Posterior",
     "PosteriorPullback",
     "Problem",
+    "Promoted",
     "RandomSuggester",
     "Request",
     "Resume",
+    "Rival",
     "RunToEnd",
+    "Said",
     "Sample",
     "Scaled",
     "Scheduled",

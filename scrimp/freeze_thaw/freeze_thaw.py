@@ -22,20 +22,32 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import MethodError, NumericalError
 from scrimp.freeze_thaw.climb import nominee
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
-from scrimp.freeze_thaw.model import NOTE, Belief, believe
+from scrimp.freeze_thaw.model import Belief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.past_curves import prior_centre
 from scrimp.freeze_thaw.plateau_scouts import PLATEAU, promotion, scouting_probability, stuck
 from scrimp.freeze_thaw.questions import Question, horizons, race
 from scrimp.history.history import History
+from scrimp.history.notes import (
+    AheadOfHalf,
+    CurveFit,
+    Expected,
+    FirstDesign,
+    Horizon,
+    Modelled,
+    Notes,
+    Race,
+    Rival,
+    Scouted,
+)
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
 from scrimp.schedulers.ending import wait_or_finish
 from scrimp.space.space import Pool
@@ -65,7 +77,7 @@ class Scores:
     step: Array
     waiting: list[Waiting]  # m
     new: Places  # (k,) places among the newcomers of the belief
-    reasons: dict[str, Any]
+    question: Race | Horizon
 
 
 @dataclass(frozen=True)
@@ -115,12 +127,12 @@ class FreezeThaw(Policy):
             first = first_configs(history, 1, 1, rng)
             if first:
                 return Decision(
-                    Start(first[0], rows.levels[0], {SCOUT: True}, reason="first design")
+                    Start(first[0], rows.levels[0], {SCOUT: True}), Notes(reason=FirstDesign())
                 )
         try:
             return self._modelled(history, rows, outlook, waiting, rng)
         except NumericalError as error:
-            notes = {"degraded": f"the curve model failed ({error}); successive halving instead"}
+            notes = Notes(degraded=f"the curve model failed ({error}); successive halving instead")
             return _scouted(history, rows, waiting, outlook.add, rng, notes)
 
     def _first(self, history: History, outlook: Outlook) -> int:
@@ -177,7 +189,7 @@ class FreezeThaw(Policy):
             still = stuck(rows, spread)
             waiting = [slice_ for slice_ in waiting if slice_[0] not in still]
         if rng.random() < crowd:
-            notes = {"phase": "scout", "probability": crowd, **_noted(history, belief)}
+            notes = Notes(reason=Scouted(crowd), curves=_new_fit(history, belief))
             return _scouted(history, rows, waiting, outlook.add, rng, notes)
         known = set(belief.curves.trial[belief.order].tolist())
         waiting = [slice_ for slice_ in waiting if slice_[0] in known]
@@ -233,57 +245,41 @@ def _asked(
     goals = np.concatenate([question.goals, np.full(len(new), question.goal)])
     score = question.formula(mean, deviation, goals)
     step = np.concatenate([question.steps, steps])
-    return belief, Scores(score, mean, deviation, step, waiting, new, question.reasons)
+    return belief, Scores(score, mean, deviation, step, waiting, new, question.asked)
 
 
 def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> Decision:
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
-    shown = [_told(belief, scores, int(place)) for place in order]
-    if not belief.feasible:
-        shown = [
-            {name: told[name] for name in told if name not in ("loss", "low", "high")}
-            for told in shown
-        ]
-    told = {"believed": shown[0], "acquisition": shown[0]["score"], "competitors": shown[1:]}
-    notes = {**scores.reasons, **told, **_noted(history, belief)}
-    place, count, reason = int(order[0]), len(scores.waiting), _reason(scores.reasons)
+    winner, *others = (_told(belief, scores, int(place)) for place in order)
+    reason = Modelled(winner.score, winner.expected, tuple(others), question=scores.question)
+    notes = Notes(reason=reason, curves=_new_fit(history, belief))
+    place, count = int(order[0]), len(scores.waiting)
     if place < count:
         trial, _, end = scores.waiting[place]
-        return Decision(Resume(trial, end, reason), notes)
+        return Decision(Resume(trial, end), notes)
     config = belief.newcomers.config(int(scores.new[place - count]))
-    return Decision(Start(config, rows.levels[0], reason=reason), notes)
+    return Decision(Start(config, rows.levels[0]), notes)
 
 
-def _reason(reasons: Mapping[str, Any]) -> str:
-    if reasons["phase"] == "race":
-        return "the largest expected improvement at its next level"
-    aim = f"below {reasons['threshold']:.4g}" if "threshold" in reasons else "closest to feasible"
-    return f"most likely to be {aim} after {reasons['horizon']:g} further steps"
-
-
-def _told(belief: Belief, scores: Scores, place: int) -> dict[str, Any]:
-    """Who a candidate is, its score, and its predicted lowest loss after ``step`` with a band of
-    two standard deviations."""
+def _told(belief: Belief, scores: Scores, place: int) -> Rival:
+    """Who a candidate is, its score, and its predicted lowest loss after its step with a band of
+    two standard deviations, in six digits."""
     mean, deviation = scores.mean[place], scores.deviation[place]
-    loss, low, high = belief.target.backward(mean + deviation * np.array([0.0, -2.0, 2.0])).tolist()
-    numbers = {
-        "score": scores.score[place],
-        "step": scores.step[place],
-        "loss": loss,
-        "low": low,
-        "high": high,
-    }
-    told = {name: float(f"{number:.6g}") for name, number in numbers.items()}
+    band = belief.target.backward(mean + deviation * np.array([0.0, -2.0, 2.0])).tolist()
+    numbers = (scores.score[place], scores.step[place], *band)
+    score, step, loss, low, high = (float(f"{number:.6g}") for number in numbers)
+    known = belief.feasible and math.isfinite(loss)
+    expected = Expected(loss, low, high, step) if known else None
     count = len(scores.waiting)
     if place < count:
-        return {"trial": scores.waiting[place][0], **told}
-    return {"config": belief.newcomers.config(int(scores.new[place - count])), **told}
+        return Rival(score, trial=scores.waiting[place][0], expected=expected)
+    return Rival(score, belief.newcomers.config(int(scores.new[place - count])), expected=expected)
 
 
-def _noted(history: History, belief: Belief) -> dict[str, Any]:
-    """What the next decision needs to know of this one's model."""
-    return {} if belief.record == history.note(NOTE) else {NOTE: dict(belief.record)}
+def _new_fit(history: History, belief: Belief) -> CurveFit | None:
+    """What the next decision needs to know of this one's model; None where it knows."""
+    return None if belief.record == history.notes.curves else belief.record
 
 
 def _scouted(  # the parts of a decision without a model
@@ -292,21 +288,22 @@ def _scouted(  # the parts of a decision without a model
     waiting: list[Waiting],
     add: bool,
     rng: np.random.Generator,
-    notes: dict[str, Any],
+    notes: Notes,
 ) -> Decision:
     """The next step of successive halving: among scouts, or among all where the model failed or
     nothing may be added."""
-    scouts = None if "degraded" in notes or not add else rows.scouts
+    chance = notes.reason.probability if isinstance(notes.reason, Scouted) else None
+    scouts = None if notes.degraded or not add else rows.scouts
     best = promotion(rows, waiting, scouts)
     fresh = draw_fresh(history.derive(KNOWN), 1, rng) if add and best is None else []
     if fresh:
-        return Decision(
-            Start(fresh[0], rows.levels[0], {SCOUT: True}, reason="a random scout"), notes
-        )
+        sent = msgspec.structs.replace(notes, reason=Scouted(chance))
+        return Decision(Start(fresh[0], rows.levels[0], {SCOUT: True}), sent)
     if best is None and waiting:
         best = min(waiting, key=lambda slice_: (rows.lowest.get(slice_[0], math.inf), slice_[0]))
     if best is None:
         return Decision(
             wait_or_finish(history, "every configuration of the space was tried"), notes
         )
-    return Decision(Resume(best[0], best[2], "in the better half of its level"), notes)
+    ahead = msgspec.structs.replace(notes, reason=AheadOfHalf(chance))
+    return Decision(Resume(best[0], best[2]), ahead)

@@ -9,7 +9,6 @@ save time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +26,15 @@ from scrimp.gp.features import Features
 from scrimp.history.events import Event, Retried, StudyChanged
 from scrimp.history.fold import Fold
 from scrimp.history.history import History
+from scrimp.history.notes import CurveFit, NewcomerPool
 from scrimp.history.problem import Problem
 from scrimp.history.trial import BEHIND, Trial
 
-__all__ = ["NOTE", "Belief", "StudyCurves", "believe", "fitted_parameters"]
+__all__ = ["Belief", "StudyCurves", "believe", "fitted_parameters"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-NOTE = "freeze_thaw"
 GROWTH = 0.25  # refit when the rows have grown by this share
 REDRAW = 10  # decisions after which the pool of new configurations is drawn again
 FITTED = 150  # rows a fit looks at
@@ -159,7 +158,7 @@ class Belief:
     z: Array  # (n,)
     newcomers: Newcomers
     columns: CandidateColumns
-    record: Mapping[str, Any]
+    record: CurveFit
 
     def of_trials(self, trials: Places, steps: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the curves of trials (m,) after steps (m,)."""
@@ -209,7 +208,7 @@ class Belief:
 
     def unknown(self) -> Places:
         """The newcomers that have not become trials since they were drawn."""
-        since = self.curves.x[self.record["pool"]["trials"] :]
+        since = self.curves.x[self.record.pool.trials :]
         return np.flatnonzero(~contains_rows(self.newcomers.x, since))
 
 
@@ -269,22 +268,23 @@ def believe(  # the parts of a belief
 
 def _record(
     history: History, curves: StudyCurves, rng: np.random.Generator, shapes: tuple[float, ...]
-) -> dict[str, Any]:
+) -> CurveFit:
     """The newest record while it holds, with a pool of its time; a new fit otherwise."""
     count, trials = len(curves.trial), len(history.trials)
-    pool = {"decision": history.decisions, "rows": count, "trials": trials}
-    record = history.note(NOTE)
+    pool = NewcomerPool(history.decisions, count, trials)
+    record = history.notes.curves
     size = len(curves.map.columns) + SHARED
-    known = isinstance(record, Mapping) and len(record["theta"]) == size and record["rows"] <= count
-    if known and count - record["rows"] < max(1.0, GROWTH * record["rows"]):
-        if history.decisions - record["pool"]["decision"] < REDRAW:
-            return dict(record)
-        return {**record, "pool": pool}
+    if record is not None and (len(record.theta) != size or record.rows > count):
+        record = None  # of another space
+    if record is not None and count - record.rows < max(1.0, GROWTH * record.rows):
+        if history.decisions - record.pool.decision < REDRAW:
+            return record
+        return CurveFit(record.theta, record.rows, pool)
     mode = np.array(shapes) if len(shapes) == size else None
     theta = fitted_parameters(
-        curves, count, rng, start=np.array(record["theta"]) if known else mode, mode=mode
+        curves, count, rng, start=mode if record is None else np.array(record.theta), mode=mode
     )
-    return {"theta": np.round(theta, 8).tolist(), "rows": count, "pool": pool}
+    return CurveFit(tuple(np.round(theta, 8).tolist()), count, pool)
 
 
 def fitted_parameters(  # what a fit depends on
@@ -327,16 +327,14 @@ def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:
     return np.flatnonzero(chosen[inverse])
 
 
-def _sync(
-    kept: _Kept, record: Mapping[str, Any], curves: StudyCurves
-) -> tuple[CurveFactor, Places]:
+def _sync(kept: _Kept, record: CurveFit, curves: StudyCurves) -> tuple[CurveFactor, Places]:
     """The factor of all rows and which rows these are: grown from the kept one, or built again."""
-    fit = (tuple(record["theta"]), record["rows"])
+    fit = (record.theta, record.rows)
     if kept.fit != fit or kept.seen > len(curves.trial) or kept.factor is None:
         kept.clear()
-        kept.fit, kept.seen = fit, record["rows"]
-        kept.factor = CurveFactor(np.array(record["theta"]), curves.owner)
-        kept.order = curves.trimmed(record["rows"])
+        kept.fit, kept.seen = fit, record.rows
+        kept.factor = CurveFactor(np.array(record.theta), curves.owner)
+        kept.order = curves.trimmed(record.rows)
         curves.add_to(kept.factor, kept.order)
     kept.factor.cut(len(kept.order))  # pending rows of the last decision
     rest = np.arange(kept.seen, len(curves.trial))
@@ -347,15 +345,15 @@ def _sync(
 
 
 def _sync_pool(
-    kept: _Kept, record: Mapping[str, Any], curves: StudyCurves, encoding: Encoding, seed: int
+    kept: _Kept, record: CurveFit, curves: StudyCurves, encoding: Encoding, seed: int
 ) -> tuple[Newcomers, CandidateColumns]:
     """The pool of the record, drawn again unless it is the kept one."""
-    drawn = record["pool"]
-    pool, factor = (drawn["decision"], drawn["rows"], drawn["trials"]), kept.factor
+    drawn = record.pool
+    pool, factor = (drawn.decision, drawn.rows, drawn.trials), kept.factor
     assert factor is not None
     if kept.pool is not None and kept.pool[0] == pool:
         return kept.pool[1:]
-    order = kept.order[kept.order < drawn["rows"]]
+    order = kept.order[kept.order < drawn.rows]
     weights = factor.weights(curves.targets(order)[1])
 
     def predicted(rows: Array) -> Array:
@@ -369,7 +367,7 @@ def _sync_pool(
     ranked = curves.trial[order][np.argsort(curves.standing[order], kind="stable")]
     best = curves.x[list(dict.fromkeys(ranked.tolist()))[:ANCHORS]]
     newcomers = draw_newcomers(
-        encoding, curves.x[: drawn["trials"]], best, predicted, (seed, drawn["decision"])
+        encoding, curves.x[: drawn.trials], best, predicted, (seed, drawn.decision)
     )
     kept.pool = pool, newcomers, CandidateColumns(factor, curves.map(newcomers.x))
     return kept.pool[1:]

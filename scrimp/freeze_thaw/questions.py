@@ -21,7 +21,6 @@ that is too short by the longest there is time for.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from scrimp.freeze_thaw.curve_rows import RowList, Waiting
 from scrimp.freeze_thaw.model import Belief
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.history.history import History
+from scrimp.history.notes import Horizon, Race
 
 __all__ = ["Formula", "Question", "horizons", "race"]
 
@@ -57,7 +57,7 @@ class Question:
     step: float
     goal: float
     formula: Formula
-    reasons: dict[str, Any]
+    asked: Race | Horizon
     hope: float = -math.inf
 
 
@@ -90,8 +90,8 @@ def race(belief: Belief, rows: RowList, waiting: list[Waiting]) -> Question:
     best = _best_by_level(belief, rows)
     slices = np.array([end for _, _, end in waiting], dtype=float)
     goals = best[np.searchsorted(rows.levels, slices)]
-    formula, reasons = log_expected_improvement, {"phase": "race"}
-    return Question(slices, goals, rows.levels[0], float(best[0]), formula, reasons, RACE_HOPE)
+    formula = log_expected_improvement
+    return Question(slices, goals, rows.levels[0], float(best[0]), formula, Race(), RACE_HOPE)
 
 
 def _best_by_level(belief: Belief, rows: RowList) -> Array:
@@ -122,11 +122,12 @@ def _horizon(
     used, slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2).T
     ends = np.maximum(belief.ends(belief.curves.x[trials]), slices)
     steps = np.minimum(used + length, ends)
-    reasons: dict[str, Any] = {"phase": "horizon", "horizon": length}
+    aim: float | None = None
     if belief.feasible:
-        reasons["threshold"] = float(f"{belief.target.backward(np.array([threshold]))[0]:.6g}")
+        aim = float(f"{belief.target.backward(np.array([threshold]))[0]:.6g}")
+    asked = Horizon(length, aim)
     return Question(
-        steps, np.full(len(steps), threshold), length, threshold, _quantile, reasons, hope
+        steps, np.full(len(steps), threshold), length, threshold, _quantile, asked, hope
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from scrimp.history.limits import Halt, Lifted, Limits, Placement, StopSettings, Totals, changed
+from scrimp.history.notes import EMPTY, Notes
 
 __all__ = [
     "Annotated",
@@ -218,12 +219,12 @@ class Annotated(_Event, frozen=True, tag="annotated"):
 
 
 class Noted(_Event, frozen=True, tag="noted"):
-    """Why decision ``decision`` was taken, seeing the first ``seen`` events: fitted parameters,
-    reasons, degraded."""
+    """Why decision ``decision`` was taken, seeing the first ``seen`` events, and what the next one
+    starts from."""
 
     decision: int
     seen: int
-    notes: dict[str, Any] = {}
+    notes: Notes = EMPTY
 
 
 Event = (

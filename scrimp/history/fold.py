@@ -33,6 +33,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.limits import Limits
+from scrimp.history.notes import EMPTY, newest
 from scrimp.history.problem import Problem
 from scrimp.history.trial import STATUSES, Observation, Trial
 from scrimp.history.vetting import (
@@ -94,7 +95,7 @@ class State:
         self.vouched: dict[int, dict[int, float]] = {}
         self.queue: deque[Config] = deque()
         self.decisions = 0
-        self.notes: dict[str, Any] = {}
+        self.notes = EMPTY
         self.degraded: list[tuple[int, str]] = []
         self.ignored: list[tuple[int, str]] = []
         self.user_attrs: dict[str, Any] = {}
@@ -143,9 +144,9 @@ class State:
                 self.ignored.append((self.length, words))
             case Noted():
                 self.decisions = max(self.decisions, event.decision + 1)
-                self.notes.update(event.notes)
-                if "degraded" in event.notes:
-                    self.degraded.append((event.decision, str(event.notes["degraded"])))
+                self.notes = newest(self.notes, event.notes)
+                if event.notes.degraded:
+                    self.degraded.append((event.decision, event.notes.degraded))
             case Enqueued():
                 assert self.problem is not None
                 objection = queue_objection(self.problem.space, event.config)

@@ -23,8 +23,10 @@ from scrimp.errors import StudyError
 from scrimp.history.events import Config, Event, SourceAttached, StudyCreated
 from scrimp.history.fold import Fold, State
 from scrimp.history.limits import Limits, Totals
+from scrimp.history.notes import Notes
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Observation, Trial
+from scrimp.json_values import Json
 
 __all__ = ["Fold", "History"]
 
@@ -192,9 +194,15 @@ class History:
         """How many decisions were taken; the number of the next one."""
         return self._current().decisions
 
-    def note(self, key: str) -> Any:
-        """What the newest decision that noted ``key`` said; None when none did."""
-        return self._current().notes.get(key)
+    @property
+    def notes(self) -> Notes:
+        """The newest word of the decisions on everything they note: fits, weights, reasons."""
+        return self._current().notes
+
+    def note(self, key: str) -> Json:
+        """What the newest decision that noted ``key`` as its method's own said; None when none
+        did."""
+        return self._current().notes.own.get(key)
 
     @property
     def degraded(self) -> Sequence[tuple[int, str]]:

@@ -3,7 +3,6 @@
 scrimp.plots.source_weights(study)
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
@@ -15,10 +14,7 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure
 
-__all__ = ["NOTE", "recorded_weights", "source_weights"]
-
-NOTE = "weights"
-"""The note in which transfer methods record {name of the source: weight} for each decision."""
+__all__ = ["recorded_weights", "source_weights"]
 
 
 def source_weights(study: Study) -> "Figure":
@@ -55,7 +51,9 @@ def source_weights(study: Study) -> "Figure":
 def recorded_weights(history: History) -> list[tuple[int, dict[str, float]]]:
     """(decision, weights by name of the source) for each decision that noted some."""
     return [
-        (event.decision, {str(name): float(weight) for name, weight in event.notes[NOTE].items()})
+        (event.decision, dict(event.notes.sources.weights))
         for event in history.events
-        if isinstance(event, Noted) and isinstance(event.notes.get(NOTE), Mapping)
+        if isinstance(event, Noted)
+        and event.notes.sources is not None
+        and event.notes.sources.weights
     ]

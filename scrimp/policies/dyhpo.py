@@ -19,8 +19,8 @@ the paper is ``model="deep_kernel"``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from scrimp.acquisition.acquisition import BoundMeanStd, MeanStdAcquisition
@@ -32,6 +32,7 @@ from scrimp.encoding.training_data import encoded_trials
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import Modelled, Notes, Sides
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Policy, Resume, Start
@@ -159,7 +160,7 @@ class DyHPO(Policy):
             return Decision(promotion)
         first = first_suggestion(history, self.initial, 1, rng, self.design) if adding else None
         if first is not None and first.configs:
-            return Decision(Start(first.configs[0], levels[0], reason="first design"), first.notes)
+            return Decision(Start(first.configs[0], levels[0]), first.notes)
         race = _Race(history, encoding_of(history.problem.space), levels, going_on)
         new = draw_fresh(race.known, max(self.candidates, len(race.paused)), rng) if adding else []
         if not new and not race.paused:
@@ -189,19 +190,13 @@ class DyHPO(Policy):
                 MultiFidelitySuggester(model="gp_independent"),
             )
             decision = below.decide(race.history, rng)
-            used = decision.notes.get(
-                "degraded", "asynchronous halving with gp_independent instead"
-            )
-            return Decision(
-                decision.action,
-                {**decision.notes, "degraded": f"{self.model} failed ({error}); {used}"},
-            )
+            used = decision.notes.degraded or "asynchronous halving with gp_independent instead"
+            text = f"{self.model} failed ({error}); {used}"
+            return Decision(decision.action, msgspec.structs.replace(decision.notes, degraded=text))
         best = int(np.argmax(scores))
-        sides = _competitors(scores, len(race.paused))
-        return Decision(
-            race.action(best, new),
-            {**curves.notes, "acquisition": float(scores[best]), "competitors": sides},
-        )
+        sides = _sides(scores, len(race.paused))
+        reason = Modelled(score=float(scores[best]), sides=sides)
+        return Decision(race.action(best, new), Notes(reason=reason, fit=curves.fits))
 
 
 def _may_go_on(history: History, least: float) -> bool:
@@ -217,10 +212,10 @@ def _may_go_on(history: History, least: float) -> bool:
     return bool(history.spent + least * max(count - len(history.trials), 0) < allowance)
 
 
-def _competitors(scores: Array, paused: int) -> dict[str, Any]:
+def _sides(scores: Array, paused: int) -> Sides:
     """The best score of either side, None where there is nobody."""
-    sides = {"paused": scores[:paused], "new": scores[paused:]}
-    return {name: float(side.max()) if len(side) else None for name, side in sides.items()}
+    sides = (scores[:paused], scores[paused:])
+    return Sides(*(float(side.max()) if len(side) else None for side in sides))
 
 
 def improvements(
@@ -305,9 +300,5 @@ class _Race:
         """What granting the slice to the competitor at ``place`` means."""
         if place < len(self.paused):
             trial, budget = self.paused[place], self.next[place]
-            return Resume(trial.id, budget, f"most improvement expected at {budget:g}")
-        return Start(
-            new[place - len(self.paused)],
-            self.levels[0],
-            reason="most improvement expected of a new one",
-        )
+            return Resume(trial.id, budget)
+        return Start(new[place - len(self.paused)], self.levels[0])

@@ -31,6 +31,7 @@ from scrimp.errors import MethodError
 from scrimp.history.events import Config, Event
 from scrimp.history.fold import Fold
 from scrimp.history.history import History
+from scrimp.history.notes import InBracket
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Policy, Resume, Start
@@ -91,7 +92,7 @@ class Evolution(Policy):
                     history, "no further configuration may be added and none can be promoted"
                 )
             )
-        reason = f"bracket {job.bracket}, level {job.level:g}"
+        reason = InBracket(job.bracket, job.level)
         if job.trial is not None:
             return Decision(Resume(job.trial, job.level, reason))
         leaders = brackets.running[job.bracket].leaders if job.bracket in brackets.running else []

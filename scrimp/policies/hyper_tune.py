@@ -21,7 +21,6 @@ Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from scrimp.acquisition.mixture import BoundMixture
 from scrimp.acquisition.products import bind_logarithm
 from scrimp.errors import MethodError
 from scrimp.history.history import History
+from scrimp.history.notes import InBracket, Notes, RungWeights
 from scrimp.policies.policy import Decision, Policy, Start, Verdict
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.ending import may_add, wait_or_finish
@@ -196,7 +196,8 @@ class HyperTune(Policy):
                 wait_or_finish(history, "every configuration of the space was tried"),
                 suggestion.notes,
             )
-        bracket = int(suggestion.notes.get("bracket", draw_bracket(default, chance)))
+        grant = suggestion.notes.grant
+        bracket = grant.bracket if isinstance(grant, InBracket) else draw_bracket(default, chance)
         sample = scheduler.start(history.problem, bracket)
         start = Start(suggestion.configs[0], sample.budget, sample.tag, reason=sample.reason)
         return Decision(start, suggestion.notes)
@@ -228,7 +229,7 @@ class HyperTune(Policy):
     def _suggestion(
         self, history: History, default: Sequence[float], chance: float, rng: np.random.Generator
     ) -> Suggestion:
-        """One configuration, with the bracket for it among the notes once a model decides."""
+        """One configuration, with the bracket for it as its grant once a model decides."""
         first = without_model(history, self.initial, self._settings.at_random, 1, rng, self.design)
         if first is not None:
             return first
@@ -238,9 +239,10 @@ class HyperTune(Policy):
             encoding = encoding_of(history.problem.space)
             curves = fit_curves(history, encoding, levels, settings, rng)
             shares = np.array(levels) / levels[-1]
-            theta, notes = self._weights(history, curves, shares, rng)
+            theta, new = self._weights(history, curves, shares, rng)
             bracket = draw_bracket(adaptive_law(default, levels, theta), chance)
-            plan = self._plan(theta, shares, bracket, {**notes, "bracket": bracket})
+            notes = Notes(grant=InBracket(bracket), rung_weights=new)
+            plan = self._plan(theta, shares, bracket, notes)
             return search_configs(curves, encoding, plan, 1, rng)
 
         request = Request(levels[0], levels=levels)
@@ -248,24 +250,24 @@ class HyperTune(Policy):
 
     def _weights(
         self, history: History, curves: Curves, shares: Array, rng: np.random.Generator
-    ) -> tuple[Array, dict[str, Any]]:
+    ) -> tuple[Array, RungWeights | None]:
         """theta over the supported levels; taken from the record while nothing changed at the
         highest of them."""
         data, state = curves.data, curves.fitted.state
         top = supported_level(shares, data.x)
         if top == 0 or (self.wait_for_full and top < len(shares) - 1):
-            return np.ones(1), {}
-        seen = [top, int((np.abs(data.x[:, -1] - shares[top]) < 1e-9).sum())]
-        recorded = history.note("rung_weights")
-        if recorded is not None and recorded["seen"] == seen:
-            return np.array(recorded["theta"]), {}
+            return np.ones(1), None
+        count = int((np.abs(data.x[:, -1] - shares[top]) < 1e-9).sum())
+        recorded = history.notes.rung_weights
+        if recorded is not None and (recorded.level, recorded.count) == (top, count):
+            return np.array(recorded.theta), None
         cubed = self.weighting == "cubed"
         samples = 0 if cubed else self.samples
         losses = ranking_losses(curves.surrogate, data, state, (shares, top), samples, rng)
         theta = cubed_weights(losses[:, 0]) if cubed else rung_weights(losses)
-        return theta, {"rung_weights": {"seen": seen, "theta": theta.tolist()}}
+        return theta, RungWeights(top, count, tuple(theta.tolist()))
 
-    def _plan(self, theta: Array, shares: Array, bracket: int, notes: dict[str, Any]) -> Plan:
+    def _plan(self, theta: Array, shares: Array, bracket: int, notes: Notes) -> Plan:
         used = [
             (float(weight), float(shares[k]))
             for k, weight in enumerate(theta)

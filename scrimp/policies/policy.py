@@ -13,12 +13,13 @@ a sum type with reasons, never a boolean or a string:
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import EMPTY, Grant, Notes
+from scrimp.json_values import Json
 from scrimp.schedulers.scheduler import Finish, Resume, Verdict, Wait
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Suggester
@@ -43,9 +44,9 @@ class Start:
 
     config: Config
     budget: float
-    tag: Mapping[str, Any] = field(default_factory=dict)
+    tag: Mapping[str, Json] = field(default_factory=dict)
     continue_from: int | None = None
-    reason: str = ""
+    reason: Grant | str = ""
 
 
 Action = Start | Resume | Wait | Finish
@@ -57,7 +58,7 @@ class Decision:
     of it goes into the log."""
 
     action: Action
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    notes: Notes = EMPTY
 
 
 @dataclass(frozen=True)

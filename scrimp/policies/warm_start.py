@@ -15,6 +15,7 @@ import numpy as np
 
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import Notes, Recommended
 from scrimp.policies.policy import Decision, Forecast, Policy, Start, Verdict
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.past_knowledge import PastKnowledge
@@ -40,10 +41,7 @@ class WarmStarted(Policy):
         decision = self.inner.outline(history, rng)
         if not isinstance(decision.action, Start):
             return decision
-        reason = "recommended by past studies"
-        return Decision(
-            replace(decision.action, config=dict(left[0]), reason=reason), {"reason": reason}
-        )
+        return Decision(replace(decision.action, config=dict(left[0])), Notes(reason=Recommended()))
 
     @property
     def chooser(self) -> Suggester | None:

@@ -27,6 +27,7 @@ import numpy as np
 
 from scrimp.errors import MethodError
 from scrimp.history.history import History
+from scrimp.history.notes import InBracket, Promoted
 from scrimp.history.problem import Problem
 from scrimp.schedulers.bracket_turns import BRACKET_SPENDING, turn_of
 from scrimp.schedulers.ending import may_add, wait_or_finish
@@ -131,15 +132,13 @@ class AsynchronousHalving(Scheduler):
             return None
         trial, index = found
         levels = self.levels(history.problem)
-        return Resume(trial, levels[index], f"within the cutoff at {levels[index - 1]:g}")
+        return Resume(trial, levels[index], Promoted(levels[index - 1]))
 
     def start(self, problem: Problem, bracket: int) -> Sample:
         """A new trial of ``bracket``."""
         levels = self.levels(problem)
         budget = levels[bracket] if self.type == "promotion" else levels[-1]
-        return Sample(
-            budget, bracket, {"bracket": bracket} if bracket else {}, f"bracket {bracket}"
-        )
+        return Sample(budget, bracket, {"bracket": bracket} if bracket else {}, InBracket(bracket))
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """Promote the best trial that may go on, else start a new one in a bracket drawn at

@@ -11,33 +11,38 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
 from scrimp.history.history import History
+from scrimp.history.notes import Grant
 from scrimp.history.problem import Problem
+from scrimp.json_values import Json
 
 __all__ = ["Finish", "Request", "Resume", "Sample", "Scheduler", "Verdict", "Wait"]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Start a new configuration with this first budget."""
+    """Start a new configuration with this first budget; ``reason``: why this much.
+
+    Of a ``tag``, ``bracket`` and ``slot`` are scrimp's: whole numbers that place a trial. Other
+    names are yours.
+    """
 
     budget: float
     bracket: int = 0
-    tag: Mapping[str, Any] = field(default_factory=dict)
-    reason: str = ""
+    tag: Mapping[str, Json] = field(default_factory=dict)
+    reason: Grant | str = ""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Let a paused trial go on until ``budget`` (cumulative)."""
+    """Let a paused trial go on until ``budget`` (cumulative); ``reason``: why this much."""
 
     trial: int
     budget: float
-    reason: str = ""
+    reason: Grant | str = ""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 
 from scrimp.errors import MethodError
 from scrimp.history.history import History
+from scrimp.history.notes import InBracket
 from scrimp.history.problem import Problem
 from scrimp.schedulers.brackets import BracketTable, Shape
 from scrimp.schedulers.ending import wait_or_finish
@@ -72,7 +73,7 @@ class SynchronousHalving(Scheduler):
             return wait_or_finish(
                 history, "no further configuration may be added and none can be promoted"
             )
-        reason = f"bracket {job.bracket}, level {job.level:g}"
+        reason = InBracket(job.bracket, job.level)
         if job.trial is not None:
             return Resume(job.trial, job.level, reason)
         return Sample(job.level, job.bracket % len(shapes), {"bracket": job.bracket}, reason)

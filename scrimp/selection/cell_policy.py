@@ -7,8 +7,8 @@ rest (costs, weights, ...), and the total ``stop`` says when it ends. So leases,
 numbered decisions and replay are those of any study.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,10 +16,11 @@ import numpy as np
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
+from scrimp.history.notes import Fit, LossCheck, Notes
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Finish, Policy, Start, Wait
 from scrimp.selection.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
-from scrimp.selection.stopping import CHECKS_APART, Check, StopRule, stop_reason
+from scrimp.selection.stopping import CHECKS_APART, StopRule, stop_reason
 from scrimp.space.parameter import Categorical
 from scrimp.space.space import Space
 from scrimp.tuning.threads import one_thread
@@ -47,6 +48,10 @@ __all__ = [
     "selector_of",
     "stop_rule",
 ]
+
+
+GRID = "grid"
+"""The name under which a selection records the fit of its model."""
 
 
 def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> Space:
@@ -168,7 +173,7 @@ class CellPolicy(Policy):
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The next cell; cells under evaluation count as spent, and their scores as still to
         come."""
-        ending, notes = _ending(history)
+        ending, checks = _ending(history)
         if ending is not None:
             return Decision(ending)
         table = score_table(history)
@@ -179,10 +184,13 @@ class CellPolicy(Policy):
         ):  # once more: the models may have been loaded only now, and SciPy with them
             decision = selector.decide(table, pending, rng, memory=_memory(history))
         checkpoint, task = table.label(decision.cells[0])
-        if decision.notes.get("fit") != history.note("fit"):  # a fit is recorded once
-            notes["fit"] = decision.notes["fit"]
-        why = _sentence(**decision.notes["reasons"][0])
-        return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0, reason=why), notes)
+        new = decision.fit is not None and decision.fit != _memory(history)  # recorded once
+        notes = Notes(
+            reason=decision.reasons[0],
+            fit={GRID: decision.fit} if new and decision.fit is not None else None,
+            checks=checks,
+        )
+        return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0), notes)
 
 
 @dataclass(frozen=True)
@@ -201,7 +209,7 @@ class AnyCellPolicy(Policy):
         )
 
 
-def _ending(history: History) -> tuple[Wait | Finish | None, dict[str, Any]]:
+def _ending(history: History) -> tuple[Wait | Finish | None, tuple[LossCheck, ...] | None]:
     """Why no cell is handed out, if so, and what is to be noted of the check. A model is fitted
     only where a check is due."""
     table = score_table(history)
@@ -216,32 +224,20 @@ def _ending(history: History) -> tuple[Wait | Finish | None, dict[str, Any]]:
             else "the method asks for no further cell"
         )
     if reason is not None:
-        return Wait(reason) if pending else Finish(reason), {}
+        return Wait(reason) if pending else Finish(reason), None
     if rule.loss is None and rule.loss_per_cost is None:
-        return None, {}
-    earlier = [Check(**check) for check in history.note("checks") or []]
+        return None, None
+    earlier = history.notes.checks or ()
     check = _check(selector, table, _memory(history), earlier)
     reason = stop_reason(rule, table, check, earlier)
     if reason is not None:
-        return Finish(reason), {}
-    return None, (
-        {} if check is None else {"checks": [asdict(each) for each in (*earlier[-1:], check)]}
-    )
-
-
-def _sentence(rule: str, log_value: float | None) -> str:
-    """Why a cell was chosen, for `scrimp explain`."""
-    if rule == "start":
-        return "it belongs to the method's first cells, which are spread over the run"
-    value = "" if log_value is None else f" (its logarithm is {log_value:.4g})"
-    if rule == "open a task":
-        return f"it is the most valuable cell among the tasks without a score{value}"
-    return f"it is the most valuable cell per unit of cost by {rule}{value}"
+        return Finish(reason), None
+    return None, None if check is None else (*earlier[-1:], check)
 
 
 def _check(
-    selector: "Selector", table: ScoreTable, memory: Mapping[str, Any] | None, earlier: list[Check]
-) -> Check | None:
+    selector: "Selector", table: ScoreTable, memory: Fit | None, earlier: Sequence[LossCheck]
+) -> LossCheck | None:
     """The expected loss now, when a tenth more cells are measured than at the last check; None
     otherwise."""
     cells = int(table.seen.sum())
@@ -249,12 +245,12 @@ def _check(
         return None
     with one_thread():
         loss = selector.recommend(table, memory).expected_loss
-    return None if loss is None else Check(cells, loss)
+    return None if loss is None else LossCheck(cells, loss)
 
 
-def _memory(history: History) -> Mapping[str, Any] | None:
-    fit = history.note("fit")
-    return None if fit is None else {"fit": fit}
+def _memory(history: History) -> Fit | None:
+    """The newest fit of the grid's model, as recorded."""
+    return (history.notes.fit or {}).get(GRID)
 
 
 def _choices(space: Space, name: str) -> tuple[Any, ...]:

@@ -33,6 +33,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.limits import StopSettings
+from scrimp.history.notes import Notes, Told
 from scrimp.history.reports import as_metrics, report_events
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Wait
@@ -250,7 +251,7 @@ class Selection:
                 return
             space = cell_space(grown.checkpoints, grown.tasks).to_json()
             changed = StudyChanged(problem={**problem.to_json(), "space": space}, time=wall_clock())
-            if self._decided([changed], {"told": True, "reason": "new checkpoints"}):
+            if self._decided([changed], Told("checkpoints")):
                 return
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -347,17 +348,18 @@ class Selection:
             )
             outcome = report_events(report, METRIC)
         if before:
-            return self._decided(
-                [*before, *outcome], {"told": True, "reason": "told by the user, not asked for"}
-            )
+            return self._decided([*before, *outcome], Told())
         self._ledger.append(outcome)
         return self._ledger.history.trials[number].finished
 
-    def _decided(self, events: Sequence[Event], notes: dict[str, Any]) -> bool:
+    def _decided(self, events: Sequence[Event], reason: Told) -> bool:
         """Append what nobody may come before, as a numbered decision; False when somebody did."""
         history = self._ledger.history
         noted = Noted(
-            decision=history.decisions, seen=history.length, notes=notes, time=wall_clock()
+            decision=history.decisions,
+            seen=history.length,
+            notes=Notes(reason=reason),
+            time=wall_clock(),
         )
         try:
             self._ledger.append([noted, *events], history.decisions)

@@ -4,11 +4,11 @@
     # cells, and notes for the log
     decision = selector.decide(table, pending=[], rng=rng)
     # starts from the recorded fit
-    decision = selector.decide(later, [], rng, memory=decision.notes)
+    decision = selector.decide(later, [], rng, memory=decision.fit)
     selector.recommend(later).checkpoint
 
 The hyperparameters are refitted when the number of cells has grown by a quarter since the recorded
-fit. ``memory`` (the notes of an earlier decision) is what makes a decision reproducible from a log;
+fit. ``memory`` (the fit of an earlier decision) is what makes a decision reproducible from a log;
 without it the model is fitted afresh.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from scrimp.history.notes import BestCell, FirstCell, Fit
 from scrimp.selection.methods import SelectionMethod, find_method, positions
 from scrimp.selection.recommendation import Recommendation, recommend_measured, recommend_modelled
 from scrimp.selection.row_means import RowMeans
@@ -46,11 +47,12 @@ class SelectorSettings:
 
 @dataclass(frozen=True)
 class CellDecision:
-    """Cells (row, column) to measure, most useful first; none when there is nothing left to ask.
-    ``notes`` are plain JSON."""
+    """Cells (row, column) to measure, most useful first, with a reason each; none when there is
+    nothing left to ask. ``fit``: what the next decision starts from."""
 
     cells: tuple[Cell, ...]
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    reasons: tuple[FirstCell | BestCell, ...] = ()
+    fit: Fit | None = None
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,11 @@ class Selector:
         pending: Sequence[Cell],
         rng: np.random.Generator,
         count: int = 1,
-        memory: Mapping[str, Any] | None = None,
+        memory: Fit | None = None,
     ) -> CellDecision:
         """The next ``count`` cells, given the scores so far and the cells under evaluation."""
         busy = list(pending)
-        notes: dict[str, Any] = {"reasons": []}
-        if memory is not None and "fit" in memory:
-            notes["fit"] = memory["fit"]
+        reasons: list[FirstCell | BestCell] = []
         means: RowMeans | None = None
         total = len(pending) + count
         while len(busy) < total and self.has_more(table, busy):
@@ -84,15 +84,16 @@ class Selector:
             candidates = ~(known | table.closed)
             cell = self._planned(table, known, candidates)
             if cell is not None:
-                notes["reasons"].append({"rule": "start", "log_value": None})
+                reasons.append(FirstCell())
             else:
                 if means is None and not self.method.blind:
-                    means = self._means(table, busy, notes)
-                cell = self._chosen(means, known, candidates, rng, notes)
+                    means, memory = self._means(table, busy, memory)
+                cell, why = self._chosen(means, known, candidates, rng)
+                reasons.append(why)
             busy.append(cell)
             if means is not None and len(busy) < total:
                 means = means.with_cell(cell)
-        return CellDecision(tuple(busy[len(pending) :]), notes)
+        return CellDecision(tuple(busy[len(pending) :]), tuple(reasons), memory)
 
     def has_more(self, table: ScoreTable, pending: Sequence[Cell]) -> bool:
         """Whether there is a cell to measure next, without choosing it."""
@@ -102,9 +103,7 @@ class Selector:
             return False
         return self.method.choice is not None or self._planned(table, known, candidates) is not None
 
-    def recommend(
-        self, table: ScoreTable, memory: Mapping[str, Any] | None = None
-    ) -> Recommendation:
+    def recommend(self, table: ScoreTable, memory: Fit | None = None) -> Recommendation:
         """The answer the scores so far support; also on a table somebody else made."""
         means = self.believe(table, memory)
         if means is None:
@@ -117,9 +116,7 @@ class Selector:
             )
         return recommend_modelled(means, self.settings.tolerance, rng, judge)
 
-    def believe(
-        self, table: ScoreTable, memory: Mapping[str, Any] | None = None
-    ) -> RowMeans | None:
+    def believe(self, table: ScoreTable, memory: Fit | None = None) -> RowMeans | None:
         """What the model makes of all scores; None without a model or without a score."""
         model = self.method.grid_model(table)
         if model is None or not table.seen.any():
@@ -127,7 +124,7 @@ class Selector:
         return RowMeans.of(table, self.fit(table, model, memory, growth=1.0))
 
     def fit(
-        self, table: ScoreTable, model: GridModel, memory: Mapping[str, Any] | None, growth: float
+        self, table: ScoreTable, model: GridModel, memory: Fit | None, growth: float
     ) -> FittedTaskGrid:
         """The grid's posterior: refitted if there are at least ``growth`` times the cells of the
         recorded fit, and more.
@@ -135,43 +132,36 @@ class Selector:
         A fit that an earlier version recorded, of a model with other parameters, is made again.
         """
         data, grid = self._data(table), TaskGrid(model)
-        state = None if memory is None else memory.get("fit")
-        if state is None or not grid.can_restore(data, state):
-            return grid.fit(data, state)
-        recent = len(data.values) < growth * state["cells"] or len(data.values) == state["cells"]
-        return grid.restore(data, state) if recent else grid.fit(data, state)
+        if memory is None or not grid.can_restore(data, memory.state):
+            return grid.fit(data, None if memory is None else memory.state)
+        recent = len(data.values) < growth * memory.n or len(data.values) == memory.n
+        return grid.restore(data, memory.state) if recent else grid.fit(data, memory.state)
 
-    def _means(self, table: ScoreTable, busy: Sequence[Cell], notes: dict[str, Any]) -> RowMeans:
-        """The row means with cells under evaluation; the fit is written to ``notes``."""
+    def _means(
+        self, table: ScoreTable, busy: Sequence[Cell], memory: Fit | None
+    ) -> tuple[RowMeans, Fit]:
+        """The row means with cells under evaluation, and the fit they rest on."""
         model = self.method.grid_model(table)
         assert model is not None
-        fitted = self.fit(table, model, notes, self.settings.refit)
-        notes["fit"] = dict(fitted.state)
+        fitted = self.fit(table, model, memory, self.settings.refit)
         means = RowMeans.of(table, fitted)
         for cell in busy:
             means = means.with_cell(cell)
-        return means
+        return means, Fit(int(fitted.state["cells"]), dict(fitted.state))
 
     def _chosen(
-        self,
-        means: RowMeans | None,
-        known: Mask,
-        candidates: Mask,
-        rng: np.random.Generator,
-        notes: dict[str, Any],
-    ) -> Cell:
-        """The method's choice, with its reason written to ``notes``."""
+        self, means: RowMeans | None, known: Mask, candidates: Mask, rng: np.random.Generator
+    ) -> tuple[Cell, BestCell]:
+        """The method's choice, with its reason."""
         assert self.method.choice is not None
-        reason = self.method.name
+        opens = False
         if self.method.opens and int(known.sum()) % self.method.opens == 0:
             new = candidates & ~known.any(axis=0)
             if new.any():
-                candidates, reason = new, "open a task"
+                candidates, opens = new, True
         cell, value = self.method.choice(means, candidates, rng)
-        notes["reasons"].append(
-            {"rule": reason, "log_value": value if np.isfinite(value) else None}
-        )
-        return cell
+        log_value = float(value) if np.isfinite(value) else None
+        return cell, BestCell(self.method.name, log_value, opens)
 
     def _planned(self, table: ScoreTable, known: Mask, candidates: Mask) -> Cell | None:
         """The next cell of the start design, or of stride's whole checkpoints."""

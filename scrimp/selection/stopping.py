@@ -3,7 +3,7 @@ cost of finding it.
 
     rule = StopRule(share=0.1, loss=0.001)
     # a sentence, or None
-    stop_reason(rule, table, check=Check(cells=120, loss=0.0004), earlier=[Check(105, 0.0005)])
+    stop_reason(rule, table, check=LossCheck(cells=120, loss=0.0004), earlier=[LossCheck(105, 0.0005)])
 
 The loss is the expected loss of the recommendation. Small ones are stated too small on real tables
 (chosen cells flatter the model that chose them), so twice the loss must lie below the threshold, at
@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scrimp.errors import MethodError
+from scrimp.history.notes import LossCheck
 from scrimp.selection.score_table import ScoreTable
 
-__all__ = ["CHECKS_APART", "Check", "StopRule", "stop_reason"]
+__all__ = ["CHECKS_APART", "StopRule", "stop_reason"]
 
 _CAUTION = 2.0
 CHECKS_APART = 1.1
@@ -48,16 +49,8 @@ class StopRule:
             )
 
 
-@dataclass(frozen=True)
-class Check:
-    """The expected loss stated when so many cells had been measured."""
-
-    cells: int
-    loss: float
-
-
 def stop_reason(
-    rule: StopRule, table: ScoreTable, check: Check | None, earlier: Sequence[Check] = ()
+    rule: StopRule, table: ScoreTable, check: LossCheck | None, earlier: Sequence[LossCheck] = ()
 ) -> str | None:
     """Why to stop now, or None. ``check`` is the present one, None where the method states no
     loss."""

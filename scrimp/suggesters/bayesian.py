@@ -15,7 +15,6 @@ et al., Unexpected Improvements to Expected Improvement for Bayesian Optimizatio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import Expected, FirstDesign, Modelled, Notes, Rival
 from scrimp.history.problem import Problem
 from scrimp.space.space import Space
 from scrimp.suggesters.first_design import check_design, first_configs
@@ -42,7 +42,7 @@ from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, l
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["BayesianSuggester", "Belief", "encoding_of", "reasons_of"]
+__all__ = ["BayesianSuggester", "Belief", "encoding_of", "reason_of"]
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class BayesianSuggester(Suggester):
         lacking = self._lacking(encoding, training) if len(training.y) else count
         first = first_configs(history, lacking, count, rng, self.design)
         if first:
-            return Suggestion(tuple(first), {"reason": "first design"})
+            return Suggestion(tuple(first), Notes(reason=FirstDesign()))
         if not len(training.y):
-            return Suggestion((), {"reason": "every configuration of the space was tried"})
+            return Suggestion(())
         try:
             models = fit_models(history, training, encoding.columns, self._model_settings, rng)
             return self._best(history, encoding, training, models, count, rng)
@@ -108,7 +108,7 @@ class BayesianSuggester(Suggester):
             # Never silently random: the note makes it a degraded decision that everybody sees.
             spread = first_configs(history, count, count, rng)
             return Suggestion(
-                tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"}
+                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
             )
 
     def _check_needs(self, problem: Problem) -> None:
@@ -162,9 +162,7 @@ class BayesianSuggester(Suggester):
     ) -> Suggestion:
         acquisition = self._acquisition(encoding, models, _outcomes(training))
         configs: list[Config] = []
-        notes: dict[str, Any] = dict(models.notes)
-        if self._stuck(models, _outcomes(training)):
-            notes["exploring"] = True
+        reason: Modelled | None = None
         pending = training.pending
         for _ in range(count):
             found = self._maximized(acquisition, encoding, training, models, pending, rng)
@@ -172,10 +170,11 @@ class BayesianSuggester(Suggester):
                 break
             decoded = encoding.decode(found.x[:5])
             if not configs:
-                notes |= reasons_of(models.fitted["loss"], found, decoded)
+                exploring = self._stuck(models, _outcomes(training))
+                reason = reason_of(models.fitted["loss"], found, decoded, exploring)
             configs.append(decoded[0])
             pending = np.vstack([pending, encoding.encode(decoded[:1])])
-        return Suggestion(tuple(configs), notes)
+        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits))
 
     def _acquisition(self, encoding: Encoding, models: Models, outcomes: Array) -> Acquisition:
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
@@ -293,22 +292,20 @@ def encoding_of(space: Space) -> Encoding:
     return Encoding(space)
 
 
-def reasons_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> dict[str, Any]:
-    """What the model of the loss believed of the chosen point, and what competed with it."""
+def reason_of(
+    loss: FittedSurrogate, found: Found, decoded: list[Config], exploring: bool = False
+) -> Modelled:
+    """What the model of the loss expected of the chosen point, and what competed with it."""
     posterior = loss.posterior(found.x[:1])
     deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
     mean = posterior.mean[:1, 0]
-    believed: Mapping[str, Any] = {
-        "loss": float(loss.target_units(mean)[0]),
-        "low": float(loss.target_units(mean - 2 * deviation)[0]),
-        "high": float(loss.target_units(mean + 2 * deviation)[0]),
-    }
-    competitors = [
-        {"config": config, "score": float(score)}
-        for config, score in zip(decoded, found.scores, strict=False)
-    ]
-    return {
-        "believed": believed,
-        "acquisition": float(found.scores[0]),
-        "competitors": competitors[1:],
-    }
+    middle, low, high = (float(loss.target_units(mean + k * deviation)[0]) for k in (0, -2, 2))
+    return Modelled(
+        score=float(found.scores[0]),
+        expected=Expected(middle, low, high) if np.isfinite(middle) else None,
+        rivals=tuple(
+            Rival(float(score), config)
+            for config, score in zip(decoded[1:], found.scores[1:], strict=False)
+        ),
+        exploring=exploring,
+    )

@@ -16,8 +16,8 @@ log, so a resumed study decides exactly as an uninterrupted one.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +34,7 @@ from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.gp.shifted_budget import ShiftedBudget
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
+from scrimp.history.notes import Fit
 from scrimp.registry.names import Names
 from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
 from scrimp.suggesters.model_fitting import noted_scales
@@ -166,7 +167,7 @@ class Curves:
     training: Training
     kept: NDArray[np.intp]
     full: float
-    notes: Mapping[str, Any]
+    fits: Mapping[str, Fit]
 
     @property
     def share(self) -> Array:
@@ -336,14 +337,14 @@ def fit_curves(
     data = Data(
         x, _targets(training)[kept], None if training.noise is None else training.noise[kept]
     )
-    recorded = (history.note("fit") or {}).get(settings.model)
+    recorded = (history.notes.fit or {}).get(settings.model)
     search = FIRST_FIT if recorded is None else replace(LATER_FIT, iterations=settings.refit_steps)
     due = _is_due(recorded, seen := len(training.y), settings)
     if settings.fresh_fits and due:
         recorded = None
     model = curve_model(settings, encoding.columns, levels, search)
     fitted, record = _fit_or_restore(model, data, seen, recorded, due, rng)
-    return Curves(model, fitted, data, training, kept, full, {"fit": {settings.model: record}})
+    return Curves(model, fitted, data, training, kept, full, {settings.model: record})
 
 
 def _targets(training: Training) -> Array:
@@ -383,30 +384,31 @@ def _fit_or_restore(
     model: Surrogate,
     data: Data,
     seen: int,
-    recorded: Mapping[str, Any] | None,
+    recorded: Fit | None,
     due: bool,
     rng: np.random.Generator,
-) -> tuple[FittedSurrogate, Mapping[str, Any]]:
+) -> tuple[FittedSurrogate, Fit]:
     """A fit when one is due, the recorded hyperparameters otherwise, with the record to note.
 
     ``seen``: observations so far; ``since`` counts how often there were new ones without a fit.
     """
     if recorded is not None and not due:
         try:
-            since = recorded["since"] + (seen != recorded["n"])
-            return model.restore(data, recorded["state"]), {**recorded, "n": seen, "since": since}
+            since = recorded.since + (seen != recorded.n)
+            restored = model.restore(data, recorded.state)
+            return restored, msgspec.structs.replace(recorded, n=seen, since=since)
         except ScrimpError:
             recorded = None  # the space or the method changed since: fit anew
-    fitted = model.fit(data, rng, None if recorded is None else recorded["state"])
+    fitted = model.fit(data, rng, None if recorded is None else recorded.state)
     scales = noted_scales(fitted, data.x.shape[1] - 1)  # the last column is the budget
-    return fitted, {"n": seen, "since": 0, "state": fitted.state, "length_scales": scales}
+    return fitted, Fit(seen, fitted.state, scales)
 
 
-def _is_due(recorded: Mapping[str, Any] | None, seen: int, settings: CurveSettings) -> bool:
+def _is_due(recorded: Fit | None, seen: int, settings: CurveSettings) -> bool:
     """Whether to fit anew. Without new observations there is nothing to learn: other workers ask at
     the same moment."""
     if recorded is None:
         return True
-    return seen != recorded["n"] and (
-        seen < settings.refit_from or recorded["since"] + 1 >= settings.refit_every
+    return seen != recorded.n and (
+        seen < settings.refit_from or recorded.since + 1 >= settings.refit_every
     )

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition, MeanStdAcquisition
@@ -29,7 +30,8 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
-from scrimp.suggesters.bayesian import BayesianSuggester
+from scrimp.history.notes import EMPTY, DrawnAtRandom, FirstDesign, Modelled, Notes
+from scrimp.suggesters.bayesian import BayesianSuggester, reason_of
 from scrimp.suggesters.curve_models import Curves, CurveSettings
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.known import KNOWN
@@ -42,7 +44,6 @@ from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 __all__ = [
     "Plan",
     "anything_reported",
-    "believed",
     "curve_formula",
     "degrading",
     "first_suggestion",
@@ -64,17 +65,19 @@ class Plan:
     ``first``: the share at which the new trial reports first. ``notes``: what the method has to
     say. ``candidates``: rows of a pool that are scored. ``from_draw``: outside of a pool the search
     climbs once, from the best of as many random rows by one draw each. ``impute``: running
-    evaluations count as the median of all targets, in place of fantasies.
+    evaluations count as the median of all targets, in place of fantasies. ``at``: the budget at
+    which configurations are scored, where that is one.
     """
 
     bind: Bind
     share: float
     first: float
     fantasies: int
-    notes: Mapping[str, Any]
+    notes: Notes
     candidates: int = CANDIDATES
     from_draw: bool = False
     impute: bool = False
+    at: float | None = None
 
     def with_pending(
         self, model: FittedSurrogate, pending: Array, rng: np.random.Generator
@@ -110,10 +113,7 @@ def first_suggestion(
     if len(history.trials) >= initial and anything_reported(history):
         return None
     first = first_configs(history, count, count, rng, design)
-    return Suggestion(
-        tuple(first),
-        {"reason": "first design" if first else "every configuration of the space was tried"},
-    )
+    return Suggestion(tuple(first), Notes(reason=FirstDesign()) if first else EMPTY)
 
 
 def without_model(
@@ -130,7 +130,7 @@ def without_model(
     if first is not None or random_fraction == 0 or rng.random() >= random_fraction:
         return first
     drawn = draw_fresh(history.derive(KNOWN), count, rng)
-    return Suggestion(tuple(drawn), {"reason": "drawn at random"}) if drawn else None
+    return Suggestion(tuple(drawn), Notes(reason=DrawnAtRandom())) if drawn else None
 
 
 def degrading(
@@ -164,9 +164,8 @@ def degrading(
 def _noted(suggestion: Suggestion, failures: list[str], used: str) -> Suggestion:
     if not failures:
         return suggestion
-    own = suggestion.notes.get("degraded")
-    text = "; ".join([*failures, f"{used} instead" if own is None else str(own)])
-    return Suggestion(suggestion.configs, {**suggestion.notes, "degraded": text})
+    text = "; ".join([*failures, suggestion.notes.degraded or f"{used} instead"])
+    return Suggestion(suggestion.configs, msgspec.structs.replace(suggestion.notes, degraded=text))
 
 
 def search_configs(
@@ -176,7 +175,7 @@ def search_configs(
     evaluated = curves.configs
     pending = curves.pending
     configs: list[Config] = []
-    notes: dict[str, Any] = {**curves.notes, **plan.notes}
+    reason: Modelled | None = None
     for _ in range(count):
         model = plan.with_pending(curves.fitted, pending, rng)
         context = Context(evaluated, pending[:, :-1] if len(pending) else None)
@@ -185,14 +184,12 @@ def search_configs(
             break
         decoded = encoding.decode(found.x[:5])
         if not configs:
-            told = believed(AtBudget(curves.fitted, plan.share), found, decoded)
-            notes |= (
-                told
-                if curves.of_losses
-                else {name: told[name] for name in told if name != "believed"}
-            )
+            told = reason_of(AtBudget(curves.fitted, plan.share), found, decoded)
+            expected = told.expected if curves.of_losses else None
+            reason = msgspec.structs.replace(told, expected=expected, at=plan.at)
         configs.append(decoded[0])
         pending = np.vstack([pending, with_share(encoding.encode(decoded[:1]), plan.first)])
+    notes = msgspec.structs.replace(plan.notes, reason=reason, fit=curves.fits)
     return Suggestion(tuple(configs), notes)
 
 
@@ -257,20 +254,3 @@ def _part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> 
     rows = rng.permutation(len(domain.pool))[: most + len(known)]
     left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
     return Domain(domain.columns, domain.conditions, left[:most])
-
-
-def believed(model: FittedSurrogate, found: Found, decoded: list[Config]) -> dict[str, Any]:
-    """What the model believed of the chosen point, and what competed with it."""
-    posterior = model.posterior(found.x[:1])
-    assert posterior.variance is not None
-    mean, deviation = posterior.mean[:1, 0], float(np.sqrt(posterior.variance[0]))
-    low, middle, high = (float(model.target_units(mean + k * deviation)[0]) for k in (-2, 0, 2))
-    competitors = [
-        {"config": config, "score": float(score)}
-        for config, score in zip(decoded, found.scores, strict=False)
-    ]
-    return {
-        "believed": {"loss": middle, "low": low, "high": high},
-        "acquisition": float(found.scores[0]),
-        "competitors": competitors[1:],
-    }

@@ -30,6 +30,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import FirstDesign, FromDensity, Notes
 from scrimp.history.trial import Trial
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.first_design import DESIGNS, first_configs
@@ -114,10 +115,9 @@ class DensitySuggester(Suggester):
         initial = self.initial or len(known.space.searched) + 2
         ranking = rank_trials(history, initial)
         if ranking is None:
-            reason = f"start design: no budget level has {initial} trials yet"
             return Suggestion(
                 tuple(first_configs(history, count, count, rng, self.design)),
-                {"density": {"reason": reason}},
+                Notes(reason=FirstDesign(needed=initial)),
             )
         configs: list[Config] = []
         for _ in range(count):
@@ -125,12 +125,8 @@ class DensitySuggester(Suggester):
                 configs += self._best_candidate(known, ranking, configs, rng)
             else:
                 configs += draw_fresh(known, 1, rng, configs)
-        seen = {
-            "level": ranking.level,
-            "trials": len(ranking.trials),
-            "avoided": len(ranking.avoided),
-        }
-        return Suggestion(tuple(configs), {"density": seen})
+        seen = FromDensity(ranking.level, len(ranking.trials), len(ranking.avoided))
+        return Suggestion(tuple(configs), Notes(reason=seen))
 
     def _best_candidate(
         self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator

@@ -8,7 +8,6 @@ data. The record is a note in the log, so a resumed study decides exactly as an 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import Matern32
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
+from scrimp.history.notes import Fit
 from scrimp.surrogates.catalog import OWN_MODEL, surrogate_by_name
 from scrimp.surrogates.chosen_transform import ChosenTransform
 from scrimp.surrogates.exact_gp import NOISE, ExactGP
@@ -118,7 +118,7 @@ class Models:
     evaluated: Array  # (n, d)
     losses: Array  # (n,)
     feasible: NDArray[np.bool_] | None  # (n,)
-    notes: Mapping[str, Any]
+    fits: Mapping[str, Fit] | None
     bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -144,7 +144,7 @@ def fit_models(
 ) -> Models:
     """Fit or restore every model this problem needs, on at most ``max_data`` observations; ``loss``
     replaces the usual one."""
-    recorded = history.note("fit") or {}
+    recorded = history.notes.fit or {}
     rows = (
         np.arange(len(training.y)) if settings.impute_failures else np.flatnonzero(~training.failed)
     )
@@ -164,9 +164,9 @@ def fit_models(
     feasible = None
     if any(name.startswith(CONSTRAINT) for name in fits):
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
-    notes = {"fit": states} if states != recorded else {}
+    new = states if states != recorded else None
     bands = {CONSTRAINT + name: band for name, band in training.bands.items()}
-    return Models(fitted, training.x[kept], training.y[kept], feasible, notes, bands)
+    return Models(fitted, training.x[kept], training.y[kept], feasible, new, bands)
 
 
 def _side_models(
@@ -205,12 +205,12 @@ def length_scales(model: FittedSurrogate, dimension: int) -> Array:
     return np.where(np.isnan(scales), 0.5, scales).clip(0.01, 2.0)
 
 
-def noted_scales(model: FittedSurrogate, dimension: int) -> list[float | None]:
+def noted_scales(model: FittedSurrogate, dimension: int) -> tuple[float | None, ...]:
     """The length-scales along the columns of a configuration, for explanations; None where there is
     none."""
-    return [
+    return tuple(
         float(scale) if math.isfinite(scale) else None for scale in model.length_scales[:dimension]
-    ]
+    )
 
 
 _POWER = (Standardise(), YeoJohnson(), Standardise())
@@ -263,25 +263,21 @@ def _fit_or_restore(
     model: Surrogate,
     data: Data,
     count: int,
-    recorded: Mapping[str, Any] | None,
+    recorded: Fit | None,
     rng: np.random.Generator,
     share: float = REFIT_SHARE,
-) -> tuple[FittedSurrogate, Mapping[str, Any]]:
+) -> tuple[FittedSurrogate, Fit]:
     """A fit when one is due after ``count`` observations, because ``share`` of them is new, the
     recorded hyperparameters otherwise; with the record to note."""
-    if recorded is not None and 0 <= count - recorded["n"] < max(
-        1, math.floor(share * recorded["n"] + 1e-9)
+    if recorded is not None and 0 <= count - recorded.n < max(
+        1, math.floor(share * recorded.n + 1e-9)
     ):
         try:
-            return model.restore(data, recorded["state"]), recorded
+            return model.restore(data, recorded.state), recorded
         except ScrimpError:
             recorded = None  # the space or the method changed since: fit anew
-    fitted = model.fit(data, rng, None if recorded is None else recorded["state"])
-    return fitted, {
-        "n": count,
-        "state": fitted.state,
-        "length_scales": noted_scales(fitted, data.x.shape[1]),
-    }
+    fitted = model.fit(data, rng, None if recorded is None else recorded.state)
+    return fitted, Fit(count, fitted.state, noted_scales(fitted, data.x.shape[1]))
 
 
 def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:

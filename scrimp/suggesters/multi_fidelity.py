@@ -31,6 +31,7 @@ from scrimp.acquisition.registry import create_acquisition
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.errors import MethodError
 from scrimp.history.history import History
+from scrimp.history.notes import EMPTY
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
@@ -185,9 +186,10 @@ class MultiFidelitySuggester(Suggester):
             share,
             first / levels[-1],
             self.fantasies,
-            {"r_acq": level},
+            EMPTY,
             self.candidates,
             from_draw=self.initial_scoring == "thompson_indep",
+            at=level,
         )
 
 

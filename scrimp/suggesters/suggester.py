@@ -11,12 +11,14 @@ loop writes to the log; the next suggestion may start from there.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import EMPTY, Notes
+from scrimp.json_values import Json
 from scrimp.suggesters.past_knowledge import PastKnowledge
 
 __all__ = ["Request", "Suggester", "Suggestion"]
@@ -33,7 +35,7 @@ class Request:
 
     budget: float
     bracket: int = 0
-    tag: Mapping[str, Any] = field(default_factory=dict)
+    tag: Mapping[str, Json] = field(default_factory=dict)
     levels: tuple[float, ...] = ()
 
 
@@ -43,7 +45,7 @@ class Suggestion:
     the space is exhausted."""
 
     configs: tuple[Config, ...]
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    notes: Notes = EMPTY
 
 
 class Suggester(ABC):

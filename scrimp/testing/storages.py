@@ -31,6 +31,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.limits import Totals
+from scrimp.history.notes import Notes
 from scrimp.storage.store import EventStore, Lease, Storage
 
 __all__ = ["StorageContract", "first_event"]
@@ -47,7 +48,7 @@ EVERY_KIND: list[Event] = [
             "none": None,
         }
     ),
-    Noted(decision=0, seen=1, notes={"fit": {"length_scales": [0.1, 1e308, -0.0]}, "text": ""}),
+    Noted(decision=0, seen=1, notes=Notes(own={"scales": [0.1, 1e308, -0.0], "text": ""})),
     TrialAdded(
         trial=0,
         config={"lr": 0.1 + 0.2},
@@ -100,7 +101,7 @@ def decide(store: EventStore, taker: int, rounds: int) -> list[int]:
         if number >= rounds:
             break
         batch: list[Event] = [
-            Noted(decision=number, seen=length, notes={"by": taker}),
+            Noted(decision=number, seen=length, notes=Notes(own={"by": taker})),
             TrialAdded(trial=number, config={"by": taker}),
         ]
         try:
@@ -122,7 +123,7 @@ def check_race(events: list[Event], won: list[list[int]], rounds: int) -> None:
         note, added = events[index], events[index + 1]
         assert isinstance(note, Noted) and isinstance(added, TrialAdded)
         assert (
-            note.notes["by"] == winner[number]
+            note.notes.own["by"] == winner[number]
             and added.trial == number
             and added.config["by"] == winner[number]
         )
@@ -361,7 +362,8 @@ class StorageContract:
                     number = sum(isinstance(event, Noted) for event in store.read())
                     try:
                         store.append(
-                            [Noted(decision=number, seen=0, notes={"by": taker})], decision=number
+                            [Noted(decision=number, seen=0, notes=Notes(own={"by": taker}))],
+                            decision=number,
                         )
                         won.append(number)
                     except Conflict:  # turns are a courtesy

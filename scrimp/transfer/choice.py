@@ -3,7 +3,6 @@ say what competed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
 from scrimp.history.events import Config
-from scrimp.suggesters.bayesian import reasons_of
+from scrimp.history.notes import Modelled
+from scrimp.suggesters.bayesian import reason_of
 from scrimp.suggesters.model_fitting import Models, length_scales
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -38,14 +38,14 @@ class Choice:
 
     def best(
         self, count: int, seed: int, rng: np.random.Generator
-    ) -> tuple[list[Config], dict[str, Any]]:
-        """``count`` configurations, fewer where nothing is left, and the reasons for the first.
+    ) -> tuple[list[Config], Modelled | None]:
+        """``count`` configurations, fewer where nothing is left, and the reason for the first.
 
         Candidates follow from the study's ``seed`` alone, so that past models meet the same ones at
         every decision.
         """
         configs: list[Config] = []
-        notes: dict[str, Any] = {}
+        reason: Modelled | None = None
         pending = self.training.pending
         for _ in range(count):
             found = self._found(pending, seed, rng)
@@ -53,10 +53,10 @@ class Choice:
                 break
             decoded = self.encoding.decode(found.x[:5])
             if not configs:
-                notes = reasons_of(self.fitted["loss"], found, decoded)
+                reason = reason_of(self.fitted["loss"], found, decoded)
             configs.append(decoded[0])
             pending = np.vstack([pending, self.encoding.encode(decoded[:1])])
-        return configs, notes
+        return configs, reason
 
     def _found(self, pending: Array, seed: int, rng: np.random.Generator) -> Found:
         acquisition = weighted(self.acquisition, self.fitted, self.cost_exponent)

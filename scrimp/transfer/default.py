@@ -26,8 +26,9 @@ next study worse for long.
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from scrimp.acquisition.confidence import LowerConfidenceBound
@@ -39,6 +40,7 @@ from scrimp.gp.kernel import Kernel, Scaled
 from scrimp.gp.process import MeanAndKernel
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
 from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, encoding_of, explores
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
@@ -113,38 +115,35 @@ class TaskPriorSuggester(Suggester):
         """The best of the mixture."""
         encoding = encoding_of(history.problem.space)
         learned = learn(self.past, encoding, history.problem.seed)
-        notes = self._said(history, learned)
+        sources = self._said(history, learned)
         if learned is None:
             found = BayesianSuggester(initial=3, cost_exponent=self.cost_exponent).suggest(
                 history, request, count, rng
             )
-            return replace(found, notes={**found.notes, **notes})
+            return replace(found, notes=msgspec.structs.replace(found.notes, sources=sources))
         training = training_data(history, encoding)
         first = self._first(learned, encoding, training, count)
         if first:
-            return Suggestion(tuple(first), {"reason": "portfolio of past studies", **notes})
+            return Suggestion(tuple(first), Notes(reason=FromPortfolio(), sources=sources))
         if not len(training.y):
             return Suggestion(
-                tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"}
+                tuple(first_configs(history, count, count, rng)), Notes(reason=SpreadOut())
             )
         try:
             return self._best(history, learned, encoding, training, count, rng)
         except (NumericalError, np.linalg.LinAlgError) as error:
             spread = first_configs(history, count, count, rng)
             return Suggestion(
-                tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"}
+                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
             )
 
-    def _said(self, history: History, learned: "Learned | None") -> dict[str, Any]:
+    def _said(self, history: History, learned: "Learned | None") -> Sources | None:
         """What the first decision tells about the past."""
         if len(history.trials):
-            return {}
+            return None
         used = () if learned is None else learned.basis.sources.names
-        gated = [study.name for study in self.past.studies if study.name not in used]
-        notes: dict[str, Any] = {"past_studies": list(used)}
-        if self.past.left_out:
-            notes["left_out"] = list(self.past.left_out)
-        return {**notes, "unlearnable": gated} if gated else notes
+        gated = tuple(study.name for study in self.past.studies if study.name not in used)
+        return Sources(used=used, left_out=tuple(self.past.left_out), unlearnable=gated)
 
     def _first(
         self, learned: "Learned", encoding: Encoding, training: Training, count: int
@@ -206,12 +205,11 @@ class TaskPriorSuggester(Suggester):
             incumbent,
             self.cost_exponent,
         )
-        configs, notes = choice.best(count, history.problem.seed, rng)
-        if stuck:
-            notes["exploring"] = True
-        return Suggestion(
-            tuple(configs), {**models.notes, **notes, "weights": learned.weights(target.data, cold)}
-        )
+        configs, reason = choice.best(count, history.problem.seed, rng)
+        if stuck and reason is not None:
+            reason = msgspec.structs.replace(reason, exploring=True)
+        counted = Sources(weights=learned.weights(target.data, cold))
+        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits, sources=counted))
 
 
 @dataclass(frozen=True, eq=False)

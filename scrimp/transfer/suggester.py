@@ -10,11 +10,11 @@ the notes of each decision.
     TransferSuggester(combine="tst", weights="ranks", past=past).suggest(history, request, 1, rng)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from scrimp.acquisition.acquisition import Acquisition
@@ -28,6 +28,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
 from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import REFIT_SHARE, ModelSettings, fit_models
@@ -173,7 +174,7 @@ class TransferSuggester(Suggester):
             found = BayesianSuggester(
                 transform="standardise", cost_exponent=self.cost_exponent
             ).suggest(history, request, count, rng)
-            return replace(found, notes={**found.notes, "past": "no past study to learn from"})
+            return replace(found, notes=msgspec.structs.replace(found.notes, sources=Sources()))
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
         first = self._first(history, encoding, training, count)
@@ -183,18 +184,18 @@ class TransferSuggester(Suggester):
                     encoding, history.problem.seed
                 )  # while people expect to wait: the first decision fits models
             return Suggestion(
-                tuple(first), {"reason": "portfolio of past studies", **self._left_out(history)}
+                tuple(first), Notes(reason=FromPortfolio(), sources=self._left_out(history))
             )
         if not len(training.y):
             return Suggestion(
-                tuple(first_configs(history, count, count, rng)), {"reason": "nothing finite yet"}
+                tuple(first_configs(history, count, count, rng)), Notes(reason=SpreadOut())
             )
         try:
             return self._best(history, encoding, training, count, rng)
         except NumericalError as error:
             spread = first_configs(history, count, count, rng)
             return Suggestion(
-                tuple(spread), {"degraded": f"the model failed ({error}); quasi-random instead"}
+                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
             )
 
     def _first(
@@ -222,9 +223,9 @@ class TransferSuggester(Suggester):
             (self.combine in UNCERTAIN, denoised),
         )
 
-    def _left_out(self, history: History) -> Mapping[str, Any]:
+    def _left_out(self, history: History) -> Sources | None:
         first = not len(history.trials) and bool(self.past.left_out)
-        return {"left_out": list(self.past.left_out)} if first else {}
+        return Sources(left_out=tuple(self.past.left_out)) if first else None
 
     def _weighing(self, horizon: int) -> Weighing:
         return Weighing(
@@ -272,11 +273,9 @@ class TransferSuggester(Suggester):
             self.incumbent,
             self.cost_exponent,
         )
-        configs, notes = choice.best(count, history.problem.seed, rng)
-        return Suggestion(
-            tuple(configs),
-            {**models.notes, **notes, "weights": weight_notes(sources.names, weights)},
-        )
+        configs, reason = choice.best(count, history.problem.seed, rng)
+        counted = Sources(weights=weight_notes(sources.names, weights))
+        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits, sources=counted))
 
     def _mixed(
         self, target: FittedSurrogate, sources: SourceModels, weights: Array

@@ -6,24 +6,19 @@ policy's own; the policy decides the rest. No configuration is added beyond the 
 """
 
 import traceback
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
-import msgspec
-
-from scrimp.errors import ConfigError, ScrimpError, StudyError
+from scrimp.errors import ConfigError, MethodError, ScrimpError, StudyError
 from scrimp.history.events import BudgetGranted, Event, Noted, TrialAdded
 from scrimp.history.history import History
-from scrimp.history.reports import readable
+from scrimp.history.notes import Notes, Queued, TakenUpAgain
 from scrimp.history.trial import Trial
-from scrimp.history.vetting import shortened
+from scrimp.history.vetting import shortened, tag_objection
 from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Wait
+from scrimp.tuning.recorded_notes import recorded
 from scrimp.tuning.threads import one_thread
 
-__all__ = ["MOST_NOTES", "decision_events", "misfit", "next_decision", "room_for_trials"]
-
-MOST_NOTES = 1_000_000
-"""Bytes of JSON that the notes of one decision may take: the log is read whole, by everybody."""
+__all__ = ["decision_events", "misfit", "next_decision", "room_for_trials"]
 
 
 def room_for_trials(history: History) -> bool:
@@ -66,9 +61,7 @@ def _next_decision(policy: Policy, history: History) -> Decision:
     stale = history.with_status("stale")
     if stale:
         trial = stale[0]
-        return Decision(
-            Resume(trial.id, trial.granted, reason="its worker vanished; taken up again")
-        )
+        return Decision(Resume(trial.id, trial.granted, reason=TakenUpAgain()))
     if _budget_spent(history):
         return Decision(Finish("the study's budget is spent"))
     if history.queue or not room_for_trials(history):
@@ -76,15 +69,10 @@ def _next_decision(policy: Policy, history: History) -> Decision:
     decision = policy.decide(history, history.rng("decide"))
     action = decision.action
     if isinstance(action, Start):
-        action = Start(
-            history.problem.space.validate(action.config),
-            _granted(history, action.budget),
-            action.tag,
-            action.continue_from,
-            action.reason,
-        )
+        config = history.problem.space.validate(action.config)
+        action = replace(action, config=config, budget=_granted(history, action.budget))
     elif isinstance(action, Resume):
-        action = Resume(action.trial, _granted(history, action.budget), action.reason)
+        action = replace(action, budget=_granted(history, action.budget))
     return Decision(action, decision.notes)
 
 
@@ -102,10 +90,8 @@ def _without_config(policy: Policy, history: History) -> Decision:
                 Wait("all trials are added") if running else Finish("all trials are added")
             )
         case Resume():
-            return Decision(
-                Resume(action.trial, _granted(history, action.budget), action.reason),
-                decision.notes,
-            )
+            granted = replace(action, budget=_granted(history, action.budget))
+            return Decision(granted, decision.notes)
         case _ if room and history.problem.budget is None:
             return _enqueued(history, Start({}, 1.0))  # the method has nothing left, the user has
     return decision
@@ -113,11 +99,7 @@ def _without_config(policy: Policy, history: History) -> Decision:
 
 def _enqueued(history: History, instead: Start) -> Decision:
     """The front of the queue, with the budget and the tag of the start whose place it takes."""
-    reason = "enqueued by the user"
-    start = Start(
-        dict(history.queue[0]), instead.budget, instead.tag, instead.continue_from, reason
-    )
-    return Decision(start, {"reason": reason})
+    return Decision(replace(instead, config=dict(history.queue[0])), Notes(reason=Queued()))
 
 
 def misfit(history: History, trial: Trial) -> str:
@@ -137,37 +119,37 @@ def misfit(history: History, trial: Trial) -> str:
 def decision_events(history: History, decision: Decision, worker: str, time: float) -> list[Event]:
     """The batch that records a `Start` or a `Resume` as decision number ``history.decisions``."""
     action = decision.action
-    notes: dict[str, Any] = dict(_plain(decision.notes))
-    if isinstance(action, Start | Resume) and action.reason:
-        notes.setdefault("reason", action.reason)
-    noted = Noted(decision=history.decisions, seen=history.length, notes=_bounded(notes), time=time)
-    match action:
-        case Start(config, budget, tag, continue_from):
-            number = len(history.trials)
-            added = TrialAdded(
-                trial=number,
-                config=config,
-                tag=dict(tag),
-                continue_from=continue_from,
-                enqueued=bool(history.queue),
-                time=time,
-            )
-            return [
-                noted,
-                added,
-                BudgetGranted(trial=number, budget=budget, worker=worker, time=time),
-            ]
-        case Resume(number, budget):
-            attempt = history.trials[number].attempt + 1
-            return [
-                noted,
-                BudgetGranted(
-                    trial=number, budget=budget, attempt=attempt, worker=worker, time=time
-                ),
-            ]
-    raise ScrimpError(
-        f"{action!r} is not a decision that can be recorded; only Start and Resume are"
+    if not isinstance(action, Start | Resume):
+        raise ScrimpError(
+            f"{action!r} is not a decision that can be recorded; only Start and Resume are"
+        )
+    notes = recorded(decision.notes, action.reason, history.decisions)
+    noted = Noted(decision=history.decisions, seen=history.length, notes=notes, time=time)
+    if isinstance(action, Resume):
+        trial, attempt = action.trial, history.trials[action.trial].attempt + 1
+        return [
+            noted,
+            BudgetGranted(
+                trial=trial, budget=action.budget, attempt=attempt, worker=worker, time=time
+            ),
+        ]
+    number = len(history.trials)
+    objection = tag_objection(action.tag, number) if action.tag else ""
+    if objection:
+        raise MethodError(
+            f"{objection}. `bracket` and `slot` are scrimp's own names in a tag; give what is yours"
+            " another"
+        )
+    added = TrialAdded(
+        trial=number,
+        config=action.config,
+        tag=dict(action.tag),
+        continue_from=action.continue_from,
+        enqueued=bool(history.queue),
+        time=time,
     )
+    granted = BudgetGranted(trial=number, budget=action.budget, worker=worker, time=time)
+    return [noted, added, granted]
 
 
 def _granted(history: History, budget: float) -> float:
@@ -177,38 +159,3 @@ def _granted(history: History, budget: float) -> float:
 def _budget_spent(history: History) -> bool:
     total = history.totals.budget
     return total is not None and history.spent >= total
-
-
-def _plain(notes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Notes as JSON values: NumPy scalars and arrays become numbers and lists."""
-    return {key: _plain_value(value) for key, value in notes.items()}
-
-
-def _bounded(notes: dict[str, Any]) -> dict[str, Any]:
-    """Notes that fit: long texts are cut; while the rest is too large, its largest note is left
-    out, and ``left_out`` says so.
-
-    A note stays whole or goes: half a fit would be another fit. Decisions are a function of what
-    the log holds, so a fit that is not in it is made anew, by the next decision and by `scrimp
-    replay` alike.
-    """
-    notes = {
-        key: readable(value) if isinstance(value, str) else value for key, value in notes.items()
-    }
-    sizes = {key: len(msgspec.json.encode(value, enc_hook=float)) for key, value in notes.items()}
-    left_out: dict[str, int] = {}
-    while sum(sizes.values()) > MOST_NOTES:
-        largest = max(sizes, key=sizes.__getitem__)
-        left_out[largest[:100]] = sizes.pop(largest)
-        del notes[largest]
-    return {**notes, "left_out": left_out} if left_out else notes
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain_value(item) for item in value]
-    if isinstance(value, str | bool | int | float) or value is None:
-        return value
-    return _plain_value(value.tolist())

@@ -91,7 +91,7 @@ def test_a_study_divides_the_improvement_by_a_power_of_the_cost(exponent: float)
     chosen = np.array([study.ask().params["x"]])
     x = np.array([trial.params["x"] for trial in study.trials[:9]])
     notes = [event.notes for event in study.history.events if isinstance(event, Noted)][-1]
-    loss, cost = (notes["fit"][name]["state"] for name in ("loss", "cost"))
+    loss, cost = (study.history.notes.fit[name].state for name in ("loss", "cost"))
     y = np.array([bumpy(one) for one in x])
     mean, deviation, _ = by_hand(loss, x, y, chosen)
     best = by_hand(loss, x, y, x)[0].min()
@@ -100,7 +100,7 @@ def test_a_study_divides_the_improvement_by_a_power_of_the_cost(exponent: float)
     log_cost, _, scaling = by_hand(cost, x, x * math.log(20.0), chosen)
     seconds = np.exp(scaling["centre"] + scaling["spread"] * log_cost)
     np.testing.assert_allclose(seconds, 20.0**chosen, rtol=0.5)  # natural units: 1 to 20
-    assert notes["acquisition"] == pytest.approx(
+    assert notes.reason.score == pytest.approx(
         math.log(improvement[0] / seconds[0] ** exponent), abs=1e-5
     )
 

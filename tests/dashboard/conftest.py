@@ -9,6 +9,7 @@ import pytest
 import scrimp
 from scrimp.dashboard.server import create_app
 from scrimp.history.events import BudgetGranted, Noted, TrialAdded
+from scrimp.history.notes import Notes, Sources
 from scrimp.storage.open import open_storage
 
 HOSTILE = "<script>alert('name')</script> & \"'; DROP TABLE studies; -- ../../x?y#z %2F"
@@ -49,10 +50,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     fallen = scrimp.create_study(
         "fallen", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=address
     )
-    notes = {
-        "degraded": "the model failed; quasi-random instead",
-        "weights": {"staged": 0.4, "this study": 0.6},
-    }
+    notes = Notes(
+        degraded="the model failed; quasi-random instead",
+        sources=Sources(weights={"staged": 0.4, "this study": 0.6}),
+    )
     added = TrialAdded(trial=0, config={"x": 0.5})
     fallen._ledger.append(
         [Noted(decision=0, seen=1, notes=notes), added, BudgetGranted(trial=0, budget=1.0)], 0

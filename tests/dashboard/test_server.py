@@ -18,6 +18,7 @@ from scrimp.dashboard import server
 from scrimp.dashboard.server import create_app, serve
 from scrimp.errors import StorageError
 from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCreated, TrialAdded
+from scrimp.history.notes import InBracket, Notes
 from scrimp.history.problem import Budget, Problem
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
@@ -72,7 +73,7 @@ def long_log(count: int) -> list[Event]:
     for trial, value in enumerate(values):
         config = {"lr": 1e-5 + 0.09 * value, "kind": "ab"[trial % 2]}
         log.append(
-            Noted(decision=trial, seen=len(log), notes={"reason": "bracket 0"}, time=float(trial))
+            Noted(decision=trial, seen=len(log), notes=Notes(grant=InBracket(0)), time=float(trial))
         )
         log.append(TrialAdded(trial=trial, config=config, time=float(trial)))
         log.append(

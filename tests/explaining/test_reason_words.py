@@ -1,7 +1,5 @@
 """Notes of decisions as sentences."""
 
-from typing import Any
-
 import pytest
 
 import scrimp
@@ -12,6 +10,18 @@ from scrimp.explaining.reason_words import (
     score_lines,
     score_words,
     why,
+)
+from scrimp.history.notes import (
+    Expected,
+    Fit,
+    Horizon,
+    Modelled,
+    Notes,
+    Promoted,
+    Rival,
+    Said,
+    Sides,
+    Sources,
 )
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Trial
@@ -32,23 +42,23 @@ def trial() -> Trial:
 @pytest.mark.parametrize(
     ("notes", "words"),
     [
-        ({"reason": "within the cutoff at 1"}, "so it was promoted to 3 epochs."),
+        (Notes(grant=Promoted(1)), "so it was promoted to 3 epochs."),
         (
-            {"phase": "horizon", "threshold": 0.25, "horizon": 2.0},
+            Notes(reason=Modelled(1.0, question=Horizon(2.0, 0.25))),
             "come below error 0.25 within 2 epochs more.",
         ),
-        ({"reason": "nobody knows"}, "Nobody knows."),
-        ({"exploring": True, "acquisition": 1.0}, "looked elsewhere"),
-        ({"acquisition": 1.0}, "it promised most"),
-        ({}, "let it go on to 3 epochs."),
+        (Notes(reason=Said("nobody knows")), "Nobody knows."),
+        (Notes(reason=Modelled(1.0, exploring=True)), "looked elsewhere"),
+        (Notes(reason=Modelled(1.0)), "it promised most"),
+        (Notes(), "let it go on to 3 epochs."),
     ],
 )
-def test_reasons(notes: dict[str, Any], words: str) -> None:
+def test_reasons(notes: Notes, words: str) -> None:
     assert words in why(notes, STAGED, "asha", False, 3.0)
 
 
 def test_methods_without_a_model_say_so() -> None:
-    assert why({}, PLAIN, "random", True, 1.0) == "It was drawn at random."
+    assert why(Notes(), PLAIN, "random", True, 1.0) == "It was drawn at random."
 
 
 @pytest.mark.parametrize(
@@ -62,9 +72,8 @@ def test_methods_without_a_model_say_so() -> None:
 def test_beliefs_are_told_in_the_direction_of_the_metric(
     trial: Trial, low: float, high: float, words: str
 ) -> None:
-    expected, came = belief_lines(
-        {"believed": {"loss": -0.65, "low": low, "high": high}}, PLAIN, trial
-    )
+    reason = Modelled(expected=Expected(-0.65, low, high))
+    expected, came = belief_lines(Notes(reason=reason), PLAIN, trial)
     assert expected.startswith(
         f"The model expected accuracy 0.65, between {-high:.4g} and {-low:.4g}"
     )
@@ -72,33 +81,28 @@ def test_beliefs_are_told_in_the_direction_of_the_metric(
 
 
 def test_beliefs_about_a_budget_name_it(trial: Trial) -> None:
-    (line,) = belief_lines(
-        {"believed": {"loss": 0.2, "low": 0.1, "high": 0.3}, "r_acq": 9.0}, STAGED, trial
-    )
+    reason = Modelled(expected=Expected(0.2, 0.1, 0.3), at=9.0)
+    (line,) = belief_lines(Notes(reason=reason), STAGED, trial)
     assert "error 0.2 after 9 epochs" in line
 
 
 def test_the_fit_of_any_model_is_read() -> None:
-    fit = {
-        "gp_multitask": {"n": 12, "state": {"inner": {"parameters": {"length_scale": [2.0, 0.1]}}}}
-    }
-    assert model_lines({"fit": fit}, STAGED) == [
+    fit = {"gp_multitask": Fit(12, {}, length_scales=(2.0, 0.1))}
+    assert model_lines(Notes(fit=fit), STAGED) == [
         "The model was fitted anew for this decision, to 12 observations.",
         "It saw error change fastest along layers, slowest along lr.",
     ]
-    assert model_lines({"fit": {"cells": 3}}, STAGED) == []
+    assert len(model_lines(Notes(fit={"grid": Fit(3, {})}), STAGED)) == 1
 
 
 def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
-    sides = score_lines(
-        {"acquisition": -2.0, "competitors": {"paused": -2.0, "new": None}}, "", trial
-    )
+    sides = score_lines(Notes(reason=Modelled(-2.0, sides=Sides(paused=-2.0))), "", trial)
     assert sides[1:] == [
         "The best of the paused trials had -2.",
         "No new configuration was to choose from.",
     ]
     lines = score_lines(
-        {"acquisition": 0.5, "competitors": [{"trial": 7, "score": 0.4}]},
+        Notes(reason=Modelled(0.5, rivals=(Rival(0.4, trial=7),))),
         score_words({"name": "gp-pi"}, PLAIN),
         trial,
     )
@@ -129,21 +133,22 @@ def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_
 
 
 def test_weights_of_past_studies_are_shares() -> None:
-    assert other_lines({"weights": {"old": 0.25, "none": 0.001, "this study": 0.749}}) == [
-        "What counted: this study 75%, old 25%."
-    ]
+    sources = Sources(weights={"old": 0.25, "none": 0.001, "this study": 0.749})
+    assert other_lines(Notes(sources=sources)) == ["What counted: this study 75%, old 25%."]
 
 
 def test_past_studies_that_do_not_count() -> None:
-    notes = {
-        "left_out": ["past study 'one' has 1 usable trials; it is left out"],
-        "unlearnable": ["a", "b"],
-    }
-    assert other_lines(notes) == [
+    sources = Sources(
+        left_out=("past study 'one' has 1 usable trials; it is left out",), unlearnable=("a", "b")
+    )
+    assert other_lines(Notes(sources=sources)) == [
         "Past study 'one' has 1 usable trials; it is left out.",
         (
             "The values of past studies 'a', 'b' cannot be predicted from their configurations: too"
             " few trials or too much noise. They do not count."
         ),
     ]
-    assert "'e' and 3 more cannot" in other_lines({"unlearnable": list("abcdefgh")})[0]
+    assert (
+        "'e' and 3 more cannot"
+        in other_lines(Notes(sources=Sources(unlearnable=tuple("abcdefgh"))))[0]
+    )

@@ -9,6 +9,7 @@ from scrimp.errors import StudyError
 from scrimp.explaining.reason_words import config_text
 from scrimp.explaining.reasons import explain
 from scrimp.history.events import BudgetGranted, Noted, SourceAttached, TrialAdded
+from scrimp.history.notes import Modelled, Notes, Rival, Sources
 
 SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 4))
 
@@ -30,29 +31,28 @@ def test_a_model_based_decision() -> None:
     study = tuned("gp:initial=4")
     noted = [event for event in study.history.events if isinstance(event, Noted)]
     number = next(
-        place for place, event in enumerate(noted) if event.notes.get("competitors")
+        place
+        for place, event in enumerate(noted)
+        if isinstance(event.notes.reason, Modelled) and event.notes.reason.rivals
     )  # one decision per trial
     first, last = explain(study.history, 0), explain(study.history, number)
     assert "first design" in first.text and first.decisions[0].trials_seen == 0
     (decision,) = last.decisions
-    notes = noted[number].notes
+    reason = noted[number].notes.reason
+    assert isinstance(reason, Modelled) and reason.expected and reason.rivals
     assert decision.new and decision.trials_seen == decision.reports_seen == number >= 4
     assert (
-        f"expected error {notes['believed']['loss']:.4g}, between {notes['believed']['low']:.4g}"
-        in last.text
+        f"expected error {reason.expected.loss:.4g}, between {reason.expected.low:.4g}" in last.text
     )
     best = min(trial.value for trial in study.trials[:number] if trial.value is not None)
     assert f"the best error so far was {best:.4g}" in last.text
     assert f"It came out at {study.trials[number].value:.4g}" in last.text
-    assert f"Its score was the highest: {notes['acquisition']:.4g}" in last.text
-    runner = notes["competitors"][0]
-    assert (
-        f"The runner-up was {config_text(runner['config'])}, with {runner['score']:.4g}"
-        in last.text
-    )
+    assert f"Its score was the highest: {reason.score:.4g}" in last.text
+    runner = reason.rivals[0]
+    assert f"The runner-up was {config_text(runner.config)}, with {runner.score:.4g}" in last.text
     assert decision.competitors[0] == {
-        "text": config_text(runner["config"]),
-        "score": runner["score"],
+        "text": config_text(runner.config),
+        "score": runner.score,
     }
     assert f"fitted anew for this decision, to {number} observations" in last.text
     json.dumps(last.to_json())
@@ -81,10 +81,10 @@ def test_enqueued_and_taken_up_again() -> None:
 
 def test_degraded_decisions_say_so() -> None:
     study = scrimp.create_study("d", SPACE, method="random", storage="memory://", seed=0)
-    notes = {
-        "degraded": "the model failed (singular); quasi-random instead",
-        "weights": {"old": 0.7, "this study": 0.3},
-    }
+    notes = Notes(
+        degraded="the model failed (singular); quasi-random instead",
+        sources=Sources(weights={"old": 0.7, "this study": 0.3}),
+    )
     batch = [
         Noted(decision=0, seen=1, notes=notes),
         TrialAdded(trial=0, config={"lr": 0.1, "layers": 1}),
@@ -132,12 +132,15 @@ def test_a_competitor_is_somebody_else() -> None:
     )
     same = {"lr": 0.1, "layers": 1}
     others = [
-        {"config": same | {"lr": 0.1 + 1e-9}, "score": 1.0},
-        {"config": {"lr": 0.5, "layers": 2}, "score": 0.9},
+        Rival(1.0, same | {"lr": 0.1 + 1e-9}),
+        Rival(0.9, {"lr": 0.5, "layers": 2}),
     ]
     for number, competitors in enumerate((others, others[:1])):
-        notes = {"acquisition": 1.0, "competitors": competitors, "exploring": number == 1}
-        batch = [Noted(decision=number, seen=1, notes=notes), TrialAdded(trial=number, config=same)]
+        reason = Modelled(1.0, rivals=tuple(competitors), exploring=number == 1)
+        batch = [
+            Noted(decision=number, seen=1, notes=Notes(reason=reason)),
+            TrialAdded(trial=number, config=same),
+        ]
         study._ledger.append([*batch, BudgetGranted(trial=number, budget=1.0)], number)
     first, second = explain(study.history, 0), explain(study.history, 1)
     assert (

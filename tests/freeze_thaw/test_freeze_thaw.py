@@ -1,7 +1,6 @@
 """Freeze-thaw as a policy: the contract, resuming, pools and mixed spaces, and that it beats ASHA
 where it should."""
 
-import json
 import math
 
 import numpy as np
@@ -11,9 +10,10 @@ from scrimp.errors import MethodError, NumericalError
 from scrimp.executors.simulated import Curve, CurveSource, Delays, Simulated
 from scrimp.freeze_thaw import freeze_thaw
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
-from scrimp.history.events import Config, Event, StudyChanged, StudyCreated
+from scrimp.history.events import Config, Event, Noted, StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
+from scrimp.history.notes import Horizon, Modelled, Race
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.policies.scheduled import Scheduled
@@ -25,6 +25,7 @@ from scrimp.storage.memory import MemoryStorage
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.testing.policies import PolicyBattery
 from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.recorded_notes import recorded
 from scrimp.tuning.stopping import Seconds
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
@@ -100,7 +101,7 @@ def test_every_decision_is_the_same_when_the_log_is_read_again(space: Space) -> 
         before: list[Event] = decode(encode(events[:place]), "play")
         again = History.of(before)
         decision = FreezeThaw().decide(again, again.rng("decide"))
-        assert json.loads(json.dumps(decision.notes)).items() <= events[place].notes.items()
+        assert recorded(decision.notes, "", 0) == events[place].notes
         added = events[place + 1]
         match decision.action:
             case Start():
@@ -121,13 +122,13 @@ def test_an_exhausted_pool_is_trained_to_the_end() -> None:
 
 def test_notes_say_what_was_believed() -> None:
     history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
-    notes = [event.notes for event in history.events if type(event).__name__ == "Noted"]
-    phases = {note.get("phase") for note in notes}
-    assert {"race", "horizon"} <= phases
-    late = next(note for note in reversed(notes) if note.get("phase") == "horizon")
-    assert late["believed"]["low"] <= late["believed"]["loss"] <= late["believed"]["high"]
-    assert 0.1 < late["threshold"] < 0.9 and 1 <= late["horizon"] <= 27
-    assert len(late["competitors"]) == 3
+    noted = [event.notes.reason for event in history.events if isinstance(event, Noted)]
+    modelled = [reason for reason in noted if isinstance(reason, Modelled)]
+    assert {type(reason.question) for reason in modelled} == {Race, Horizon}
+    late = next(reason for reason in reversed(modelled) if isinstance(reason.question, Horizon))
+    assert late.expected.low <= late.expected.loss <= late.expected.high
+    assert 0.1 < late.question.threshold < 0.9 and 1 <= late.question.length <= 27
+    assert len(late.rivals) == 3
     assert not history.degraded
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_gp import CurveParameters, CurveRows, curve_covariance
 from scrimp.freeze_thaw.curve_rows import CurveTable
 from scrimp.freeze_thaw.model import (
     FULL,
-    NOTE,
     TRIMMED,
     Belief,
     StudyCurves,
@@ -22,6 +22,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.features import Features
 from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.notes import Notes
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -57,7 +58,7 @@ def belief_of(history: History, pending: list[tuple[int, float]]) -> Belief:
 def test_predictions_equal_dense_formulas_with_pending_rows() -> None:
     history = History.of(events_of())
     belief = belief_of(history, [(0, 8.0), (3, 8.0)])
-    theta = np.array(belief.record["theta"])
+    theta = np.array(belief.record.theta)
     p, order = CurveParameters.of(theta), belief.order
     ask = np.array([1, 5])
     config = np.concatenate([belief.curves.trial[order], [0, 3], ask])
@@ -84,7 +85,7 @@ def test_a_grown_factor_predicts_like_a_new_one(problem: Problem) -> None:
     history = History.of(events)
     record, known = belief_of(history, []).record, belief_of(history, []).feasible
     assert known is (problem is PROBLEM)
-    events.append(Noted(decision=12, seen=len(events), notes={NOTE: record}))
+    events.append(Noted(decision=12, seen=len(events), notes=Notes(curves=record)))
     history = History.of(events)
     belief_of(history, [(1, 8.0)])  # keeps a factor, with a pending row at its end
     more = [BudgetGranted(trial=2, budget=8, attempt=2)]
@@ -120,14 +121,16 @@ def test_targets_are_losses_once_a_row_is_feasible() -> None:
 
 def test_the_record_is_kept_until_rows_have_grown_by_a_quarter() -> None:
     events = events_of(12)
-    record = dict(belief_of(History.of(events), []).record)
-    for rows, same in [(record["rows"], True), (record["rows"] // 2, False)]:
-        noted = Noted(decision=12, seen=len(events), notes={NOTE: {**record, "rows": rows}})
+    record = belief_of(History.of(events), []).record
+    for rows, same in [(record.rows, True), (record.rows // 2, False)]:
+        noted = Noted(
+            decision=12, seen=len(events), notes=Notes(curves=structs.replace(record, rows=rows))
+        )
         again = belief_of(History.of([*events, noted]), []).record
-        assert (again["theta"] == record["theta"]) is same
-    noted = Noted(decision=40, seen=len(events), notes={NOTE: record})
+        assert (again.theta == record.theta) is same
+    noted = Noted(decision=40, seen=len(events), notes=Notes(curves=record))
     redrawn = belief_of(History.of([*events, noted]), []).record
-    assert redrawn["theta"] == record["theta"] and redrawn["pool"]["decision"] == 41
+    assert redrawn.theta == record.theta and redrawn.pool.decision == 41
 
 
 def test_of_too_many_rows_the_worst_trials_keep_their_last() -> None:

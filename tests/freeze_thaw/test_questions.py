@@ -98,6 +98,6 @@ def test_while_no_row_is_feasible_a_loss_is_no_threshold() -> None:
     for question in horizons(history, belief, rows, [], outlook, np.random.default_rng(0)):
         assert (
             belief.z.min() - 0.2 <= question.goal < belief.z.min()
-            and "threshold" not in question.reasons
+            and question.asked.threshold is None
         )
     assert FreezeThaw().forecast(history, [0], [27.0], np.random.default_rng(0)) == {}

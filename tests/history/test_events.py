@@ -21,6 +21,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.limits import Totals
+from scrimp.history.notes import Notes, Queued
 
 FORMS = [
     (
@@ -65,8 +66,8 @@ FORMS = [
         '{"event":"checkpoints_removed","trial":3,"size":1024}',
     ),
     (
-        Noted(decision=2, seen=9, notes={"k": 1}),
-        '{"event":"noted","decision":2,"seen":9,"notes":{"k":1}}',
+        Noted(decision=2, seen=9, notes=Notes(reason=Queued(), own={"k": 1})),
+        '{"event":"noted","decision":2,"seen":9,"notes":{"reason":{"why":"queued"},"own":{"k":1}}}',
     ),
     (
         Annotated(trial=0, attributes={"host": "a"}, note="x"),

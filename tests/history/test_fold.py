@@ -24,6 +24,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
+from scrimp.history.notes import Fit, Notes, Said
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.history.trial import Trial
 from scrimp.space.parameter import Float
@@ -246,11 +247,16 @@ def test_queue_is_first_in_first_out() -> None:
 
 def test_notes_decisions_and_degraded() -> None:
     history = after(
-        Noted(decision=0, seen=1, notes={"fit": 1, "reason": "a"}),
-        Noted(decision=1, seen=2, notes={"fit": 2, "degraded": "no fit"}),
+        Noted(decision=0, seen=1, notes=Notes(fit={"loss": Fit(1, {})}, reason=Said("a"))),
+        Noted(
+            decision=1,
+            seen=2,
+            notes=Notes(fit={"loss": Fit(2, {})}, degraded="no fit", own={"mine": 3}),
+        ),
         Noted(decision=2, seen=3),
     )
-    assert history.decisions == 3 and history.note("fit") == 2 and history.note("reason") == "a"
+    assert history.decisions == 3 and history.notes.fit == {"loss": Fit(2, {})}
+    assert history.notes.reason == Said("a") and history.note("mine") == 3
     assert history.note("other") is None and list(history.degraded) == [(1, "no fit")]
 
 

@@ -24,6 +24,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import Fold, History
 from scrimp.history.limits import Totals
+from scrimp.history.notes import Notes
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.history.trial import Trial
 from scrimp.space.parameter import Float
@@ -92,7 +93,11 @@ def logs(draw: st.DrawFn) -> list[Event]:
             trials += 1
         elif kind == "note":
             events.append(
-                Noted(decision=decisions, seen=len(events), notes={"k": draw(st.integers(0, 3))})
+                Noted(
+                    decision=decisions,
+                    seen=len(events),
+                    notes=Notes(own={"k": draw(st.integers(0, 3))}),
+                )
             )
             decisions += 1
         elif kind == "queue":

@@ -18,6 +18,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
+from scrimp.history.notes import Notes
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float, Int
 from scrimp.space.space import Space
@@ -117,5 +118,5 @@ def test_attempts_out_of_turn_do_not_count(attempt: int) -> None:
 
 @pytest.mark.parametrize("number", [-1, 10**15, 10**30])
 def test_decisions_without_measure_do_not_count(number: int) -> None:
-    history = History.of([FIRST, Noted(decision=number, seen=1, notes={"fit": 1})])
-    assert history.decisions == 0 and history.note("fit") is None and len(history.ignored) == 1
+    history = History.of([FIRST, Noted(decision=number, seen=1, notes=Notes(own={"mine": 1}))])
+    assert history.decisions == 0 and history.note("mine") is None and len(history.ignored) == 1

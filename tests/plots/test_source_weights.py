@@ -5,6 +5,7 @@ import pytest
 import scrimp
 from scrimp.errors import StudyError
 from scrimp.history.events import Noted
+from scrimp.history.notes import Notes, Said, Sources
 from scrimp.plots.source_weights import recorded_weights
 
 
@@ -14,9 +15,9 @@ def test_lines_are_the_recorded_weights(whole: scrimp.Study) -> None:
     )
     for decision, notes in enumerate(
         [
-            {"weights": {"old": 0.75, "this study": 0.25}},
-            {"reason": "x"},
-            {"weights": {"this study": 1.0}},
+            Notes(sources=Sources(weights={"old": 0.75, "this study": 0.25})),
+            Notes(reason=Said("x")),
+            Notes(sources=Sources(weights={"this study": 1.0})),
         ]
     ):
         study._ledger.append([Noted(decision=decision, seen=1, notes=notes)])

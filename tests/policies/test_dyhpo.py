@@ -8,6 +8,7 @@ from scrimp.acquisition.improvement import ExpectedImprovement, expected_improve
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Noted, StudyChanged
 from scrimp.history.limits import Totals
+from scrimp.history.notes import Modelled, Promoted
 from scrimp.history.problem import Problem
 from scrimp.policies import dyhpo
 from scrimp.policies.dyhpo import DyHPO, improvements
@@ -73,8 +74,7 @@ def test_slices_are_one_rung_long_and_the_better_half_gets_more():
     )
     best = loss < np.median(loss)
     assert reached[best].mean() > reached[~best].mean()
-    notes = study.history.note("competitors")
-    assert set(notes) == {"paused", "new"} and not study.history.degraded
+    assert study.history.notes.reason.sides is not None and not study.history.degraded
 
 
 def test_scores_are_improvements_at_the_own_rung():
@@ -157,17 +157,11 @@ def test_another_acquisition_is_scored_at_the_own_rung():
 def test_the_coin_promotes_by_successive_halving():
     """Every promotion that is possible is taken with probability 1, none with probability 0."""
 
-    def reasons(method):
-        return [
-            e.notes.get("reason", "")
-            for e in study_of(12, method).history.events
-            if isinstance(e, Noted)
-        ]
+    def promotes(method):
+        events = study_of(12, method).history.events
+        return any(isinstance(e, Noted) and isinstance(e.notes.grant, Promoted) for e in events)
 
-    assert any(
-        reason.startswith("within the cutoff") for reason in reasons("dyhpo:probability_sh=1")
-    )
-    assert not any("cutoff" in reason for reason in reasons("dyhpo:probability_sh=0"))
+    assert promotes("dyhpo:probability_sh=1") and not promotes("dyhpo:probability_sh=0")
 
 
 def test_given_a_number_of_trials_it_spends_what_halving_would():
@@ -185,7 +179,7 @@ def test_a_failing_model_gives_way_and_says_so(monkeypatch):
 
     monkeypatch.setattr(dyhpo, "fit_curves", broken)
     decision = DyHPO(probability_sh=0.0).decide(history, np.random.default_rng(0))
-    assert decision.notes.get("degraded", "").startswith("gp_multitask failed (no factor)")
+    assert decision.notes.degraded.startswith("gp_multitask failed (no factor)")
 
 
 @pytest.mark.parametrize(
@@ -216,5 +210,7 @@ def test_the_model_decides_where_nothing_is_feasible():
     study = study_of(12, "dyhpo:probability_sh=0", constraints={"value": scrimp.AtMost(-1.0)})
     assert study.history.best is None
     assert any(
-        "acquisition" in event.notes for event in study.history.events if isinstance(event, Noted)
+        isinstance(event.notes.reason, Modelled)
+        for event in study.history.events
+        if isinstance(event, Noted)
     )

@@ -7,6 +7,7 @@ import scrimp
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.errors import MethodError, NumericalError, StudyError
+from scrimp.history.notes import Modelled
 from scrimp.policies import hyper_tune
 from scrimp.policies.hyper_tune import HyperTune, adaptive_law
 from scrimp.schedulers.rungs import bracket_law, geometric_levels
@@ -74,9 +75,7 @@ def test_a_queued_configuration_costs_no_model_with_one_bracket(monkeypatch):
 
 def test_a_misleading_rung_loses_its_weight_and_its_bracket():
     true, false = (run("hypertune4-indep", misleading).history for misleading in (False, True))
-    theta = {
-        name: h.note("rung_weights")["theta"] for name, h in (("true", true), ("false", false))
-    }
+    theta = {name: h.notes.rung_weights.theta for name, h in (("true", true), ("false", false))}
     assert theta["false"][0] < 0.1 and theta["true"][0] > theta["false"][0]
     low = {
         name: np.mean([not trial.tag.get("bracket") for trial in h.trials[20:]])
@@ -97,7 +96,7 @@ def test_a_misleading_rung_loses_its_weight_and_its_bracket():
 def test_finds_the_bowl(method):
     study = run(method, n_trials=25)
     assert study.best_value < 0.15 and not study.history.degraded
-    assert study.history.note("believed") and study.history.note("rung_weights")
+    assert study.history.notes.reason.expected and study.history.notes.rung_weights
 
 
 def test_the_acquisition_is_mixed_over_rungs():
@@ -124,9 +123,13 @@ def test_the_acquisition_is_mixed_over_rungs():
 def test_the_weights_are_estimated_anew_only_when_the_top_has_changed():
     history = run("hypertune-indep", n_trials=25).history
     notes = [event.notes for event in history.events if event.__class__.__name__ == "Noted"]
-    seen = [note["rung_weights"]["seen"] for note in notes if "rung_weights" in note]
+    seen = [
+        (note.rung_weights.level, note.rung_weights.count)
+        for note in notes
+        if note.rung_weights is not None
+    ]
     assert len(seen) == len({tuple(pair) for pair in seen}) and len(seen) < sum(
-        "believed" in note for note in notes
+        isinstance(note.reason, Modelled) for note in notes
     )
 
 
@@ -137,7 +140,7 @@ def test_as_published_weights_wait_for_full_trainings():
         for flag in ("false", "true")
     )
     seen = [
-        [note["rung_weights"]["seen"][0] for note in notes_of(history) if "rung_weights" in note]
+        [note.rung_weights.level for note in notes_of(history) if note.rung_weights is not None]
         for history in (early, late)
     ]
     top = len(HyperTune()._scheduler.levels(late.problem)) - 1

@@ -18,6 +18,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.limits import StopSettings
+from scrimp.history.notes import BestCell, FirstCell
 from scrimp.history.problem import Problem
 from scrimp.policies.policy import Finish, Start, Wait
 from scrimp.selection.cell_policy import (
@@ -107,7 +108,7 @@ def test_decisions_never_repeat_a_cell_and_end_with_the_table() -> None:
         decision = decided(history)
         assert isinstance(decision.action, Start)
         cell = decision.action.config
-        noted = Noted(decision=history.decisions, seen=history.length, notes=dict(decision.notes))
+        noted = Noted(decision=history.decisions, seen=history.length, notes=decision.notes)
         history = history.with_events([noted])
         history = measured(history, cell["checkpoint"], cell["task"], float(rng.random()))
     assert score_table(history).seen.all()
@@ -120,9 +121,9 @@ def test_a_fit_is_noted_once() -> None:
     for turn in range(20):
         decision = decided(history)
         cell = decision.action.config
-        noted.append("fit" in decision.notes)
+        noted.append(decision.notes.fit is not None)
         history = history.with_events(
-            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+            [Noted(decision=turn, seen=history.length, notes=decision.notes)]
         )
         history = measured(
             history,
@@ -139,16 +140,19 @@ def test_every_decision_says_why() -> None:
     for turn in range(14):
         decision = decided(history)
         cell = decision.action.config
-        reasons.append(decision.action.reason)
+        reasons.append(decision.notes.reason)
         history = history.with_events(
-            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+            [Noted(decision=turn, seen=history.length, notes=decision.notes)]
         )
         history = measured(
             history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"]
         )
-    assert reasons[0].startswith("it belongs to the method's first cells")
-    assert any("by kg (its logarithm is" in reason for reason in reasons)
-    assert any("tasks without a score" in reason for reason in reasons)
+    assert reasons[0] == FirstCell()
+    best = [reason for reason in reasons if isinstance(reason, BestCell)]
+    assert {reason.rule for reason in best} == {"kg"} and {reason.opens for reason in best} == {
+        False,
+        True,
+    }
 
 
 def test_a_share_counts_cells_under_evaluation() -> None:
@@ -170,7 +174,7 @@ def test_a_small_expected_loss_ends_it_at_the_second_check() -> None:
             break
         cell = decision.action.config
         history = history.with_events(
-            [Noted(decision=turn, seen=history.length, notes=dict(decision.notes))]
+            [Noted(decision=turn, seen=history.length, notes=decision.notes)]
         )
         history = measured(
             history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"]

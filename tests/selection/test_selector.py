@@ -1,16 +1,22 @@
 """Decisions as pure functions: start, opening, batches, memory, bad tables, and better answers than
 chance."""
 
-import json
 import time
 import tracemalloc
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
+from scrimp.history.notes import FirstCell, Fit
 from scrimp.selection.score_table import ScoreTable
 from scrimp.selection.selector import Selector, SelectorSettings
+
+
+def as_read(fit):
+    """The fit as a log gives it back."""
+    return None if fit is None else msgspec.json.decode(msgspec.json.encode(fit), type=Fit)
 
 
 def play(
@@ -28,7 +34,7 @@ def play(
             table, [], rng, min(batch, count - int(table.seen.sum())), memory
         )
         assert decision.cells
-        memory = json.loads(json.dumps(decision.notes))
+        memory = as_read(decision.fit)
         table = table.with_scores(
             [(*table.label(cell), float(full.scores[cell]), None) for cell in decision.cells]
         )
@@ -42,7 +48,7 @@ def test_the_start_design_comes_first_and_only_once(full_table):
     decision = Selector().decide(
         replace(full, scores=np.full(full.shape, np.nan)), [], np.random.default_rng(0), count=6
     )
-    assert [reason["rule"] for reason in decision.notes["reasons"]] == ["start"] * 6
+    assert decision.reasons == (FirstCell(),) * 6
     assert {tuple(cell) for cell in np.argwhere(table.seen).tolist()} == set(decision.cells)
 
 
@@ -78,38 +84,35 @@ def test_whether_there_is_more_is_known_without_choosing(full_table, partial_tab
 def test_a_decision_is_reproduced_from_its_memory(full_table, partial_table):
     table = partial_table(full_table(), 30)
     first = Selector().decide(table, [], np.random.default_rng(0))
-    memory = json.loads(json.dumps(first.notes))
+    memory = as_read(first.fit)
     again = Selector().decide(table, [], np.random.default_rng(1), memory=memory)
     assert again.cells == first.cells
-    assert again.notes["fit"] == first.notes["fit"]
+    assert as_read(again.fit) == memory
 
 
 @pytest.mark.parametrize("method", ["kg", "independent", "ei-icm"])
 def test_a_refit_waits_for_a_quarter_more_cells(full_table, partial_table, method):
     full, selector = full_table(), Selector(SelectorSettings(method))
-    memory = selector.decide(partial_table(full, 20), [], np.random.default_rng(0)).notes
+    memory = selector.decide(partial_table(full, 20), [], np.random.default_rng(0)).fit
     for count, refitted in ((24, False), (25, True)):
-        notes = selector.decide(
+        fit = selector.decide(
             partial_table(full, count), [], np.random.default_rng(0), memory=memory
-        ).notes
-        assert (notes["fit"]["cells"] == count) is refitted
+        ).fit
+        assert (fit.n == count) is refitted
 
 
 def test_a_fit_recorded_without_the_present_parameters_is_made_again(full_table, partial_table):
     """As logs of earlier versions hold them: their values are no fit of the present model, nor is
     its prior."""
     table, selector = partial_table(full_table(), 30), Selector()
-    recorded = selector.decide(table, [], np.random.default_rng(0)).notes["fit"]
+    recorded = selector.decide(table, [], np.random.default_rng(0)).fit
     parameters = {
-        name: values for name, values in recorded["parameters"].items() if "start" not in name
+        name: values for name, values in recorded.state["parameters"].items() if "start" not in name
     }
-    earlier = {"fit": {**recorded, "parameters": parameters}}
-    assert len(parameters) < len(recorded["parameters"])
+    earlier = Fit(recorded.n, {**recorded.state, "parameters": parameters})
+    assert len(parameters) < len(recorded.state["parameters"])
     assert selector.recommend(table, earlier) == selector.recommend(table)
-    assert (
-        selector.decide(table, [], np.random.default_rng(0), memory=earlier).notes["fit"]
-        == recorded
-    )
+    assert selector.decide(table, [], np.random.default_rng(0), memory=earlier).fit == recorded
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_a_batch_equals_single_decisions_with_the_rest_pending(full_table, parti
     selector, rng = Selector(), np.random.default_rng(0)
     batch = selector.decide(table, [], rng, count=4)
     for place in range(1, 4):
-        single = selector.decide(table, batch.cells[:place], rng, memory=batch.notes)
+        single = selector.decide(table, batch.cells[:place], rng, memory=batch.fit)
         assert single.cells[0] == batch.cells[place]
 
 
@@ -212,7 +215,7 @@ def test_new_checkpoints_may_arrive(full_table):
     early = ScoreTable.empty(full.checkpoints[:12], full.tasks)
     early = replace(early, scores=full.scores[:12])
     table = play(early, 25)
-    memory = Selector().decide(table, [], np.random.default_rng(0)).notes
+    memory = Selector().decide(table, [], np.random.default_rng(0)).fit
     grown = table.with_checkpoints(full.checkpoints)
     decision = Selector().decide(grown, [], np.random.default_rng(0), count=12, memory=memory)
     assert any(row >= 12 for row, _ in decision.cells)
@@ -300,13 +303,13 @@ def test_a_large_grid_is_decided_in_time_and_memory():
     table = replace(table, scores=scores)
     selector = Selector()
     tracemalloc.start()
-    notes = selector.decide(table, [], rng).notes
+    fit = selector.decide(table, [], rng).fit
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 300e6
     seconds = {"refit": [], "between": []}
     for _ in range(3):
-        for name, memory in (("refit", None), ("between", notes)):
+        for name, memory in (("refit", None), ("between", fit)):
             started = time.process_time()
             selector.decide(table, [], rng, memory=memory)
             seconds[name].append(time.process_time() - started)

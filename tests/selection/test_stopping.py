@@ -3,8 +3,9 @@
 import pytest
 
 from scrimp.errors import MethodError
+from scrimp.history.notes import LossCheck
 from scrimp.selection.score_table import ScoreTable
-from scrimp.selection.stopping import Check, StopRule, stop_reason
+from scrimp.selection.stopping import StopRule, stop_reason
 
 
 @pytest.fixture
@@ -22,18 +23,18 @@ def test_share_and_budget_count_failed_cells_too(table):
 
 def test_a_small_loss_must_be_seen_twice(table):
     rule = StopRule(loss=0.001)
-    assert stop_reason(rule, table, Check(20, 0.0004)) is None
-    assert stop_reason(rule, table, Check(20, 0.0004), [Check(19, 0.0004)]) is None
+    assert stop_reason(rule, table, LossCheck(20, 0.0004)) is None
+    assert stop_reason(rule, table, LossCheck(20, 0.0004), [LossCheck(19, 0.0004)]) is None
     assert "expected loss 0.0004" in stop_reason(
-        rule, table, Check(20, 0.0004), [Check(18, 0.0004), Check(19, 0.01)]
+        rule, table, LossCheck(20, 0.0004), [LossCheck(18, 0.0004), LossCheck(19, 0.01)]
     )
-    assert stop_reason(rule, table, Check(20, 0.0006), [Check(18, 0.0004)]) is None
-    assert stop_reason(rule, table, Check(20, 0.0004), [Check(18, 0.0006)]) is None
+    assert stop_reason(rule, table, LossCheck(20, 0.0006), [LossCheck(18, 0.0004)]) is None
+    assert stop_reason(rule, table, LossCheck(20, 0.0004), [LossCheck(18, 0.0006)]) is None
 
 
 def test_loss_per_remaining_cost(table):
     remaining = 50.0 - table.spent
-    checks = Check(20, 0.41), [Check(10, 0.41)]
+    checks = LossCheck(20, 0.41), [LossCheck(10, 0.41)]
     assert stop_reason(StopRule(loss_per_cost=0.021), table, *checks) is not None
     assert 0.021 * remaining > 2 * 0.41
     assert stop_reason(StopRule(loss_per_cost=0.019), table, *checks) is None

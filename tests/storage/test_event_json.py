@@ -163,6 +163,14 @@ def test_limits_of_another_type_are_named_where_they_are_read(changes: str) -> N
         decode([f'2 {{"event":"study_changed",{changes}}}'], "s", start=7)
 
 
+@pytest.mark.parametrize(
+    "notes", ['{"fit":{"loss":5}}', '{"reason":"first design"}', '{"curves":{"theta":3}}', "[1]"]
+)
+def test_notes_of_another_type_are_named_where_they_are_read(notes: str) -> None:
+    with pytest.raises(StorageError, match="event 7 of study 's' cannot be read"):
+        decode([f'2 {{"event":"noted","decision":0,"seen":1,"notes":{notes}}}'], "s", start=7)
+
+
 def test_limits_of_another_type_are_not_written() -> None:
     wrong: Any = "; rm -rf /"
     for event in (

@@ -15,6 +15,7 @@ from scrimp.acquisition.improvement import (
 )
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.errors import MethodError, NumericalError
+from scrimp.history.notes import Modelled
 from scrimp.suggesters import bayesian
 from scrimp.suggesters.bayesian import BayesianSuggester, explores
 
@@ -218,10 +219,11 @@ def test_the_users_guess_comes_first() -> None:
 def test_decisions_say_why() -> None:
     study = study_with(12)
     history = study.history
-    believed, competitors = history.note("believed"), history.note("competitors")
-    assert believed["low"] <= believed["loss"] <= believed["high"]
-    assert competitors and {"config", "score"} == set(competitors[0])
-    assert history.note("fit")["loss"]["n"] >= 8
+    reason = history.notes.reason
+    assert isinstance(reason, Modelled) and reason.rivals
+    assert reason.expected.low <= reason.expected.loss <= reason.expected.high
+    assert reason.rivals[0].config and reason.rivals[0].score is not None
+    assert history.notes.fit["loss"].n >= 8
 
 
 def test_a_failing_model_degrades_openly(monkeypatch: pytest.MonkeyPatch) -> None:

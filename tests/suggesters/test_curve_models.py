@@ -8,6 +8,7 @@ import pytest
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.history.events import Noted, Reported
+from scrimp.history.notes import Notes
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -50,10 +51,10 @@ def fit(history, settings, seed=0):
     return fit_curves(history, encoding_of(SPACE), LEVELS, settings, np.random.default_rng(seed))
 
 
-def learn(history, notes):
+def learn(history, fits):
     """The history in which the notes of a decision were written down."""
     return history.with_events(
-        [Noted(decision=history.decisions, seen=history.length, notes=dict(notes))]
+        [Noted(decision=history.decisions, seen=history.length, notes=Notes(fit=fits))]
     )
 
 
@@ -104,17 +105,17 @@ def test_so_do_models_of_warped_columns(settings):
 
 def test_fits_follow_the_schedule():
     settings = CurveSettings(refit_from=10, refit_every=3)
-    notes = {}
+    fits = None
     since = []
     for count in range(18, 25):
-        history = learn(history_of(count), notes)
-        notes = fit(history, settings).notes
-        since.append(notes["fit"]["gp_multitask"]["since"])
-        again = fit(learn(history_of(count), notes), settings).notes  # nothing new: nothing to fit
-        assert again["fit"] == notes["fit"]
+        history = learn(history_of(count), fits)
+        fits = fit(history, settings).fits
+        since.append(fits["gp_multitask"].since)
+        again = fit(learn(history_of(count), fits), settings).fits  # nothing new: nothing to fit
+        assert again == fits
     assert since == [0, 1, 2, 0, 1, 2, 0]
-    more = learn(history_of(30), notes)
-    assert fit(more, replace(settings, refit_from=100)).notes["fit"]["gp_multitask"]["since"] == 0
+    more = learn(history_of(30), fits)
+    assert fit(more, replace(settings, refit_from=100)).fits["gp_multitask"].since == 0
 
 
 def test_later_fits_take_as_many_steps_as_they_are_given():
@@ -122,8 +123,8 @@ def test_later_fits_take_as_many_steps_as_they_are_given():
     first = fit(history_of(18), CurveSettings())
     states = []
     for steps in (1, 50):
-        later = fit(learn(history_of(27), first.notes), CurveSettings(refit_steps=steps))
-        states.append(later.notes["fit"]["gp_multitask"]["state"])
+        later = fit(learn(history_of(27), first.fits), CurveSettings(refit_steps=steps))
+        states.append(later.fits["gp_multitask"].state)
     assert states[0] != states[1]
 
 
@@ -140,12 +141,12 @@ def test_a_restored_model_is_the_fitted_one_and_other_records_are_set_aside():
     history = history_of(18)
     settings = CurveSettings(refit_from=10, refit_every=9)
     first = fit(history, settings)
-    history = learn(history, first.notes)
+    history = learn(history, first.fits)
     again = fit(history, settings, seed=1)
     x = np.array([[0.3, 0.3, 1.0]])
     np.testing.assert_allclose(again.fitted.mean(x), first.fitted.mean(x), rtol=1e-9)
     other = fit(history, replace(settings, resource_kernel="matern52"))
-    assert other.notes["fit"]["gp_multitask"]["since"] == 0
+    assert other.fits["gp_multitask"].since == 0
 
 
 def test_the_data_are_limited():

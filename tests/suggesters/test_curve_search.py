@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.errors import MethodError, NumericalError
+from scrimp.history.notes import FirstDesign, Notes
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -21,9 +22,8 @@ def test_the_start_design_lasts_until_enough_is_known():
     assert len(first_suggestion(history, 3, 2, rng).configs) == 2
     for x in (0.1, 0.2, 0.3):
         history = pend(history, {"x": x})
-    assert first_suggestion(history, 3, 1, rng).notes == {
-        "reason": "first design"
-    }  # nothing was reported yet
+    first = first_suggestion(history, 3, 1, rng)
+    assert first.notes == Notes(reason=FirstDesign())  # nothing was reported yet
     history = tell(history, {"x": 0.4}, 1.0)
     assert first_suggestion(history, 3, 1, rng) is None
     assert len(first_suggestion(history, 5, 4, rng).configs) == 4  # never fewer than asked for
@@ -50,7 +50,7 @@ def test_the_ladder():
         tried.append((settings.model, settings.data))
         if len(tried) < 2:
             raise NumericalError("no")
-        return Suggestion(({"x": 0.5},), {"a": 1})
+        return Suggestion(({"x": 0.5},), Notes(own={"a": 1}))
 
     found = degrading(
         CurveSettings("gp_issm", data="all"),
@@ -61,4 +61,6 @@ def test_the_ladder():
         np.random.default_rng(0),
     )
     assert tried == [("gp_issm", "all"), ("gp_independent", "rungs")]
-    assert found.notes == {"a": 1, "degraded": "gp_issm failed (no); gp_independent instead"}
+    assert found.notes == Notes(
+        own={"a": 1}, degraded="gp_issm failed (no); gp_independent instead"
+    )

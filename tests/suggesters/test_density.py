@@ -14,6 +14,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
 from scrimp.history.events import Ended, Reported
 from scrimp.history.history import History
+from scrimp.history.notes import FromDensity, Notes
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
@@ -107,7 +108,7 @@ def test_the_start_is_the_sobol_sequence_until_d_plus_2_trials_have_reported() -
         history = history.with_events([Reported(trial=number, step=1, metrics={"value": number})])
     suggestion = ask(DensitySuggester(), history)
     assert suggestion.configs != ask(QuasiRandomSuggester(), history).configs
-    assert suggestion.notes == {"density": {"level": 1.0, "trials": 4, "avoided": 2}}
+    assert suggestion.notes == Notes(reason=FromDensity(1.0, 4, 2))
 
 
 def test_the_guess_of_the_user_is_tried_first() -> None:

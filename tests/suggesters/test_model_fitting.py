@@ -9,6 +9,7 @@ import scrimp
 from scrimp.encoding.training_data import training_data
 from scrimp.errors import MethodError
 from scrimp.history.events import Noted
+from scrimp.history.notes import Fit, Notes
 from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.model_fitting import (
     ModelSettings,
@@ -64,15 +65,15 @@ def test_refits_follow_a_geometric_schedule() -> None:
         return Data(data.x[:count], data.y[:count])
 
     _, record = _fit_or_restore(model, first(100), 100, None, rng)
-    assert record["n"] == 100
+    assert record.n == 100
     restored, same = _fit_or_restore(model, first(104), 104, record, rng)
     assert same is record and len(restored.data) == 104
     _, newer = _fit_or_restore(model, first(105), 105, record, rng)
-    assert newer["n"] == 105
-    _, small = _fit_or_restore(model, first(21), 21, {"n": 20, "state": record["state"]}, rng)
-    assert small["n"] == 21  # small data are fitted every time
+    assert newer.n == 105
+    _, small = _fit_or_restore(model, first(21), 21, Fit(20, record.state), rng)
+    assert small.n == 21  # small data are fitted every time
     _, always = _fit_or_restore(model, first(101), 101, record, rng, 0.0)
-    assert always["n"] == 101
+    assert always.n == 101
 
 
 def test_the_record_is_a_note_and_the_next_fit_starts_there() -> None:
@@ -80,10 +81,10 @@ def test_the_record_is_a_note_and_the_next_fit_starts_there() -> None:
     notes = [
         event.notes
         for event in study.history.events
-        if isinstance(event, Noted) and "fit" in event.notes
+        if isinstance(event, Noted) and event.notes.fit
     ]
-    assert notes and notes[-1]["fit"]["loss"]["n"] == 9
-    assert fitted(study).notes["fit"]["loss"]["n"] == 10
+    assert notes and notes[-1].fit["loss"].n == 9
+    assert fitted(study).fits["loss"].n == 10
 
 
 def test_a_record_of_another_model_is_not_used() -> None:
@@ -106,9 +107,9 @@ def test_length_scales_are_bounded_and_broadcast() -> None:
 def test_a_capped_model_is_still_refitted() -> None:
     study = study_with(30, method="gp:max_data=10")
     sizes = [
-        event.notes["fit"]["loss"]["n"]
+        event.notes.fit["loss"].n
         for event in study.history.events
-        if isinstance(event, Noted) and "fit" in event.notes
+        if isinstance(event, Noted) and event.notes.fit
     ]
     assert sizes[-1] >= 28  # on ten observations, but chosen from all
 
@@ -137,9 +138,13 @@ def test_mcmc_samples_all_models() -> None:
 def test_samples_follow_a_record_without_any() -> None:
     """Earlier versions sampled the loss alone: the next fit begins anew."""
     study = study_with(7, cost="price")
-    before = fitted(study).notes
+    before = fitted(study).fits
     study._ledger.append(
-        [Noted(decision=study.history.decisions, seen=study.history.length, notes=dict(before))]
+        [
+            Noted(
+                decision=study.history.decisions, seen=study.history.length, notes=Notes(fit=before)
+            )
+        ]
     )
     assert len(fitted(study, ModelSettings(mcmc=True)).fitted["cost"].members) == 10
 

@@ -10,6 +10,8 @@ import scrimp
 from scrimp.acquisition import registry
 from scrimp.acquisition.acquisition import MeanStdAcquisition
 from scrimp.errors import MethodError, NumericalError
+from scrimp.history.events import Noted
+from scrimp.history.notes import Modelled
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
@@ -87,9 +89,13 @@ def test_it_beats_successive_halving_on_random_configurations(method):
 
 def test_decisions_say_why_and_at_which_budget():
     history = run("mobster-joint").history
-    believed = history.note("believed")
-    assert believed["low"] <= believed["loss"] <= believed["high"]
-    assert history.note("r_acq") in (1.0, 3.0, 9.0) and history.note("acquisition") is not None
+    reason = next(
+        event.notes.reason
+        for event in reversed(history.events)
+        if isinstance(event, Noted) and isinstance(event.notes.reason, Modelled)
+    )
+    assert reason.expected.low <= reason.expected.loss <= reason.expected.high
+    assert reason.at in (1.0, 3.0, 9.0) and reason.score is not None
     assert not history.degraded
 
 
@@ -157,7 +163,10 @@ def test_failing_models_give_way_to_simpler_ones_and_say_so(monkeypatch):
         study.history.degraded[-1][1]
         == "gp_multitask failed (not positive definite); gp_independent instead"
     )
-    assert study.history.note("believed")
+    assert any(
+        isinstance(event, Noted) and isinstance(event.notes.reason, Modelled)
+        for event in study.history.events
+    )
 
     def hopeless(*arguments):
         raise NumericalError("not positive definite")

@@ -38,8 +38,8 @@ def test_candidates_follow_from_the_seed_alone() -> None:
 
 
 def test_several_at_once_differ_and_the_first_has_reasons() -> None:
-    configs, notes = _choice(pending=1).best(3, 7, np.random.default_rng(1))
+    configs, reason = _choice(pending=1).best(3, 7, np.random.default_rng(1))
     assert len({tuple(config.values()) for config in configs}) == 3
-    assert np.isfinite(notes["acquisition"]) and all(
-        SPACE.contains(item["config"]) for item in notes["competitors"]
+    assert np.isfinite(reason.score) and all(
+        SPACE.contains(rival.config) for rival in reason.rivals
     )

@@ -7,6 +7,7 @@ from scrimp.acquisition.context import Context
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
 from scrimp.history.events import Config
+from scrimp.history.notes import FromPortfolio, Notes
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float, Int
 from scrimp.space.space import Pool, Space
@@ -45,8 +46,8 @@ def test_unlearnable_and_meaningless_studies_are_left_out_and_said() -> None:
     past = Past((*GOOD, noise), COLUMNS)
     learned = learn(past, Encoding(POOL), 0)
     assert learned is not None and learned.basis.sources.names == tuple(one.name for one in GOOD)
-    notes = ask(TaskPriorSuggester(past=past), begin(Problem(POOL))).notes
-    assert notes["unlearnable"] == ["noise"] and notes["past_studies"] == [one.name for one in GOOD]
+    said = ask(TaskPriorSuggester(past=past), begin(Problem(POOL))).notes.sources
+    assert said.unlearnable == ("noise",) and said.used == tuple(one.name for one in GOOD)
 
 
 def test_when_no_study_can_be_learned_it_is_the_cold_process_exactly() -> None:
@@ -68,9 +69,9 @@ def test_a_single_past_study_is_enough() -> None:
 def test_the_start_is_the_portfolio_then_models_decide() -> None:
     suggester = TaskPriorSuggester(past=Past(GOOD, COLUMNS))
     history = drive(suggester, begin(Problem(POOL)), 1, loss)
-    assert ask(suggester, history).notes == {"reason": "portfolio of past studies"}
+    assert ask(suggester, history).notes == Notes(reason=FromPortfolio())
     history = drive(suggester, history, 2, loss)
-    assert "weights" in ask(suggester, history).notes
+    assert ask(suggester, history).notes.sources.weights
     learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
     assert learned is not None
     best_on_average = int(np.argmin(learned.scaled.mean(axis=1)))
@@ -128,7 +129,7 @@ def test_values_that_agree_are_no_proof() -> None:
     length-scales run away."""
     suggester = TaskPriorSuggester(past=Past(GOOD, COLUMNS))
     history = drive(suggester, begin(Problem(POOL)), 10, lambda config: 1.0)
-    found = ask(suggester, history).notes["fit"]["loss"]["state"]["inner"]["parameters"]
+    found = ask(suggester, history).notes.fit["loss"].state["inner"]["parameters"]
     assert found["noise"][0] >= 1e-4 and max(found["length_scale"]) < 20.0
 
 

@@ -7,6 +7,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import Sources
 from scrimp.history.problem import AtMost, Problem
 from scrimp.space.parameter import Categorical, Float
 from scrimp.space.space import Pool, Space
@@ -129,7 +130,7 @@ def test_a_failure_of_the_algebra_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     history = drive(METHODS["rgpe"], begin(Problem(SPACE)), 3, loss)
     found = ask(METHODS["rgpe"], history)
     assert (
-        found.notes["degraded"] == "the model failed (no factor); quasi-random instead"
+        found.notes.degraded == "the model failed (no factor); quasi-random instead"
         and len(found.configs) == 1
     )
 
@@ -148,7 +149,7 @@ def test_constraints_and_failures(name: str) -> None:
 def test_weights_are_noted_for_every_decision() -> None:
     for name in ("tst-r", "rgpe", "task-prior"):
         history = drive(METHODS[name], begin(Problem(POOL)), 6, loss)
-        weights = ask(METHODS[name], history).notes["weights"]
+        weights = ask(METHODS[name], history).notes.sources.weights
         assert sum(weights.values()) == pytest.approx(1.0, abs=0.01) and "this study" in weights
     assert weight_notes(("a", "b"), np.array([0.0, 0.25, 0.75])) == {"b": 0.25, "this study": 0.75}
 
@@ -157,15 +158,18 @@ def test_without_past_studies_it_is_a_gaussian_process() -> None:
     history = drive(BayesianSuggester(transform="standardise"), begin(Problem(POOL)), 6, loss)
     found = ask(TransferSuggester(), history)
     assert found.configs == ask(BayesianSuggester(transform="standardise"), history).configs
-    assert found.notes["past"] == "no past study to learn from"
+    assert found.notes.sources == Sources()
 
 
 def test_what_was_left_out_is_said_with_the_first_decision() -> None:
     said = Past(PAST.studies, PAST.columns, ("past study 'gone' is left out",))
     for suggester in (TransferSuggester(past=said), TaskPriorSuggester(past=said)):
         history = begin(Problem(POOL))
-        assert ask(suggester, history).notes["left_out"] == ["past study 'gone' is left out"]
-        assert "left_out" not in ask(suggester, drive(suggester, history, 4, loss)).notes
+        assert ask(suggester, history).notes.sources == Sources(
+            left_out=("past study 'gone' is left out",)
+        )
+        later = ask(suggester, drive(suggester, history, 4, loss)).notes.sources
+        assert later is None or not later.left_out
 
 
 def test_portfolio_configs_skip_what_is_known() -> None:
@@ -233,7 +237,7 @@ def test_other_readings_score_otherwise(settings: dict[str, object]) -> None:
     other, plain = (
         ask(TransferSuggester(past=PAST, **given), history) for given in (settings, usual)
     )  # type: ignore[arg-type]
-    assert other.notes["acquisition"] != pytest.approx(plain.notes["acquisition"], abs=1e-6)
+    assert other.notes.reason.score != pytest.approx(plain.notes.reason.score, abs=1e-6)
     assert POOL.validate(other.configs[0]) == other.configs[0]
 
 

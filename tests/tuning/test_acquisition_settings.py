@@ -10,6 +10,7 @@ import scrimp
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.errors import MethodError
 from scrimp.history.events import Noted
+from scrimp.history.notes import Modelled
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.tuning.acquisition_settings import gathered, settings_of_acquisition
 
@@ -63,8 +64,11 @@ def test_the_textbook_never_switches_and_bends_no_target() -> None:
             trial = study.ask()
             study.tell(trial, 1.0 if trial.id else 50.0)
         notes = [event.notes for event in study.history.events if isinstance(event, Noted)]
-        assert any(note.get("exploring") for note in notes) == explores
-        steps = [note["fit"]["loss"]["state"] for note in notes if "fit" in note][-1]
+        assert (
+            any(isinstance(note.reason, Modelled) and note.reason.exploring for note in notes)
+            == explores
+        )
+        steps = [note.fit["loss"].state for note in notes if note.fit][-1]
         if name == "gp-ei":
             values = np.array([trial.loss for trial in study.trials[:-1]], dtype=float)
             assert [set(step) for step in steps["steps"]] == [{"centre", "spread"}]
@@ -111,7 +115,7 @@ def test_the_noise_floor_and_the_number_of_restarts_reach_the_fit() -> None:
     for _ in range(7):
         trial = study.ask()
         study.tell(trial, trial.params["x"] ** 2)
-    noise = study.history.note("fit")["loss"]["state"]["inner"]["parameters"]["noise"]
+    noise = study.history.notes.fit["loss"].state["inner"]["parameters"]["noise"]
     assert noise[0] == pytest.approx(0.2, rel=1e-6)
     assert not study.history.degraded
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.errors import ConfigError, ScrimpError, StudyError
+from scrimp.errors import ConfigError, MethodError, ScrimpError, StudyError
 from scrimp.explaining.replay import replay
 from scrimp.history.events import (
     BudgetGranted,
@@ -21,9 +21,10 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
+from scrimp.history.notes import CurveFit, Fit, NewcomerPool, Notes, Queued, Said
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Action, Decision, Finish, Policy, Resume, Start, Wait
-from scrimp.tuning.decisions import MOST_NOTES, decision_events, next_decision, room_for_trials
+from scrimp.tuning.decisions import decision_events, next_decision, room_for_trials
 
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 9))
 
@@ -35,7 +36,9 @@ class Always(Policy):
     action: Action
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        return Decision(self.action, {"scores": np.array([1.0, 2.0]), "best": np.float64(0.5)})
+        return Decision(
+            self.action, Notes(own={"scores": np.array([1.0, 2.0]), "best": np.float64(0.5)})
+        )
 
 
 START = Always(Start({"x": 0.5}, 3.0, {"bracket": 1}, reason="promising"))
@@ -65,11 +68,8 @@ def test_a_start_is_recorded_as_one_batch() -> None:
     events = decision_events(history, next_decision(START, history), "me", 12.5)
     noted, trial, grant = events
     assert isinstance(noted, Noted) and (noted.decision, noted.seen, noted.time) == (1, 4, 12.5)
-    assert noted.notes == {
-        "scores": [1.0, 2.0],
-        "best": 0.5,
-        "reason": "promising",
-    }  # plain JSON values
+    own = {"scores": [1.0, 2.0], "best": 0.5}  # plain JSON values
+    assert noted.notes == Notes(grant=Said("promising"), own=own)
     assert isinstance(trial, TrialAdded) and (trial.trial, trial.config, trial.tag) == (
         1,
         {"x": 0.5},
@@ -123,10 +123,10 @@ def test_no_model_is_fitted_for_a_configuration_from_the_queue() -> None:
     study.enqueue({"x": 0.75})
     asked = study.ask()
     noted = [event for event in study.history.events if isinstance(event, Noted)]
-    assert asked.config == {"x": 0.75} and noted[-1].notes == {"reason": "enqueued by the user"}
+    assert asked.config == {"x": 0.75} and noted[-1].notes == Notes(reason=Queued())
     study.tell(asked, 0.5)
     study.ask()
-    assert "fit" in [event for event in study.history.events if isinstance(event, Noted)][-1].notes
+    assert [event for event in study.history.events if isinstance(event, Noted)][-1].notes.fit
     assert all(outcome.same for outcome in replay(study.history.events))
 
 
@@ -141,7 +141,7 @@ def test_without_room_only_the_outline_is_asked_for() -> None:
     full = history_of(StudyChanged(totals=Totals(n_trials=1)), *added(0))
     assert next_decision(Outlined(), full).action == Wait("all trials are added")
     queued = next_decision(Outlined(), history_of(Enqueued(config={"x": 0.9}))).action
-    assert queued == Start({"x": 0.9}, 3.0, {"bracket": 1}, None, "enqueued by the user")
+    assert queued == Start({"x": 0.9}, 3.0, {"bracket": 1})
 
 
 def test_nothing_is_added_beyond_the_total() -> None:
@@ -178,31 +178,15 @@ def test_a_paused_study_waits_and_a_stopped_one_ends() -> None:
         assert isinstance(action, kind)
 
 
-def test_notes_that_are_too_large_go_whole_and_say_so() -> None:
-    history = history_of()
-    fit = {"loss": {"state": {"theta": [0.123456789] * (MOST_NOTES // 10)}}}
-    notes = {"fit": fit, "scores": [1.0, 2.0], "degraded": "singular" + "x" * 1_000_000}
-    noted, *_ = decision_events(history, Decision(Start({"x": 0.5}, 1.0), notes), "me", 0.0)
-    assert isinstance(noted, Noted)
-    assert set(noted.notes) == {"scores", "degraded", "left_out"} and noted.notes["scores"] == [
-        1.0,
-        2.0,
-    ]
-    assert (
-        noted.notes["left_out"]["fit"] > MOST_NOTES
-        and "characters left out" in noted.notes["degraded"]
-    )
-
-
 def test_a_study_whose_fits_are_too_large_goes_on_and_replays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("scrimp.tuning.decisions.MOST_NOTES", 200)
+    monkeypatch.setattr("scrimp.tuning.recorded_notes.MOST_NOTES", 200)
     study = scrimp.create_study(
         "s", scrimp.Space(x=scrimp.Float(0, 1)), method="gp", storage="memory://", seed=0
     )
     study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=8, progress=False)
-    assert study.history.note("fit") is None and "fit" in study.history.note("left_out")
+    assert study.history.notes.fit is None and "fit" in study.history.notes.left_out
     assert all(outcome.same for outcome in replay(study.history.events))
 
 
@@ -218,38 +202,53 @@ def told(method: str, trials: int) -> scrimp.Study:
     return study
 
 
-def planted(study: scrimp.Study, notes: dict[str, Any]) -> None:
+def planted(study: scrimp.Study, notes: Notes) -> None:
     study._ledger.append(
         [Noted(decision=study.history.decisions, seen=study.history.length, notes=notes)]
     )
 
 
-@pytest.mark.parametrize(
-    ("method", "notes"),
-    [
-        ("gp", {"fit": [1, "a"]}),
-        ("gp", {"fit": {"loss": 5}}),
-        ("gp", {"fit": {"loss": {"n": "x", "state": []}}}),
-        ("gp", {"fit": {"loss": {"n": 4, "state": 5}}}),
-        ("freeze-thaw", {"freeze_thaw": {"theta": 3}}),
-    ],
-)
-def test_notes_of_another_type_end_in_words(method: str, notes: dict[str, Any]) -> None:
+def test_notes_that_make_no_sense_end_in_words() -> None:
     """The decision that reads them says so, and nothing is lost."""
-    study = told(method, 4)
+    study = told("gp", 4)
     length = study.history.length
-    planted(study, notes)
+    planted(study, Notes(fit={"loss": Fit(4, {"choice": "power", "model": {"steps": 3}})}))
     with pytest.raises(StudyError, match=r"cannot be taken.*`scrimp verify`"):
         study.ask()
     assert study.history.length == length + 1 and study.best_value == 0.0
 
 
+@pytest.mark.parametrize(
+    ("method", "notes"),
+    [
+        ("gp", Notes(fit={"loss": Fit(4, {})})),
+        ("gp", Notes(fit={"loss": Fit(4, {"choice": 5, "model": []})})),
+        ("mobster-joint:initial=2,random_fraction=0", Notes(fit={"gp_multitask": Fit(4, {})})),
+        ("freeze-thaw:initial=2", Notes(curves=CurveFit((1.0,), 3, NewcomerPool(1, 2, 3)))),
+    ],
+)
+def test_a_fit_of_another_model_is_made_anew(method: str, notes: Notes) -> None:
+    study = told(method, 4)
+    planted(study, notes)
+    assert 0 <= study.ask().params["x"] <= 1
+
+
 @pytest.mark.parametrize("method", ["random", "tpe", "hypertune-indep", "dehb"])
 def test_notes_that_a_method_does_not_read_change_nothing(method: str) -> None:
     study, other = told(method, 4), told(method, 4)
-    planted(study, {"fit": "x", "freeze_thaw": 3, "density": [1]})
-    planted(other, {})
+    curves = CurveFit((1.0,), 3, NewcomerPool(1, 2, 3))
+    planted(study, Notes(fit={"x": Fit(1, {})}, curves=curves, own={"density": [1]}))
+    planted(other, Notes())
     assert study.ask().params == other.ask().params
+
+
+@pytest.mark.parametrize("tag", [{"bracket": "mine"}, {"bracket": 0, "slot": [1]}, {"slot": 1}])
+def test_bracket_and_slot_of_a_tag_are_whole_numbers(tag: dict[str, Any]) -> None:
+    decision = Decision(Start({"x": 0.5}, 1.0, tag))
+    with pytest.raises(MethodError, match="`bracket` and `slot` are scrimp's own names in a tag"):
+        decision_events(history_of(), decision, "me", 0.0)
+    free = Decision(Start({"x": 0.5}, 1.0, {"place": "mine", "bracket": 2}))
+    assert decision_events(history_of(), free, "me", 0.0)
 
 
 def test_a_method_that_fails_is_named_with_the_place() -> None:

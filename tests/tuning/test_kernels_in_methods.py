@@ -13,6 +13,7 @@ from scrimp.gp.budget import RESOURCE_KERNELS
 from scrimp.gp.catalog import kernel_names
 from scrimp.gp.kernel import OnColumns, Scaled
 from scrimp.gp.stationary import RBF, Matern52
+from scrimp.history.notes import Modelled
 from scrimp.tuning.catalog import build_policy, method_names
 
 SPACE = scrimp.Space(
@@ -53,7 +54,7 @@ def decide(method: scrimp.Method, budget: scrimp.Budget | None = BUDGET) -> scri
         for step in range(int(trial.budget) + 1, int(trial.granted) + 1):
             value = (trial.params["x"] - 0.6) ** 2 + 0.3 * trial.params["y"] + 1 / step
             study.report(trial, step=step, value=value)
-        modelled += study.history.note("acquisition") is not None
+        modelled += isinstance(study.history.notes.reason, Modelled)
         if modelled >= 2:
             break
     assert modelled >= 2 and not study.history.degraded
@@ -101,7 +102,7 @@ def test_what_a_model_sees_is_explained_from_its_own_words() -> None:
     study = decide(
         scrimp.Method("mobster-joint", resource_kernel="matern52", initial=6, random_fraction=0.0)
     )
-    noted = study.history.note("fit")["gp_multitask"]["length_scales"]
+    noted = study.history.notes.fit["gp_multitask"].length_scales
     assert len(noted) == 3 and all(
         np.isfinite(scale) for scale in noted
     )  # the budget's own is not among them
