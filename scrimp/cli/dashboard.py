@@ -9,16 +9,24 @@ import typer
 
 from scrimp.cli.say import echo
 from scrimp.cli.secret_words import READ, WRITE, given_secret, made_up
-from scrimp.cli.show import StorageOption
 from scrimp.cli.withdrawn import DASHBOARD, TokenOption, refuse_token
 from scrimp.errors import StudyError
+from scrimp.storage.store import Storage
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
 __all__ = ["dashboard_command", "is_loopback"]
 
 
 def dashboard_command(  # noqa: PLR0913 - the options of a command
-    storage: StorageOption = DEFAULT_URL,
+    storage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--storage",
+            metavar="URL",
+            help=f"URL of a storage; repeat for several.  [env var: SCRIMP_STORAGE; default: "
+            f"{DEFAULT_URL}]",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
     token_file: Annotated[
@@ -41,8 +49,8 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
     ] = False,
     token: TokenOption = None,
 ) -> None:
-    """Serve the pages that show the studies of a storage, live. They make no request to any other
-    machine.
+    """Serve the pages that show the studies of one or several storages, live. They make no request
+    to any other machine.
 
     It prints a link with a secret that was made up; a secret of your own comes from a file or a
     variable.
@@ -75,14 +83,22 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
         raise StudyError(
             f"{WRITE} and {READ} are the same, so whoever may look could change things; choose two"
         )
-    place = storage_at(storage)
-    place.names()  # a storage that cannot be reached is said at once
+    places = _opened(storage)
     listening = _bound(host, port)
     address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
-    echo(f"{place.url} at {address}{_query(write, secret.write)}  (Ctrl-C ends it)")
+    urls = ", ".join(place.url for place in places)
+    echo(f"{urls} at {address}{_query(write, secret.write)}  (Ctrl-C ends it)")
     if not no_token:
         echo(f"to look only: {address}{_query(read, secret.read)}")
-    serve(place, listening, secret)
+    serve(places, listening, secret)
+
+
+def _opened(urls: list[str] | None) -> list[Storage]:
+    """The storages, each once; one that cannot be reached is said at once."""
+    places = [storage_at(url) for url in dict.fromkeys(urls)] if urls else [storage_at(None)]
+    for place in places:
+        place.names()
+    return places
 
 
 def _query(given: str | None, used: str | None) -> str:

@@ -20,6 +20,9 @@ __all__ = ["page", "plot_command", "write_figure"]
 
 IMAGES = ("png", "svg", "pdf", "webp")
 
+AT_HOME = {"displaylogo": False, "showSendToCloud": False}
+"""A page offers to send its data nowhere."""
+
 
 def plot_command(  # noqa: PLR0913 - options of a command
     study: Annotated[
@@ -126,7 +129,7 @@ def page(picture: Any) -> str:
     words what it shows."""
     alternative = escape(picture.layout.meta["alternative"])
     title = escape(picture.layout.title.text)
-    body = picture.to_html(full_html=False, include_plotlyjs=True)
+    body = picture.to_html(full_html=False, include_plotlyjs=True, config=AT_HOME)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme"'
         f' content="light dark"><title>{title}</title></head>\n<body>\n<figure>\n<div role="img"'

@@ -1,5 +1,5 @@
 """What the buttons do: pause, stop and resume a study, put a configuration into the queue, tell a
-result by hand."""
+result by hand, delete."""
 
 import math
 from collections.abc import Mapping
@@ -10,12 +10,14 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from scrimp.dashboard.book import Book
+from scrimp.dashboard.shelf import Mark, Shelf, marks
+from scrimp.dashboard.states import state_of
 from scrimp.dashboard.table import whole
 from scrimp.errors import ConfigError, ReportError, StudyError
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.space import Space
 from scrimp.tuning.decisions import room_for_trials
+from scrimp.tuning.studies import delete_study
 from scrimp.tuning.study import Study
 
 __all__ = ["configuration", "router"]
@@ -77,9 +79,42 @@ async def tell(request: Request) -> RedirectResponse:
     return await _acted(request, form, act, "told")
 
 
-async def _form(request: Request) -> dict[str, str]:
+@router.post("/delete")
+async def delete(request: Request) -> RedirectResponse:
+    """Delete the marked studies, with their trials and checkpoints; none of them when one runs."""
+    shelf: Shelf = request.app.state.shelf
+    doomed = marks(await _pairs(request))
+
+    def work() -> None:
+        for mark in doomed:
+            _check_still(shelf, mark)
+        for at, name in doomed:
+            book = shelf.book(str(at))
+            delete_study(name, storage=book.storage)
+            book.forget(name)
+
+    if not doomed:
+        raise StudyError("no study was marked; mark at least one in the list")
+    await run_in_threadpool(work)
+    return RedirectResponse("/?done=deleted", status_code=303)
+
+
+def _check_still(shelf: Shelf, mark: Mark) -> None:
+    """Whoever runs a study would go on writing to what is no longer there."""
+    with shelf.book(str(mark.at)).changing(mark.name, 10.0) as study:
+        if state_of(study.history).word == "running":
+            raise StudyError(
+                f"study {mark.name!r} is running, so nothing was deleted; stop it first"
+            )
+
+
+async def _pairs(request: Request) -> list[tuple[str, str]]:
     body = await request.body()  # its size was judged before (`access`)
-    return dict(parse_qsl(body.decode("utf-8", errors="replace")))
+    return parse_qsl(body.decode("utf-8", errors="replace"))
+
+
+async def _form(request: Request) -> dict[str, str]:
+    return dict(await _pairs(request))
 
 
 async def _acted(
@@ -87,8 +122,9 @@ async def _acted(
 ) -> RedirectResponse:
     """Do it away from the loop that answers others, then show the study again and say what ``act``
     returns, else ``done``."""
-    book: Book = request.app.state.book
-    name = form.get("study", "")
+    shelf: Shelf = request.app.state.shelf
+    name, at = form.get("study", ""), form.get("at", "")
+    book = shelf.book(at)
 
     def work() -> str:
         with book.changing(name, 10.0) as study:
@@ -97,7 +133,9 @@ async def _acted(
             return act(study) or done
 
     said = await run_in_threadpool(work)
-    return RedirectResponse(f"/study?name={quote(name, safe='')}&done={said}", status_code=303)
+    place = f"at={quote(at, safe='')}&" if at else ""
+    there = f"/study?{place}name={quote(name, safe='')}&done={said}"
+    return RedirectResponse(there, status_code=303)
 
 
 def configuration(space: Space, form: Mapping[str, str]) -> dict[str, Any]:

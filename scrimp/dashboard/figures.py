@@ -8,11 +8,13 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
+from starlette.datastructures import QueryParams
 
 import scrimp.plots as plots
 from scrimp.dashboard.book import Book
+from scrimp.dashboard.panels import FIGURES, SELECTION
+from scrimp.dashboard.shelf import Shelf, book_of, marks
 from scrimp.dashboard.table import whole
-from scrimp.dashboard.views import FIGURES, SELECTION
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.selection.selections import load_selection
 from scrimp.tuning.study import Study
@@ -37,57 +39,69 @@ _lock = threading.Lock()
 @router.get("/figure")
 def figure_json(request: Request, study: str, name: str) -> Response:
     """One figure of one study; what cannot be drawn yet is said in words."""
-    with request.app.state.book.reading(study, 5.0) as opened:
+    book = book_of(request)
+    with book.reading(study, 5.0) as opened:
         if opened is None:
             return _words(f"the log of {study} is being read", LATER)
         given = request.query_params
-        key = (*_state(request.app.state.book, opened), name, str(given))
+        key = (*_state(book, opened), name, str(given))
         if name in SELECTION:
-            storage = request.app.state.book.storage
-            return _drawn(key, lambda: getattr(plots, name)(load_selection(study, storage=storage)))
-        return _drawn(key, lambda: _figure(opened, name, dict(given)))
+            return _drawn(
+                key, lambda: getattr(plots, name)(load_selection(study, storage=book.storage))
+            )
+        return _drawn(key, lambda: _figure(opened, name, given))
 
 
 @router.get("/compared")
 def compared_json(request: Request, name: str) -> Response:
     """A figure of several studies."""
-    book: Book = request.app.state.book
-    chosen = request.query_params.getlist("study")
+    shelf: Shelf = request.app.state.shelf
+    chosen = [
+        (shelf.book(str(at)), study) for at, study in marks(request.query_params.multi_items())
+    ]
     with ExitStack() as stack:
         opened = [
-            stack.enter_context(book.reading(study, 5.0)) for study in dict.fromkeys(sorted(chosen))
+            (book, stack.enter_context(book.reading(study, 5.0)))
+            for book, study in sorted(chosen, key=lambda pair: pair[1])
         ]
-        studies = [study for study in opened if study is not None]
+        studies = [study for _, study in opened if study is not None]
         if len(studies) < len(opened):
             return _words("a log is being read", LATER)
-        over = request.query_params.get("over", "trials")
+        over, log = request.query_params.get("over", "trials"), "log" in request.query_params
         draw = {
-            "edf": lambda: plots.edf(*studies),
-            "compare": lambda: plots.compare(*studies, over=over),
+            "edf": lambda: plots.edf(*studies, log=log),
+            "compare": lambda: plots.compare(*studies, over=over, log=log),
         }.get(name)
         if draw is None:
             raise StudyError(
                 f"there is no figure {name!r} of several studies; there are edf and compare"
             )
-        states = tuple(_state(book, study) for study in studies)
-        return _drawn((states, name, over), draw)
+        states = tuple(_state(book, study) for book, study in opened if study is not None)
+        return _drawn((states, name, over, log), draw)
 
 
-def _figure(study: Study, name: str, given: dict[str, str]) -> Any:
+def _figure(study: Study, name: str, given: QueryParams) -> Any:
+    """The figure with what was chosen for it."""
+    if name not in FIGURES:
+        raise StudyError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
     settings: dict[str, Any] = {}
     if name == "history":
         settings["over"] = given.get("over", "trials")
-    elif name == "curves" and "trial" in given:
-        number = whole(given["trial"])
-        settings["trials"] = [] if number is None else [number]
-    elif name in ("slice", "spending") and whole(given.get("columns", "")) is not None:
+    if name in ("history", "curves", "slice", "edf"):
+        settings["log"] = "log" in given
+    if name in ("history", "curves"):
+        settings["metric"] = given.get("metric")
+    if name in ("curves", "metrics") and "trial" in given:
+        numbers = [whole(text) for text in given.getlist("trial")]
+        settings["trials"] = [number for number in numbers if number is not None]
+    if name in ("slice", "spending", "metrics") and whole(given.get("columns", "")) is not None:
         settings["columns"] = min(whole(given["columns"]) or 1, WIDEST)
-    elif name == "surrogate":
+    if name == "slice" and "parameters" in given:
+        settings["parameters"] = given.getlist("parameters")
+    if name == "surrogate":
         settings["parameter"] = given.get("parameter")
-    elif name == "contour":
+    if name == "contour":
         settings |= {"x": given.get("x"), "y": given.get("y")}
-    if name not in (*FIGURES, "source_weights"):
-        raise StudyError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
     return getattr(plots, name)(study, **settings)
 
 

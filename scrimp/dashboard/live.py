@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from scrimp.dashboard.book import Book
+from scrimp.dashboard.shelf import Shelf, book_of
 from scrimp.errors import ScrimpError, StorageError
 
 __all__ = ["changes", "router"]
@@ -21,6 +21,9 @@ EVERY = 1.0
 
 MOST = 200
 """Pages that are kept current at once."""
+
+FEW = 50
+"""Studies of a list whose changes are followed; of a longer list only its names are."""
 
 
 @router.get("/live")
@@ -46,10 +49,9 @@ async def _counted(request: Request, stream: AsyncIterator[str]) -> AsyncIterato
 
 async def changes(request: Request, name: str) -> AsyncIterator[str]:
     """One event at once and one at every change, until the browser goes or the server ends."""
-    book: Book = request.app.state.book
     known: object = None
     while not await request.is_disconnected() and not request.app.state.closing():
-        seen = await run_in_threadpool(_seen, book, name)
+        seen = await run_in_threadpool(_seen, request, name)
         if seen is not None and seen != known:
             known = seen
             yield f"event: change\ndata: {json.dumps(seen)}\n\n"
@@ -58,12 +60,27 @@ async def changes(request: Request, name: str) -> AsyncIterator[str]:
         await asyncio.sleep(EVERY)
 
 
-def _seen(book: Book, name: str) -> object:
+def _seen(request: Request, name: str) -> object:
     """What changes when something happens; None while that cannot be said."""
     try:
         if not name:
-            return book.names()
-        with book.reading(name) as study:
+            return _lengths(request.app.state.shelf)
+        with book_of(request).reading(name) as study:
             return None if study is None else study.history.length
     except ScrimpError as error:
         return str(error)
+
+
+def _lengths(shelf: Shelf) -> list[list[object]]:
+    """Every study with the length of its log, as far as it was read; a long list by its names."""
+    found = shelf.all()
+    if len(found) > FEW:
+        return [[at, name] for at, name in found]
+    lengths: list[list[object]] = []
+    for at, name in found:
+        try:
+            with shelf.book(str(at)).reading(name, 0.0) as study:
+                lengths.append([at, name, 0 if study is None else study.history.length])
+        except ScrimpError:
+            lengths.append([at, name])
+    return lengths

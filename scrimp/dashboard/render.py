@@ -1,12 +1,14 @@
 """Templates: every text is escaped unless it is a template's own."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from scrimp.history.reports import headline
 
@@ -27,6 +29,7 @@ DONE = {
         "The study is stopped: what runs goes on to the end of its grant, then its workers end."
     ),
     "resume": "The study goes on.",
+    "deleted": "What was marked is deleted.",
 }
 """What a page says after an action."""
 
@@ -59,6 +62,30 @@ def _duration(seconds: float | None) -> str:
     )
 
 
+def _age(seconds: float) -> str:
+    """A stretch of time in its largest unit; nothing for what cannot be, as on a simulated clock.
+
+    >>> _age(75.2), _age(7300), _age(3e5), _age(1.8e9)
+    ('1 min', '2 h', '3 days', '–')
+    """
+    if not -60.0 < seconds < 1e9:
+        return "–"
+    for size, unit in ((86400.0, "day"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):
+        if seconds >= size:
+            count = int(seconds / size)
+            return f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}"
+    return "0 s"
+
+
+def _ago(seconds: float) -> str:
+    """
+    >>> _ago(0.2), _ago(75.2)
+    ('now', '1 min ago')
+    """
+    age = _age(seconds)
+    return age if age == "–" else "now" if age == "0 s" else f"{age} ago"
+
+
 def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     environment = Environment(
@@ -71,6 +98,8 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": _number,
         "duration": _duration,
+        "age": _age,
+        "ago": _ago,
         "headline": headline,
         "q": lambda text: quote(str(text), safe=""),
     }
@@ -81,16 +110,30 @@ _TEMPLATES = _environment()
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """A template filled in."""
+    """A template filled in. ``to`` makes addresses that stay with the storage of this one, ``here``
+    does the same for forms."""
     done = DONE.get(request.query_params.get("done", ""), "")
-    version = request.app.state.plotly_version
+    at = request.query_params.get("at", "")
     text = _TEMPLATES.get_template(template).render(
         done=done,
-        plotly_version=version,
+        plotly_version=request.app.state.plotly_version,
         may_change=request.scope.get("may_change", True),
+        to=partial(_address, at),
+        here=Markup('<input type="hidden" name="at" value="{}">').format(at) if at else "",
         **values,
     )
     return HTMLResponse(text, status_code=status, headers={"cache-control": "no-store"})
+
+
+def _address(here: str, path: str, *, at: int | str | None = None, **given: Any) -> str:
+    """An address of this server; ``at`` is the storage, None for the one of this page.
+
+    >>> _address("", "/study", name="a b"), _address("1", "/trial", study="s", number=3)
+    ('/study?name=a%20b', '/trial?at=1&study=s&number=3')
+    """
+    place = here if at is None else str(at or "")
+    parts = {"at": place, **given} if place else given
+    return path + (f"?{urlencode(parts, quote_via=quote, safe='')}" if parts else "")
 
 
 def message_page(

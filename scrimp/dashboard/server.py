@@ -4,6 +4,7 @@ serve(open_storage("sqlite:///scrimp.db"), listening_socket, Secrets(write="..."
 """
 
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from fastapi.staticfiles import StaticFiles
 
 from scrimp.dashboard import actions, figures, live, pages
 from scrimp.dashboard.access import Access, Secrets
-from scrimp.dashboard.book import Book
 from scrimp.dashboard.connections import PatientProtocol
 from scrimp.dashboard.render import message_page
+from scrimp.dashboard.shelf import Shelf
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.storage.store import Storage
 
@@ -30,10 +31,10 @@ STATIC = Path(__file__).parent / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
-def create_app(storage: Storage, secrets: Secrets = NOBODY_ELSE) -> FastAPI:
+def create_app(storages: Storage | Sequence[Storage], secrets: Secrets = NOBODY_ELSE) -> FastAPI:
     """The application; without secrets for a server that only this machine can reach."""
     app = FastAPI(title="scrimp", docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.book = Book(storage)
+    app.state.shelf = Shelf([storages] if isinstance(storages, Storage) else storages)
     app.state.plotly_version = plotly.__version__
     app.state.closing = lambda: False
     app.state.streams = 0
@@ -47,9 +48,13 @@ def create_app(storage: Storage, secrets: Secrets = NOBODY_ELSE) -> FastAPI:
     return app
 
 
-def serve(storage: Storage, listening: socket.socket, secrets: Secrets = NOBODY_ELSE) -> None:
+def serve(
+    storages: Storage | Sequence[Storage],
+    listening: socket.socket,
+    secrets: Secrets = NOBODY_ELSE,
+) -> None:
     """Answer until interrupted."""
-    app = create_app(storage, secrets)
+    app = create_app(storages, secrets)
     config = uvicorn.Config(
         app,
         http=PatientProtocol,

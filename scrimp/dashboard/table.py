@@ -1,11 +1,11 @@
 """The table of trials: filtered, sorted and cut into pages on the server, so that 100,000 trials
 are as quick as ten."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
+from scrimp.dashboard.filtering import COLUMNS, Read, parse_filter, readers_of
 from scrimp.history.history import History
 from scrimp.history.trial import STATUSES, Trial
 
@@ -28,10 +28,10 @@ def whole(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Query:
-    """What is shown: sorted by ``sort`` (id, status, best, last, budget, a parameter), only
-    ``status``, only with ``text``."""
+    """What is shown: sorted by ``sort`` (a column, a parameter, a metric; empty for the best first),
+    only ``status``, only what the filter ``text`` lets through."""
 
-    sort: str = "id"
+    sort: str = ""
     descending: bool = True
     status: str = ""
     text: str = ""
@@ -42,52 +42,46 @@ class Query:
         """From the parameters of an address; what makes no sense is ignored."""
         number = whole(given.get("page", "1"))
         return Query(
-            sort=given.get("sort", "id"),
+            sort=given.get("sort", ""),
             descending=given.get("order", "down") != "up",
             status=given.get("status", "") if given.get("status") in STATUSES else "",
             text=given.get("text", ""),
             page=max(number or 1, 1),
         )
 
-    def address(self, **changes: Any) -> str:
+    def parts(self, **changes: Any) -> dict[str, str]:
         """The parameters of the address that shows this, with changes."""
         shown = replace(self, **changes)
-        parts = {
-            "sort": shown.sort,
-            "order": "down" if shown.descending else "up",
-            "status": shown.status,
-        }
-        parts |= {"text": shown.text, "page": str(shown.page)}
-        return urlencode({key: value for key, value in parts.items() if value})
+        parts = {"sort": shown.sort, "order": "down" if shown.descending else "up"}
+        parts |= {"status": shown.status, "text": shown.text, "page": str(shown.page)}
+        return {key: value for key, value in parts.items() if value}
 
-    def sorted_by(self, column: str) -> str:
-        """The address that sorts by a column; the other way round when it does already."""
-        return self.address(
-            sort=column, descending=not self.descending if column == self.sort else False, page=1
-        )
+    def sorted_by(self, column: str) -> dict[str, str]:
+        """The parameters that sort by a column; the other way round when it does already."""
+        descending = not self.descending if column == self.sort else False
+        return self.parts(sort=column, descending=descending, page=1)
 
 
 @dataclass(frozen=True)
 class TablePage:
-    """One page: its trials, how many match in all, and how many pages that makes."""
+    """One page: its trials, how many match in all, and how many pages that makes; ``error`` says
+    what of the filter was not understood."""
 
     query: Query
     trials: tuple[Trial, ...]
     total: int
     pages: int
+    error: str = ""
 
 
 def table_page(history: History, query: Query) -> TablePage:
     """The page that ``query`` asks for; the last one when it asks for one beyond it."""
     trials = history.with_status(query.status) if query.status else list(history.trials)
-    if query.text:
-        wanted = query.text.lower()
-        trials = [trial for trial in trials if wanted in _text(trial)]
-    sort = query.sort if query.sort in FIXED or query.sort in history.problem.space else "id"
+    wanted = parse_filter(query.text, history)
+    query, key = _sorting(history, query)
     known: list[Trial] = []
     unknown: list[Trial] = []
-    key = _key(sort)
-    for trial in trials:
+    for trial in wanted.of(trials):
         (unknown if key(trial) is None else known).append(trial)
     ordered = [
         *sorted(
@@ -97,31 +91,21 @@ def table_page(history: History, query: Query) -> TablePage:
     ]
     pages = max(-(-len(ordered) // PAGE), 1)
     number = min(query.page, pages)
-    shown = ordered[(number - 1) * PAGE : number * PAGE]
-    return TablePage(replace(query, sort=sort, page=number), tuple(shown), len(ordered), pages)
+    shown = tuple(ordered[(number - 1) * PAGE : number * PAGE])
+    return TablePage(replace(query, page=number), shown, len(ordered), pages, wanted.error)
 
 
-def _key(sort: str) -> Callable[[Trial], Any]:
-    match sort:
-        case "id":
-            return lambda trial: trial.id
-        case "status":
-            return lambda trial: trial.status
-        case "best":
-            return lambda trial: trial.best
-        case "last" | "value":
-            return lambda trial: trial.value
-        case "budget":
-            return lambda trial: trial.budget
-    return lambda trial: trial.config.get(sort)
+def _sorting(history: History, query: Query) -> tuple[Query, Read]:
+    """The query with the column that is sorted by, and what of a trial stands there."""
+    if query.sort in FIXED:
+        return query, COLUMNS[query.sort]
+    readers = readers_of(history) if query.sort else {}
+    if query.sort in readers:
+        return query, readers[query.sort]
+    best_first = replace(query, sort="best", descending=history.problem.sign < 0)
+    return best_first, COLUMNS["best"]
 
 
 def _comparable(value: Any) -> tuple[int, Any]:
     """Numbers before texts, so that choices of several types have an order."""
     return (0, float(value)) if isinstance(value, int | float) else (1, str(value))
-
-
-def _text(trial: Trial) -> str:
-    """Everything about a trial that can be searched for."""
-    params = " ".join(f"{name}={value}" for name, value in trial.config.items())
-    return f"{trial.id} {trial.status} {params} {trial.worker} {trial.message}".lower()

@@ -1,14 +1,19 @@
 """What the pages show of a study, as plain values: nothing here knows of HTML."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scrimp.dashboard.states import state_of
+from scrimp.history.bounds import bound_hints
+from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
 from scrimp.history.history import History
+from scrimp.history.problem import Constraint
 from scrimp.history.record import best_record
 from scrimp.history.reports import headline
+from scrimp.history.trial import Trial
 from scrimp.plots.rungs import rung_counts
-from scrimp.plots.source_weights import recorded_weights
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.tuning.study import Study
 
@@ -16,30 +21,38 @@ if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.selection.recommendation import Recommendation
 
 __all__ = [
+    "Rule",
     "Summary",
     "answer_of",
     "field_of",
-    "figures_of",
     "lately",
+    "rank_words",
     "summary_of",
     "unit_of",
     "working",
 ]
 
-SELECTION = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
-FIGURES = (
-    "history",
-    "curves",
-    "rungs",
-    "spending",
-    "parallel",
-    "slice",
-    "importance",
-    "contour",
-    "surrogate",
-    "timeline",
-    "edf",
-)
+
+@dataclass(frozen=True)
+class Rule:
+    """A constraint in words, in how many of the trials that ``reported`` its metric last it
+    ``held``."""
+
+    name: str
+    words: str
+    held: int
+    reported: int
+    constraint: Constraint
+
+    @property
+    def broken(self) -> int:
+        """In how many it did not hold."""
+        return self.reported - self.held
+
+    def violated(self, value: float | None) -> bool:
+        """Whether a value is known and breaks the rule."""
+        known = value is not None and math.isfinite(value)
+        return known and self.constraint.violation(value) > 0  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -64,17 +77,20 @@ class Summary:
     degraded: tuple[tuple[int, str], ...]
     sources: tuple[str, ...]
     length: int
-
-    @property
-    def state(self) -> str:
-        """Whether anything happens: running, paused, stopped or idle."""
-        return self.halt or ("running" if self.counts.get("running") else "idle")
+    state: str
+    why: str
+    total: int | None
+    rules: tuple[Rule, ...]
+    hints: tuple[str, ...]
+    created: float
+    active: float
 
 
 def summary_of(study: Study) -> Summary:
     """Where a study stands."""
     history = study.history
-    problem = history.problem
+    problem, state = history.problem, state_of(history)
+    selection = history.created.kind == "selection"
     return Summary(
         name=study.name,
         kind=history.created.kind,
@@ -84,7 +100,7 @@ def summary_of(study: Study) -> Summary:
         method_reason=str(history.method.get("reason", "")),
         trials=len(history.trials),
         counts={status: count for status, count in history.counts.items() if count},
-        best=best_record(history),
+        best=None if selection else best_record(history),
         spent=history.spent,
         saved=_saved(history),
         unit=unit_of(history),
@@ -94,19 +110,44 @@ def summary_of(study: Study) -> Summary:
         degraded=tuple(history.degraded),
         sources=tuple(source.study for source in history.sources),
         length=history.length,
+        state=state.word,
+        why=state.why,
+        total=int(problem.space.size) if selection else history.totals.n_trials,
+        rules=_rules(history),
+        hints=() if selection else tuple(bound_hints(history)),
+        created=history.created.time,
+        active=history.time,
     )
+
+
+def _rules(history: History) -> tuple[Rule, ...]:
+    """What must hold, and in how many trials it did when they last reported it."""
+    found = []
+    for name, constraint in history.problem.constraints.items():
+        given = [trial.last.metrics.get(name) for trial in history.trials if trial.last is not None]
+        known = [value for value in given if value is not None and math.isfinite(value)]
+        held = sum(constraint.violation(value) <= 0 for value in known)
+        words = constraint_words(name, constraint)
+        found.append(Rule(name, words, held, len(known), constraint))
+    return tuple(found)
+
+
+def rank_words(history: History, trial: Trial) -> str:
+    """A trial's place among all by their best values; empty without one."""
+    if trial.best is None:
+        return ""
+    sign = history.problem.sign
+    known = [other.best for other in history.trials if other.best is not None]
+    better = sum(sign * value < sign * trial.best for value in known)
+    return f"rank {better + 1} of {len(known)} by its best value"
 
 
 def _limits(history: History) -> tuple[str, ...]:
     """How far it may go, in words."""
     totals = history.totals
     found = []
-    if totals.n_trials is not None:
-        found.append(f"of {totals.n_trials} in all")
     if totals.budget is not None:
         found.append(f"up to {totals.budget:g} {unit_of(history)} in all")
-    if history.created.kind == "selection":
-        found.append(f"of {history.problem.space.size:g} cells")
     return tuple(found)
 
 
@@ -185,21 +226,6 @@ def _happened(
             after = "" if problem.budget is None else f" after {problem.budget.amount(event.step)}"
             value = "" if trial.value is None else f", {problem.metric} {trial.value:.6g}"
             return f"{trial.status}{after}{value}"
-
-
-def figures_of(study: Study) -> list[str]:
-    """The figures that make sense for this study, in the order of the page."""
-    history = study.history
-    if history.created.kind == "selection":
-        return list(SELECTION)
-    names = list(FIGURES)
-    if history.problem.budget is None:
-        names = [name for name in names if name not in ("curves", "rungs")]
-    if len(history.problem.space.searched) < 2:
-        names.remove("contour")
-    if recorded_weights(history):
-        names.insert(1, "source_weights")
-    return names
 
 
 def field_of(study: Study, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from scrimp.plots.curves import curves
 from scrimp.plots.edf import edf
 from scrimp.plots.history import history
 from scrimp.plots.importance import importance
+from scrimp.plots.metrics import metrics
 from scrimp.plots.parallel import parallel
 from scrimp.plots.regret import regret
 from scrimp.plots.rungs import rungs
@@ -24,6 +25,7 @@ __all__ = [
     "edf",
     "history",
     "importance",
+    "metrics",
     "parallel",
     "regret",
     "rungs",

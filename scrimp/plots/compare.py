@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
 from scrimp.plots.history import axis_title, best_line
+from scrimp.plots.ranges import value_axis
 from scrimp.plots.style import SERIES, figure, plain
 from scrimp.tuning.study import Study
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # only for types: drawing loads it
 __all__ = ["compare"]
 
 
-def compare(*studies: Study, over: str = "trials") -> "Figure":
+def compare(*studies: Study, over: str = "trials", log: bool = False) -> "Figure":
     """One line per study; they should have the same metric and direction."""
     from plotly.graph_objects import Figure, Scatter
 
@@ -30,11 +31,14 @@ def compare(*studies: Study, over: str = "trials") -> "Figure":
             "shape": "hv",
             "dash": "solid" if place < len(SERIES) else "dot",
         }
-        xs, ys = [where for where, _ in line], [value for _, value in line]
+        xs, ys = [where for where, _, _ in line], [value for _, value, _ in line]
         picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name=plain(study.name)))
     problem = studies[0].history.problem
     picture.update_xaxes(title_text=axis_title(studies[0].history, over))
-    picture.update_yaxes(title_text=f"best {plain(problem.metric)} ({problem.direction})")
+    seen = [value for trace in picture.data for value in trace.y]
+    axis, outside = value_axis(seen, problem.sign, log)
+    better = "low" if problem.sign > 0 else "high"
+    picture.update_yaxes(title_text=f"best {plain(problem.metric)} ({better} is good)", **axis)
     title = (
         f"Best {plain(problem.metric)} of {len(studies)}"
         f" {'study' if len(studies) == 1 else 'studies'} over {over}"
@@ -43,4 +47,4 @@ def compare(*studies: Study, over: str = "trials") -> "Figure":
         f"{trace.name} {trace.y[-1]:.6g}" if trace.y else f"{trace.name} nothing"
         for trace in picture.data
     )
-    return figure(picture, title, f"{title}: {ends}.")
+    return figure(picture, title, f"{title}: {ends}.{outside}")

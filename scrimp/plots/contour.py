@@ -3,14 +3,18 @@
 scrimp.plots.contour(study, "lr", "layers")
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scrimp.errors import StudyError
+from scrimp.history.history import History
+from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, is_numeric, labels, order, with_value
 from scrimp.plots.model import Landscape, landscape_of
-from scrimp.plots.style import ACCENT, SCALE, figure, params_text, plain, thinned
+from scrimp.plots.ranges import value_span
+from scrimp.plots.style import ACCENT, AREA, figure, number, params_text, plain, thinned
 from scrimp.space.space import Space
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
@@ -18,7 +22,7 @@ from scrimp.tuning.threads import one_thread
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure
 
-__all__ = ["contour"]
+__all__ = ["contour", "pair_of"]
 
 POINTS = 41
 MOST = 500
@@ -28,21 +32,24 @@ MOST = 500
 def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure":
     """The posterior mean of the metric over ``x`` and ``y``, the first two numeric parameters for
     None, and the trials."""
-    from plotly.graph_objects import Contour, Figure, Heatmap, Scatter
+    from plotly.graph_objects import Contour, Figure, Heatmap
 
     history = study.history
     problem, space = history.problem, history.problem.space
-    first, second = _pair(space, x, y)
+    first, second = pair_of(space, x, y)
     landscape = landscape_of(history)
     across, up, mean = _surface(landscape, space, (first, second))
     numeric = is_numeric(space[first]) and is_numeric(space[second])
     colours = {
-        "colorscale": [list(stop) for stop in SCALE],
+        "colorscale": AREA,
         "reversescale": problem.direction == "minimize",
         "colorbar": {"title": {"text": plain(problem.metric, 20)}},
         "name": "posterior mean",
     }
     heights = problem.sign * mean
+    span = value_span(heights.ravel().tolist(), problem.sign)
+    if span is not None:  # a few corners must not take all the colours
+        colours |= {"zmin": span[0], "zmax": span[1]}
     surface = Contour(
         x=across, y=up, z=heights, contours={"showlines": False}, ncontours=24, **colours
     )
@@ -52,51 +59,54 @@ def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure
         for trial in with_value(history.trials)
         if first in trial.config and second in trial.config
     ]
-    shown = thinned(there, MOST)
-    picture.add_trace(
-        Scatter(
-            x=labels(space[first], [trial.config[first] for trial in shown]),
-            y=labels(space[second], [trial.config[second] for trial in shown]),
-            mode="markers",
-            marker={"color": "white", "size": 7, "line": {"color": "#22262d", "width": 1}},
-            name="trials",
-            customdata=[[trial.id, trial.value, params_text(trial.config)] for trial in shown],
-            hovertemplate=(
-                "trial %{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>"
-            ),
-        )
-    )
-    if (
-        history.best is not None
-        and first in history.best[0].config
-        and second in history.best[0].config
-    ):
-        config = history.best[0].config
-        place = {
-            "x": labels(space[first], [config[first]]),
-            "y": labels(space[second], [config[second]]),
-        }
-        star = {
-            "color": ACCENT,
-            "symbol": "star",
-            "size": 15,
-            "line": {"color": "white", "width": 1},
-        }
-        picture.add_trace(Scatter(**place, mode="markers", marker=star, name="best"))
+    for trace in _marks(history, there, (first, second)):
+        picture.add_trace(trace)
     picture.update_xaxes(title_text=plain(first), **order(space[first]))
     picture.update_yaxes(title_text=plain(second), **order(space[second]))
     at = (
         "" if problem.budget is None else f" after {plain(problem.budget.amount(landscape.budget))}"
     )
     title = f"Model of {plain(problem.metric)} over {plain(first)} and {plain(second)}{at}"
-    return figure(
-        picture,
-        title,
-        f"{title}: posterior mean, {len(there)} trials, the others held at the best one.",
+    row, column = np.unravel_index(int(np.argmin(mean)), mean.shape)
+    good = f"{plain(first)} = {number(across[column])} and {plain(second)} = {number(up[row])}"
+    words = f"The model of {len(there)} trials expects the best {plain(problem.metric)}{at} near"
+    others = (
+        "" if len(space.searched) == 2 else "; the other parameters are those of the best trial"
     )
+    return figure(picture, title, f"{words} {good}{others}.")
 
 
-def _pair(space: Space, x: str | None, y: str | None) -> tuple[str, str]:
+def _marks(history: History, there: list[Trial], names: tuple[str, str]) -> Iterator[Any]:
+    """The trials that have both parameters, and the best one among them."""
+    from plotly.graph_objects import Scatter
+
+    space, (first, second) = history.problem.space, names
+
+    def at(trials: list[Trial]) -> dict[str, Any]:
+        return {
+            "x": labels(space[first], [trial.config[first] for trial in trials]),
+            "y": labels(space[second], [trial.config[second] for trial in trials]),
+            "mode": "markers",
+        }
+
+    shown = thinned(there, MOST)
+    yield Scatter(
+        **at(shown),
+        marker={"color": "white", "size": 7, "line": {"color": "#22262d", "width": 1}},
+        name="trials",
+        meta={"trials": True},
+        customdata=[[trial.id, trial.value, params_text(trial.config)] for trial in shown],
+        hovertemplate="trial %{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+    )
+    best = None if history.best is None else history.best[0]
+    if best is not None and first in best.config and second in best.config:
+        star = {"color": ACCENT, "symbol": "star", "size": 15}
+        star |= {"line": {"color": "white", "width": 1}}
+        yield Scatter(**at([best]), marker=star, name="best", meta={"trial": best.id})
+
+
+def pair_of(space: Space, x: str | None = None, y: str | None = None) -> tuple[str, str]:
+    """The parameters across and up; for None the first numeric ones that are left."""
     given = [name for name in (x, y) if name is not None]
     check_parameters(space, given)
     others = sorted(

@@ -5,16 +5,20 @@ scrimp.plots.curves(study)                    # the best and the newest trials
 scrimp.plots.curves(study, trials=[3, 17])
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scrimp.errors import ScrimpError, StudyError
+from scrimp.errors import ScrimpError
 from scrimp.history.history import History
-from scrimp.history.trial import Trial
+from scrimp.history.trial import STATUSES, Trial
 from scrimp.plots.axes import powers
-from scrimp.plots.style import MUTED, STATUS, figure, params_text, plain, rgba
+from scrimp.plots.metrics import check_metric, limits_of
+from scrimp.plots.ranges import value_axis
+from scrimp.plots.ranking import chosen_trials, ranks, shade
+from scrimp.plots.rungs import SYMBOLS
+from scrimp.plots.style import FAILED, LINE, MUTED, STATUS, figure, params_text, plain, rgba
 from scrimp.policies.policy import Forecast
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.study import Study
@@ -34,11 +38,24 @@ FORECASTS = 4
 STEPS = 24
 
 
-def curves(study: Study, trials: Sequence[int] | None = None) -> "Figure":
-    """Values over budget, one line per trial; dashed with a band where a model predicts how a
-    paused or running one goes on."""
+def curves(
+    study: Study,
+    trials: Sequence[int] | None = None,
+    *,
+    metric: str | None = None,
+    log: bool = False,
+) -> "Figure":
+    """Values over budget, one line per trial, the better the stronger, the best on top; dashed with
+    a band where a model predicts how a paused or running one goes on.
+
+    ``metric``: another reported metric; ``log``: a logarithmic axis of values.
+    """
     history = study.history
-    chosen = _chosen(history, trials)
+    chosen = chosen_trials(history, trials, MOST)
+    metric = history.problem.metric if metric is None else metric
+    check_metric(history, metric)
+    if metric != history.problem.metric:
+        return _drawn(history, chosen, {}, metric, log)
     open_trials = sorted(
         (
             trial
@@ -47,28 +64,7 @@ def curves(study: Study, trials: Sequence[int] | None = None) -> "Figure":
         ),
         key=lambda trial: trial.loss or 0.0,
     )[:FORECASTS]
-    return _drawn(study.name, history, chosen, _forecasts(history, open_trials))
-
-
-def _chosen(history: History, trials: Sequence[int] | None) -> list[Trial]:
-    if trials is not None:
-        for number in trials:
-            if not 0 <= number < len(history.trials):
-                raise StudyError(
-                    f"there is no trial {number}; the study has {len(history.trials)}, counted"
-                    " from 0"
-                )
-        return [history.trials[number] for number in trials]
-    reported = [
-        trial for trial in history.trials if any(point.loss is not None for point in trial.curve)
-    ]
-    best = sorted(reported, key=lambda trial: np.inf if trial.loss is None else trial.loss)[
-        : MOST // 2
-    ]
-    return [
-        history.trials[number]
-        for number in sorted({trial.id for trial in [*best, *reported[-MOST // 2 :]]})
-    ]
+    return _drawn(history, chosen, _forecasts(history, open_trials), metric, log)
 
 
 def _forecasts(history: History, trials: Sequence[Trial]) -> Mapping[int, Forecast]:
@@ -89,51 +85,101 @@ def _forecasts(history: History, trials: Sequence[Trial]) -> Mapping[int, Foreca
 
 
 def _drawn(
-    name: str, history: History, chosen: Sequence[Trial], forecasts: Mapping[int, Forecast]
+    history: History,
+    chosen: Sequence[Trial],
+    forecasts: Mapping[int, Forecast],
+    metric: str,
+    log: bool,
 ) -> Any:
     from plotly.graph_objects import Figure
 
-    problem = history.problem
+    problem, place = history.problem, ranks(history)
     picture = Figure()
-    named: set[str] = set()
     for trial in chosen:
         first = trial.id == next(iter(forecasts), None)
         for trace in _forecast_traces(problem.sign, trial, forecasts.get(trial.id), first):
             picture.add_trace(trace)
-        picture.add_trace(_observed(problem.sign, trial, trial.status not in named))
-        named.add(trial.status)
-    unit = "budget" if problem.budget is None else f"budget ({plain(problem.budget.units)})"
+        picture.add_trace(_observed(metric, trial, place.get(trial.id)))
+    for trace in _entries({trial.status for trial in chosen}):
+        picture.add_trace(trace)
+    limits = limits_of(problem.constraints.get(metric))
+    for limit in limits:
+        picture.add_hline(y=limit, line={"color": FAILED, "dash": "dash", "width": 1.5})
+    unit = "budget" if problem.budget is None else plain(problem.budget.units)
     picture.update_xaxes(title_text=unit)
     if problem.budget is not None and problem.full_budget > 20 * problem.budget.minimum:
         picture.update_xaxes(type="log", **powers(problem.budget.minimum, problem.full_budget))
-    picture.update_yaxes(title_text=f"{plain(problem.metric)} ({problem.direction})")
-    title = f"Learning curves of {plain(name)}"
+    heights = [
+        value
+        for trial in chosen
+        for point in trial.curve
+        if (value := point.metrics.get(metric)) is not None
+    ]
+    own = metric == problem.metric
+    axis, outside = value_axis([*heights, *limits], problem.sign if own else 1.0, log)
+    better = f" ({'low' if problem.sign > 0 else 'high'} is good)" if own else ""
+    picture.update_yaxes(title_text=f"{plain(metric)}{better}", **axis)
+    words = _words(history, chosen, forecasts, metric)
+    title = "Learning curve" if len(chosen) == 1 else "Learning curves"
+    return figure(picture, title if own else f"{title}: {plain(metric)}", words + outside)
+
+
+def _words(
+    history: History, chosen: Sequence[Trial], forecasts: Mapping[int, Forecast], metric: str
+) -> str:
+    """What the picture shows, in words."""
     shown = f"{len(chosen)} of {len(history.trials)} trials"
-    predicted = f", with predicted continuations of {len(forecasts)}" if forecasts else ""
-    return figure(
-        picture, title, f"{title}: {plain(problem.metric)} over budget for {shown}{predicted}."
-    )
+    budget, best = history.problem.budget, history.best
+    words = f"{plain(metric)} of {shown}; the stronger a line, the better its trial"
+    if best is not None and budget is not None and any(best[0].id == t.id for t in chosen):
+        words += (
+            f"; orange: trial {best[0].id}, the best, after {plain(budget.amount(best[0].budget))}"
+        )
+    predicted = ", ".join(str(number) for number in forecasts)
+    return f"{words}.{f' Dashed: predicted continuations of {predicted}.' if forecasts else ''}"
 
 
-def _observed(sign: float, trial: Trial, legend: bool) -> Any:
+def _observed(metric: str, trial: Trial, rank: float | None) -> Any:
     from plotly.graph_objects import Scatter
 
-    points = [point for point in trial.curve if point.loss is not None]
-    colour = STATUS[trial.status]
+    values = [(point.step, point.metrics.get(metric)) for point in trial.curve]
+    points = [(step, value) for step, value in values if value is not None]
+    colour, best = shade(rank), rank == 0.0
+    symbols = ["circle"] * (len(points) - 1) + [SYMBOLS[trial.status]]
+    sizes = [4] * (len(points) - 1) + [9 if best else 7]
     return Scatter(
-        x=[point.step for point in points],
-        y=[sign * point.loss for point in points if point.loss is not None],
+        x=[step for step, _ in points],
+        y=[value for _, value in points],
         mode="lines+markers",
-        line={"color": rgba(colour, 0.75), "width": 1.5},
-        marker={"color": colour, "size": 5},
-        name=trial.status,
+        line={"color": colour, "width": 3 if best else 1.5},
+        marker={"color": colour, "size": sizes, "symbol": symbols},
+        name=f"trial {trial.id}",
         legendgroup=trial.status,
-        showlegend=legend,
+        showlegend=False,
         meta={"trial": trial.id},
-        hovertemplate=(
-            f"trial {trial.id}: %{{y}} at %{{x}}<br>{params_text(trial.config)}<extra></extra>"
-        ),
+        hovertemplate=f"trial {trial.id}, {trial.status}: %{{y}} at %{{x}}<br>"
+        f"{params_text(trial.config)}<extra></extra>",
     )
+
+
+def _entries(statuses: Collection[str]) -> list[Any]:
+    """The legend: which mark ends the line of a trial in which state; a click hides them."""
+    from plotly.graph_objects import Scatter
+
+    return [
+        Scatter(
+            x=[None],
+            y=[None],
+            mode="lines+markers",
+            line={"color": LINE, "width": 1.5},
+            marker={"color": LINE, "size": 8, "symbol": SYMBOLS[status]},
+            name=status,
+            legendgroup=status,
+            showlegend=True,
+        )
+        for status in STATUSES
+        if status in statuses
+    ]
 
 
 def _forecast_traces(

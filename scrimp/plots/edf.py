@@ -4,10 +4,14 @@ scrimp.plots.edf(study)                   # several studies of the same metric a
 scrimp.plots.edf(first, second)
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from scrimp.errors import StudyError
 from scrimp.plots.axes import with_value
+from scrimp.plots.ranges import value_axis
 from scrimp.plots.style import SERIES, figure, plain, thinned
 from scrimp.tuning.study import Study
 
@@ -19,7 +23,7 @@ __all__ = ["edf"]
 MOST = 500
 
 
-def edf(*studies: Study) -> "Figure":
+def edf(*studies: Study, log: bool = False) -> "Figure":
     """One step line per study: F(v), the share of its trials whose value is at most v (at least v
     when high is good)."""
     from plotly.graph_objects import Figure, Scatter
@@ -41,14 +45,27 @@ def edf(*studies: Study) -> "Figure":
         name = f"{plain(study.name)} ({len(values)} trials)"
         picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name=name))
     sense = "at most" if problem.sign > 0 else "at least"
-    picture.update_xaxes(
-        title_text=plain(problem.metric), autorange="reversed" if problem.sign < 0 else None
-    )
+    seen = [value for trace in picture.data for value in trace.x]
+    axis, outside = value_axis(seen, problem.sign, log)
+    if problem.sign < 0:  # the best stands at the left
+        turned = {"range": axis["range"][::-1]} if "range" in axis else {"autorange": "reversed"}
+        axis = {**axis, **turned}
+    picture.update_xaxes(title_text=plain(problem.metric), **axis)
     picture.update_yaxes(title_text=f"share of trials with a value {sense} this", range=[0, 1.03])
     title = f"Distribution of {plain(problem.metric)}"
-    names = ", ".join(plain(study.name) for study in studies)
-    return figure(
-        picture,
-        title,
-        f"{title} in {names}: share of trials whose value is {sense} the one on the axis.",
-    )
+    return figure(picture, title, _words(studies, sense) + outside)
+
+
+def _words(studies: Sequence[Study], sense: str) -> str:
+    """The middle of each distribution, and its best tenth."""
+    parts = []
+    for study in studies:
+        problem = study.history.problem
+        losses = [trial.loss for trial in study.history.trials if trial.loss is not None]
+        if losses:
+            tenth, middle = (problem.sign * float(q) for q in np.quantile(losses, [0.1, 0.5]))
+            name = f"{plain(study.name)}: half" if len(studies) > 1 else "Half"
+            parts.append(
+                f"{name} of {len(losses)} values are {sense} {middle:.4g}, a tenth {sense} {tenth:.4g}"
+            )
+    return "; ".join(parts) + "." if parts else "No value was reported yet."

@@ -3,13 +3,16 @@
 scrimp.plots.history(study, over="time")
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
+from scrimp.history.reports import headline
 from scrimp.history.trial import Observation, Trial
-from scrimp.plots.style import ACCENT, MUTED, figure, params_text, plain, thinned
+from scrimp.plots.metrics import check_metric, limits_of
+from scrimp.plots.ranges import value_axis
+from scrimp.plots.style import ACCENT, FAILED, LINE, MUTED, figure, params_text, plain, thinned
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -20,18 +23,34 @@ __all__ = ["axis_title", "best_line", "history"]
 MOST = 2000
 """Points a picture shows at most; the line of the best is never thinned."""
 
+BROKEN = "breaks a constraint"
+MARKERS = {
+    "partly trained": {"color": MUTED, "size": 5},
+    "trials": {"color": LINE, "size": 6},
+    BROKEN: {"color": FAILED, "symbol": "diamond-open", "size": 7},
+}
+"""How dots look: the less a value says, the quieter."""
 
-def history(study: Study, over: str = "trials") -> "Figure":
-    """Values of trials and the best feasible report so far; ``over`` is trials, time or budget."""
+
+def history(
+    study: Study, over: str = "trials", *, metric: str | None = None, log: bool = False
+) -> "Figure":
+    """Values of trials and the best feasible report so far; ``over`` is trials, time or budget.
+
+    ``metric``: another reported metric, with the limit of its constraint; ``log``: a logarithmic
+    axis of values.
+    """
     seen = study.history
     reports = _reports(seen, over)
-    line = _best_line(seen, reports)
     newest = {trial.id: (place, trial) for place, trial, _ in reports if trial.value is not None}
-    return _drawn(study.name, seen, over, line, thinned(list(newest.values()), MOST), len(newest))
+    if metric is not None and metric != seen.problem.metric:
+        check_metric(seen, metric)
+        return _other(seen, over, list(newest.values()), metric, log)
+    return _drawn(seen, over, _best_line(seen, reports), list(newest.values()), log)
 
 
-def best_line(history: History, over: str = "trials") -> list[tuple[float, float]]:
-    """(place, best feasible value so far) at every improvement and at the end."""
+def best_line(history: History, over: str = "trials") -> list[tuple[float, float, int]]:
+    """(place, best feasible value so far, its trial) at every improvement and at the end."""
     return _best_line(history, _reports(history, over))
 
 
@@ -48,18 +67,18 @@ def axis_title(history: History, over: str) -> str:
 
 def _best_line(
     history: History, reports: list[tuple[float, Trial, Observation]]
-) -> list[tuple[float, float]]:
-    line: list[tuple[float, float]] = []
+) -> list[tuple[float, float, int]]:
+    line: list[tuple[float, float, int]] = []
     best: float | None = None
-    for place, _, point in reports:
+    for place, trial, point in reports:
         if point.loss is not None and point.feasible and (best is None or point.loss < best):
             best = point.loss
             line[-1 if line and line[-1][0] == place else len(line) :] = [
-                (place, history.problem.sign * best)
+                (place, history.problem.sign * best, trial.id)
             ]
     end = max((place for place, _, _ in reports), default=0.0)
     if line and line[-1][0] < end:
-        line.append((end, line[-1][1]))
+        line.append((end, *line[-1][1:]))
     return line
 
 
@@ -100,33 +119,144 @@ def _by_budget(
 
 
 def _drawn(
-    name: str,
     history: History,
     over: str,
-    line: list[tuple[float, float]],
-    shown: list[tuple[float, Trial]],
-    count: int,
+    line: list[tuple[float, float, int]],
+    known: list[tuple[float, Trial]],
+    log: bool,
 ) -> Any:
     from plotly.graph_objects import Figure, Scatter
 
     problem = history.problem
     picture = Figure()
+    for trace in _dots(history, known, lambda trial: trial.value):
+        picture.add_trace(trace)
+    failures = _failures(history, over)
+    if failures is not None:
+        picture.add_trace(failures)
+        picture.update_layout(
+            yaxis2={"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
+        )
     picture.add_trace(
         Scatter(
-            x=[place for place, _ in shown],
-            y=[trial.value for _, trial in shown],
-            mode="markers",
-            marker={"color": MUTED, "size": 6},
-            name="trials" if count == len(shown) else f"trials ({len(shown)} of {count} shown)",
-            customdata=[[trial.id, params_text(trial.config)] for _, trial in shown],
-            hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[1]}<extra></extra>",
+            x=[place for place, _, _ in line],
+            y=[value for _, value, _ in line],
+            mode="lines",
+            line={"color": ACCENT, "shape": "hv", "width": 2.5},
+            name="best so far",
+            meta={"trials": True},
+            customdata=[number for _, _, number in line],
+            hovertemplate="best so far: %{y}, by trial %{customdata}<extra></extra>",
         )
     )
-    xs, ys = [place for place, _ in line], [value for _, value in line]
-    shape = {"color": ACCENT, "shape": "hv", "width": 2.5}
-    picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name="best so far"))
+    heights = [trial.value for _, trial in known if trial.value is not None]
+    axis, outside = value_axis([*heights, *(value for _, value, _ in line)], problem.sign, log)
     picture.update_xaxes(title_text=axis_title(history, over))
-    picture.update_yaxes(title_text=f"{plain(problem.metric)} ({problem.direction})")
-    best = f"the best is {ys[-1]:.6g}" if ys else "nothing was reported yet"
-    title = f"Best {plain(problem.metric)} of {plain(name)} over {over}"
-    return figure(picture, title, f"{title}: {count} trials with a value, {best}.")
+    picture.update_layout(yaxis={"title": {"text": _label(history)}, **axis})
+    title = f"Best {plain(problem.metric)} over {over}"
+    return figure(picture, title, _words(history, line, len(known)) + outside)
+
+
+def _label(history: History) -> str:
+    better = "low" if history.problem.sign > 0 else "high"
+    return f"{plain(history.problem.metric)} ({better} is good)"
+
+
+def _words(history: History, line: list[tuple[float, float, int]], count: int) -> str:
+    """What the picture shows, in words."""
+    metric, failed = plain(history.problem.metric), history.counts["failed"]
+    if not line:
+        nothing = "no feasible value" if count else "nothing"
+        return f"{nothing} was reported yet{f'; {failed} trials failed' if failed else ''}.".capitalize()
+    _, best, number = line[-1]
+    since = len(history.trials) - 1 - number
+    words = f"The best {metric} is {best:.6g}, by trial {number}"
+    words += f"; the {since} trials after it brought nothing better" if since > 2 else ""
+    first = line[0][1]
+    words += f". It began at {first:.6g}" if first != best else ""
+    words += f"; {failed} of {len(history.trials)} trials failed" if failed else ""
+    thinned_out = f" {MOST} of {count} values are shown." if count > MOST else ""
+    return f"{words}.{thinned_out}"
+
+
+def _dots(
+    history: History, known: list[tuple[float, Trial]], height: Callable[[Trial], float | None]
+) -> Iterator[Any]:
+    """Trials as dots: fully trained, partly trained, and those that break a constraint."""
+    from plotly.graph_objects import Scatter
+
+    full, staged = history.problem.full_budget, history.problem.budget is not None
+    groups: dict[str, list[tuple[float, Trial]]] = {"partly trained": [], "trials": [], BROKEN: []}
+    for place, trial in thinned(known, MOST):
+        held = trial.last is not None and trial.last.feasible
+        part = staged and trial.budget < full
+        groups["partly trained" if held and part else "trials" if held else BROKEN].append(
+            (place, trial)
+        )
+    for name, group in groups.items():
+        if not group:
+            continue
+        yield Scatter(
+            x=[place for place, _ in group],
+            y=[height(trial) for _, trial in group],
+            mode="markers",
+            marker=MARKERS[name],
+            name="fully trained" if name == "trials" and staged else name,
+            meta={"trials": True},
+            customdata=[[trial.id, params_text(trial.config)] for _, trial in group],
+            hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[1]}<extra></extra>",
+        )
+
+
+def _failures(history: History, over: str) -> Any:
+    """Crosses at the foot of the picture, where trials failed; None without any, and over budget,
+    where failures have no place."""
+    from plotly.graph_objects import Scatter
+
+    failed = [trial for trial in history.with_status("failed") if trial.value is None]
+    if not failed or over == "budget":
+        return None
+    began = history.created.time
+    shown = thinned(sorted(failed, key=lambda trial: trial.id), MOST)
+    return Scatter(
+        x=[trial.id if over == "trials" else (trial.ended or began) - began for trial in shown],
+        y=[0.015] * len(shown),
+        yaxis="y2",
+        mode="markers",
+        marker={
+            "color": FAILED,
+            "symbol": "x-thin",
+            "size": 7,
+            "line": {"color": FAILED, "width": 2},
+        },
+        name="failed",
+        meta={"trials": True},
+        customdata=[[trial.id, plain(headline(trial.message), 90)] for trial in shown],
+        hovertemplate="trial %{customdata[0]} failed: %{customdata[1]}<extra></extra>",
+    )
+
+
+def _other(
+    history: History, over: str, known: list[tuple[float, Trial]], metric: str, log: bool
+) -> Any:
+    """Another metric than the study's own: its last values, and what must hold of it."""
+    from plotly.graph_objects import Figure
+
+    def height(trial: Trial) -> float | None:
+        return None if trial.last is None else trial.last.metrics.get(metric)
+
+    there = [(place, trial) for place, trial in known if height(trial) is not None]
+    picture = Figure(list(_dots(history, there, height)))
+    limits = limits_of(history.problem.constraints.get(metric))
+    for limit in limits:
+        picture.add_hline(y=limit, line={"color": FAILED, "dash": "dash", "width": 1.5})
+    values = [value for _, trial in there if (value := height(trial)) is not None]
+    axis, outside = value_axis([*values, *limits], 1.0, log)
+    picture.update_xaxes(title_text=axis_title(history, over))
+    picture.update_layout(yaxis={"title": {"text": plain(metric)}, **axis})
+    held = (
+        f" Dashed: its limit, {' and '.join(f'{limit:g}' for limit in limits)}." if limits else ""
+    )
+    span = f", from {min(values):.4g} to {max(values):.4g}" if values else ""
+    words = f"The last {plain(metric)} of {len(values)} trials{span}."
+    return figure(picture, f"{plain(metric)} over {over}", words + held + outside)

@@ -91,8 +91,12 @@ def importance(study: Study, budget: float | None = None) -> "Figure":
         else f" after {plain(history.problem.budget.amount(landscape.budget))}"
     )
     title = f"Importance of parameters for {metric}{at}"
-    said = "; ".join(f"{plain(name)} {shares[name][0]:.0%}" for name in reversed(names))
-    return figure(picture, title, f"{title}, from a model of {len(landscape.data)} trials: {said}.")
+    listed = ", ".join(f"{plain(name)} {shares[name][0]:.0%}" for name in reversed(alone))
+    rest = f"{TOGETHER} they explain another {shares[TOGETHER][0]:.0%}"
+    words = f"Share of the variance that each explains alone: {listed}; {rest}. From a model of"
+    return figure(
+        picture, title, f"{words} {len(landscape.data)} trials; whiskers: how sure that is."
+    )
 
 
 def importances(history: History, landscape: Landscape) -> dict[str, tuple[float, float, float]]:

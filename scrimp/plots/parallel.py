@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scrimp.history.problem import Problem
+from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, is_numeric, marks, with_value
+from scrimp.plots.ranges import value_span
+from scrimp.plots.ranking import ranks
 from scrimp.plots.style import SCALE, TEXT, figure, number, plain, thinned
 from scrimp.space.parameter import Float, Int
 from scrimp.space.parameter_contract import Parameter
@@ -37,10 +39,12 @@ def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
     problem = history.problem
     names = check_parameters(problem.space, parameters, 12)
     known = with_value(history.trials)
-    shown = thinned(known, MOST)
+    place = ranks(history)
+    shown = sorted(thinned(known, MOST), key=lambda trial: -place[trial.id])  # the best on top
     values = [trial.value for trial in shown if trial.value is not None]
     axes = [_axis(name, problem.space[name], shown) for name in names]
     axes.append({"label": plain(problem.metric, 24), "values": values})
+    span = value_span(values, problem.sign)
     better = {"minimize": "low", "maximize": "high"}[problem.direction]
     line = {
         "color": values,
@@ -49,19 +53,32 @@ def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
         "reversescale": problem.direction == "minimize",
         "colorbar": {"title": {"text": f"{better} is good"}},
     }
+    if span is not None:  # colours for what matters; the axis still shows all
+        line |= {"cmin": span[0], "cmax": span[1]}
     picture = Figure(
         Parcoords(dimensions=axes, line=line, labelfont={"color": TEXT}, tickfont={"color": TEXT})
     )
-    title = f"Parallel coordinates of {plain(study.name)}"
-    figure(picture, title, _alternative(title, problem, names, len(shown), len(known)))
+    figure(picture, "Parallel coordinates", _alternative(history, names, len(shown), len(known)))
+    picture.layout.meta["axes"] = [
+        *(_described(name, problem.space[name]) for name in names),
+        {"name": "last"},
+    ]
     return picture.update_layout(margin={"l": 80, "r": 40, "t": 100, "b": 40})
 
 
-def _alternative(title: str, problem: Problem, names: Sequence[str], shown: int, count: int) -> str:
+def _described(name: str, parameter: Parameter) -> dict[str, Any]:
+    """What an axis stands for, so that a range brushed on it can be said in values."""
+    if isinstance(parameter, Float | Int):
+        return {"name": name, "log": parameter.log}
+    return {"name": name, "choices": [str(choice) for choice in parameter.grid or ()]}
+
+
+def _alternative(history: History, names: Sequence[str], shown: int, count: int) -> str:
+    metric = plain(history.problem.metric)
     listed = ", ".join(plain(name) for name in names)
-    return (
-        f"{title}: {shown} of {count} trials as lines through {listed} and {plain(problem.metric)}."
-    )
+    part = f"{count} trials" if shown == count else f"{shown} of {count} trials"
+    words = f"{part} as lines through {listed} and {metric}; gold is good"
+    return f"{words}. A range brushed on an axis filters the table of trials."
 
 
 def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str, Any]:

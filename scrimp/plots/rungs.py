@@ -16,7 +16,7 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure
 
-__all__ = ["rung_counts", "rungs"]
+__all__ = ["SYMBOLS", "rung_counts", "rungs"]
 
 MOST = 400
 """Trials shown at most: those that came furthest, then the newest."""
@@ -74,11 +74,12 @@ def rungs(study: Study) -> "Figure":
                 marker={"color": colour, "symbol": SYMBOLS[status], "size": 9},
                 name=name,
                 legendgroup=status,
+                meta={"trials": True},
                 customdata=[trial.id for trial in group],
                 hovertemplate=f"trial %{{customdata}}, {status} at %{{y}}<extra></extra>",
             )
         )
-    return _finished(picture, study.name, history, len(shown))
+    return _finished(picture, history, len(shown))
 
 
 def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
@@ -87,21 +88,21 @@ def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
     return [start, *((point.time - began, point.step) for point in trial.curve)]
 
 
-def _finished(picture: Any, name: str, history: History, shown: int) -> Any:
+def _finished(picture: Any, history: History, shown: int) -> Any:
     problem = history.problem
     levels = [row["budget"] for row in rung_counts(history)]
     unit = "" if problem.budget is None else f" ({plain(problem.budget.units)})"
     picture.update_xaxes(title_text="time since the start (seconds)")
     picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero")
     picture.update_yaxes(tickvals=_apart(levels))
-    title = f"Rungs of {plain(name)} over time"
     reached = "; ".join(
         f"{row['reached']} trials reached {row['budget']:g}" for row in rung_counts(history)
     )
     part = (
         "" if shown == len(history.trials) else f", {shown} of {len(history.trials)} trials shown"
     )
-    return figure(picture, title, f"{title}{part}: {reached or 'no trial has started'}.")
+    words = f"{(reached or 'no trial has started').capitalize()}{part}."
+    return figure(picture, "Rungs over time", words)
 
 
 def _apart(levels: Sequence[float]) -> list[float]:

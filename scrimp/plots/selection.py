@@ -17,11 +17,11 @@ from scrimp.history.events import Noted
 from scrimp.history.history import History
 from scrimp.plots.style import (
     ACCENT,
+    AREA,
     BAND,
     FAILED,
     LINE,
     MUTED,
-    SCALE,
     SERIES,
     figure,
     plain,
@@ -85,7 +85,7 @@ def selection_grid(selection: Selection) -> "Figure":
             x=columns,
             y=rows,
             customdata=belief.cells[order].T,
-            colorscale=[list(stop) for stop in SCALE],
+            colorscale=AREA,
             zmid=0.0,
             colorbar={"title": {"text": "relative to<br>the task"}},
             hovertemplate="%{y} of checkpoint %{x}: %{customdata:.4g} expected<extra></extra>",
@@ -113,8 +113,9 @@ def selection_grid(selection: Selection) -> "Figure":
     )
     picture.update_layout(height=max(360, 200 + 18 * len(rows)), showlegend=True)
     done = int(table.seen.sum())
-    title = f"{plain(selection.name)}: {done} of {table.scores.size} cells evaluated"
-    return figure(picture, title, f"{title}; the answer is checkpoint {belief.answer.checkpoint}.")
+    title = f"{done} of {table.scores.size} cells evaluated"
+    answer = plain(belief.answer.checkpoint)
+    return figure(picture, title, f"{title}; the answer is checkpoint {answer}. Bright is good.")
 
 
 def _add_cells(picture: Any, belief: _Belief, mask: Any, name: str, marker: dict[str, Any]) -> None:
@@ -177,7 +178,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     picture.update_xaxes(title_text="checkpoint", row=2, col=1)
     picture.update_layout(height=640)
     score = belief.answer.expected_score
-    title = f"{plain(selection.name)}: checkpoint {plain(belief.answer.checkpoint)}"
+    title = f"Checkpoint {plain(belief.answer.checkpoint)}"
     title += "" if score is None else f", mean score {score:.4g}"
     drawn = figure(
         picture,
@@ -265,10 +266,7 @@ def selection_confidence(selection: Selection) -> "Figure":
     picture.update_xaxes(title_text="cells evaluated", row=2, col=1)
     picture.update_layout(height=560, showlegend=False)
     last = moments[-1][1]
-    title = (
-        f"{plain(selection.name)}: within {last.tolerance:g} of the best with probability"
-        f" {last.probability_best:.2f}"
-    )
+    title = f"Within {last.tolerance:g} of the best with probability {last.probability_best:.2f}"
     words = (
         f"{title}; expected loss {last.expected_loss:.2g} after {cells[-1]} cells. Dotted: the"
         " answer changed."

@@ -44,7 +44,7 @@ def selection_correlations(selection: Selection, kernel: bool = False) -> "Figur
     picture.update_xaxes(type="category", showgrid=False, automargin=True)
     picture.update_yaxes(type="category", showgrid=False, automargin=True, autorange="reversed")
     picture.update_layout(height=max(360, 200 + 18 * len(names)))
-    title = f"{plain(selection.name)}: how {len(names)} tasks move together along the run"
+    title = f"How {len(names)} tasks move together along the run"
     return figure(
         picture, title, f"{title}{_extremes(matrix, [plain(task) for task in selection.tasks])}."
     )

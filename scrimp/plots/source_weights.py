@@ -41,11 +41,11 @@ def source_weights(study: Study) -> "Figure":
         picture.add_trace(Scatter(x=xs, y=ys, mode="lines+markers", line=line, name=plain(name)))
     picture.update_xaxes(title_text="decision")
     picture.update_yaxes(title_text="weight (share)", rangemode="tozero")
-    title = f"What {plain(study.name)} learned from"
-    last = "; ".join(f"{plain(name)} {recorded[-1][1].get(name, 0.0):.2f}" for name in names)
-    return figure(
-        picture, title, f"{title}: weights of sources over {len(recorded)} decisions; now {last}."
+    last = ", ".join(f"{plain(name)} {recorded[-1][1].get(name, 0.0):.2f}" for name in names)
+    words = (
+        f"How much each past study counted in {len(recorded)} decisions; in the last one {last}."
     )
+    return figure(picture, "What it learned from", words)
 
 
 def recorded_weights(history: History) -> list[tuple[int, dict[str, float]]]:

@@ -135,9 +135,7 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
         )
     picture.update_layout(barmode="overlay", height=140 + 215 * lines, bargap=0.06)
     picture.update_annotations(font_size=12)
-    drawn = figure(
-        picture, f"Where {plain(study.name)} spent its budget", _words(study.name, found, shares)
-    )
+    drawn = figure(picture, "Where the budget went", _words(found, shares))
     drawn.update_xaxes(title_font_size=12, title_standoff=4)
     drawn.update_yaxes(title_font_size=12, title_standoff=4)
     return drawn.update_layout(margin_t=104, legend_y=1.0 + 0.12 / lines)
@@ -271,13 +269,11 @@ def _title(name: str, share: tuple[float, float] | None) -> str:
     )
 
 
-def _words(
-    name: str, found: Sequence[Course], shares: dict[str, tuple[float, float] | None]
-) -> str:
+def _words(found: Sequence[Course], shares: dict[str, tuple[float, float] | None]) -> str:
     counts = {kind: len(part) for kind, part in _counts(found).items()}
     listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     worst = max(
         ((share[0] - share[1], key) for key, share in shares.items() if share), default=None
     )
     bounds = "" if worst is None else f"; {_title(worst[1], shares[worst[1]])}"
-    return f"Where {plain(name)} spent its budget: configurations {listed}{bounds}."
+    return f"Configurations: {listed}{bounds}."

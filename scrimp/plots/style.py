@@ -2,7 +2,9 @@
 text alternative.
 
 Text is of middle brightness, at least 4:1 against white and against near-black, on a transparent
-ground; lines and markers are at least 3:1. Names that come from users pass through `plain`, because
+ground; lines and markers are at least 3:1. `SCALE` is for coloured lines and dots and keeps to that all along, from blue to
+gold, which everybody can tell apart; `AREA` is for coloured ground, even to the eye from end to
+end. Names that come from users pass through `plain`, because
 Plotly reads some HTML in texts.
 """
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:  # only for types: drawing loads it
 
 __all__ = [
     "ACCENT",
+    "AREA",
     "BAND",
     "FAILED",
     "LINE",
@@ -37,7 +40,8 @@ ACCENT = "#d0761f"  # what was chosen
 MUTED = "#8a94a3"  # what was seen
 FAILED = "#c94a3b"
 TEXT = "#6f7886"
-SCALE = ((0.0, "#2f6fc0"), (0.5, "#9a6bb0"), (1.0, "#d9822b"))
+SCALE = ((0.0, "#2b62b4"), (0.25, "#5277ad"), (0.5, "#7d8391"), (0.75, "#a0835f"), (1.0, "#c2811c"))
+AREA = "Viridis"
 SERIES = (LINE, ACCENT, "#2f8f63", "#9a5bb5", FAILED, "#1f8a99", "#a07a1f", "#c2558f")
 STATUS = {
     "running": LINE,

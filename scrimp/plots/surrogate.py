@@ -16,7 +16,8 @@ from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, labels, order
 from scrimp.plots.model import belief_of
-from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure, plain, thinned
+from scrimp.plots.ranges import value_span
+from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure, number, plain, thinned
 from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
@@ -113,9 +114,20 @@ def _drawn(
         labels(spec, [trial.config[parameter] for trial in shown]),
         [trial.value for trial in shown],
     )
-    marker = {"color": MUTED, "size": 9, "line": {"color": LINE, "width": 1}}
+    marker = {"color": MUTED, "size": 7, "line": {"color": LINE, "width": 1}}
     picture.add_trace(
-        Scatter(x=places, y=heights, mode="markers", marker=marker, name="observed"), 1, 1
+        Scatter(
+            x=places,
+            y=heights,
+            mode="markers",
+            marker=marker,
+            name="observed",
+            meta={"trials": True},
+            customdata=[trial.id for trial in shown],
+            hovertemplate="trial %{customdata}: %{y}<extra></extra>",
+        ),
+        1,
+        1,
     )
     scores = belief.score(rows)
     picture.add_trace(
@@ -126,19 +138,22 @@ def _drawn(
         picture.add_vline(x=where, line={"color": ACCENT, "dash": "dot"})
     picture.update_xaxes(**order(spec))
     picture.update_xaxes(title_text=plain(parameter), row=2, col=1)
-    picture.update_yaxes(title_text=plain(problem.metric), row=1, col=1)
+    span = value_span([value for value in heights if value is not None], problem.sign)
+    limits = {} if span is None else {"range": list(span)}
+    picture.update_yaxes(title_text=plain(problem.metric), row=1, col=1, **limits)
     highest = float(np.max(scores))
     picture.update_yaxes(title_text="acquisition", row=2, col=1)
     if (
         float(np.min(scores)) < highest - DEPTH
     ):  # a logarithm falls without end beside what is known
         picture.update_yaxes(range=[highest - DEPTH, highest + 0.05 * DEPTH], row=2, col=1)
-    title = (
-        f"Model of {plain(problem.metric)} along {plain(parameter)} after {len(seen)} observations"
+    next_ = number(values[int(np.argmax(scores))])
+    title = f"Model of {plain(problem.metric)} along {plain(parameter)}"
+    words = (
+        f"After {len(seen)} observations the acquisition is highest at {plain(parameter)} = {next_}; "
+        "the band is two standard deviations, the other parameters are those of the best trial."
     )
-    return figure(
-        picture, title, f"{title}: mean with band, observed values, and the acquisition below."
-    )
+    return figure(picture, title, words)
 
 
 def _belief_traces(

@@ -55,6 +55,7 @@ def timeline(study: Study) -> "Figure":
                 x=[stretch.end - stretch.begin for _, stretch in bars],
                 marker={"color": colour, "line": {"width": 0.5, "color": "rgba(255,255,255,0.6)"}},
                 name=status,
+                meta={"trials": True},
                 customdata=[[stretch.trial, stretch.end - stretch.begin] for _, stretch in bars],
                 hovertemplate=(
                     f"trial %{{customdata[0]}}, {status} after %{{customdata[1]:.1f}}"
@@ -72,13 +73,13 @@ def timeline(study: Study) -> "Figure":
         categoryarray=lanes,
         automargin=True,
     )
-    title = f"Workers of {plain(study.name)}"
-    part = "" if len(found) <= MOST else f", the newest {MOST} of {len(found)} stretches"
-    return figure(
-        picture,
-        title,
-        f"{title} over time{part}: {len(lanes)} lanes, {len(found)} stretches of training.",
-    )
+    part = "" if len(found) <= MOST else f", the newest {MOST} shown"
+    busy = sum(stretch.end - stretch.begin for stretch in found)
+    whole = len(lanes) * max((stretch.end for stretch in found), default=0.0)
+    share = f"; the workers were busy {busy / whole:.0%} of the time" if whole > 0 else ""
+    lane_words = f"{len(lanes)} lane{'' if len(lanes) == 1 else 's'}"
+    words = f"{len(found)} stretches of training in {lane_words}{part}{share}."
+    return figure(picture, "What workers did", words)
 
 
 def stretches(history: History) -> list[Stretch]:

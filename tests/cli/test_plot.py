@@ -44,10 +44,8 @@ def test_a_page_needs_no_network_and_has_words(
     run("plot", "small", "history", "--over", "time", "--out", str(out), "--storage", small)
     text = out.read_text()
     assert "<script src=" not in text and 'content="light dark"' in text and len(text) > 1_000_000
-    assert (
-        'aria-label="Best error of small over time: 3 trials with a value, the best is 0.2."'
-        in text
-    )
+    assert 'aria-label="The best error is 0.2, by trial 1' in text
+    assert '"showSendToCloud": false' in text and "displaylogo" in text
 
 
 def test_parameters_and_axes_are_options(

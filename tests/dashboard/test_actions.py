@@ -107,3 +107,45 @@ def test_two_dashboards_on_one_storage(own: Any) -> None:
     assert 'id="state">running<' in other.get("/study?name=mine").text
     own.post("/halt", data={"study": "mine", "action": "pause"})
     assert 'id="state">paused<' in other.get("/study?name=mine").text
+
+
+def test_delete_asks_first_and_then_deletes(own: Any) -> None:
+    scrimp.create_study("other", scrimp.Space(x=scrimp.Float(0, 1)), storage=own.url)
+    asked = own.get("/delete?study=other&study=mine").text
+    assert 'value="other"' in asked and "Delete 2 studies for ever" in asked
+    assert scrimp.studies(own.url) == ["mine", "other"], "asking deletes nothing"
+    refused = own.post("/delete", data={"study": ["other", "mine"]})
+    assert refused.status_code == 400 and "&#39;mine&#39; is running" in refused.text
+    assert scrimp.studies(own.url) == ["mine", "other"], "all of them or none"
+    own.post("/halt", data={"study": "mine", "action": "stop"})
+    done = own.post("/delete", data={"study": "mine"}, follow_redirects=False)
+    assert done.status_code == 303 and done.headers["location"] == "/?done=deleted"
+    assert scrimp.studies(own.url) == ["other"]
+    assert own.get("/study?name=mine").status_code == 404
+    assert own.post("/delete", data={"study": "none"}).status_code == 400
+    assert own.post("/delete", data={}).status_code == 400
+
+
+def test_deleting_needs_the_secret_to_change_and_a_page_of_this_server(own: Any) -> None:
+    from fastapi.testclient import TestClient
+
+    from scrimp.dashboard.access import Secrets
+    from scrimp.dashboard.server import create_app
+    from scrimp.storage.open import open_storage
+
+    study_of(own).stop()
+    app = create_app(open_storage(own.url), Secrets("w" * 16, "r" * 16))
+    client = TestClient(app, base_url="http://127.0.0.1")
+    form = {"study": "mine"}
+    assert client.post("/delete", data=form).status_code == 401
+    looking = {"authorization": f"Bearer {'r' * 16}"}
+    assert client.post("/delete", data=form, headers=looking).status_code == 403
+    assert "Delete the marked" not in client.get("/", headers=looking).text
+    assert "/delete" not in client.get("/study?name=mine", headers=looking).text
+    changing = {"authorization": f"Bearer {'w' * 16}"}
+    foreign = {**changing, "origin": "http://evil.example"}
+    assert client.post("/delete", data=form, headers=foreign).status_code == 403
+    assert client.get("/delete?study=mine", headers=changing).status_code == 200
+    assert scrimp.studies(own.url) == ["mine"]
+    assert client.post("/delete", data=form, headers=changing, follow_redirects=False).is_redirect
+    assert scrimp.studies(own.url) == []

@@ -199,7 +199,7 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
         f"Number(document.getElementById('trial-count').innerText) > {before}"
     )  # by itself
     page.wait_for_function(
-        "/promoted to|paused after/.test(document.getElementById('lately').innerText)"
+        "/promoted to|paused after/.test(document.getElementById('lately').textContent)"
     )
     page.get_by_role("button", name="Pause").click()
     page.wait_for_selector("#state.state-paused")

@@ -18,6 +18,11 @@ def test_studies(client: Any) -> None:
     text = client.get("/").text
     for name in ("staged", "fallen"):
         assert f'href="/study?name={name}"' in text
+    assert text.count("<polyline") == 1 and "of 60</span>" in text and "state-finished" in text
+    assert "now</td>" in text or "s ago</td>" in text or "min ago</td>" in text
+    found = client.get("/?text=staged").text
+    assert 'name=staged"' in found and 'name=fallen"' not in found
+    assert "No study has “nothing”" in client.get("/studies?text=nothing").text
     assert text.count('class="badge degraded"') == 1
 
 
@@ -29,14 +34,16 @@ def test_numbers_of_a_study_are_those_of_the_command_line(client: Any, url: str)
     assert f'id="spent" data-value="{record["spent"]}"' in text
     counts = dict(re.findall(r'data-status="(\w+)" data-count="(\d+)"', text))
     assert {status: int(count) for status, count in counts.items()} == record["counts"]
-    newest = re.findall(r'<tr data-trial="(\d+)">', text)
-    assert [int(number) for number in newest] == list(range(59, 9, -1))
+    shown = [int(number) for number in re.findall(r'<tr data-trial="(\d+)">', text)]
+    known = [trial for trial in record["trials"] if trial["best"] is not None]
+    best_first = [trial["id"] for trial in sorted(known, key=lambda trial: trial["best"])]
+    assert shown == best_first[:50]
     reached = {row["budget"] for row in record["trials"]}
     assert 'id="rungs"' in text and reached >= {1.0, 9.0}
 
 
 def test_the_table_pages_and_sorts(client: Any) -> None:
-    study = scrimp.load_study("staged", storage=client.app.state.book.storage)
+    study = scrimp.load_study("staged", storage=client.app.state.shelf.books[0].storage)
     best = min(
         (trial for trial in study.trials if trial.value is not None),
         key=lambda trial: trial.value or 0.0,
@@ -69,6 +76,51 @@ def test_degraded_decisions_have_a_badge(client: Any) -> None:
     assert 'class="badge degraded"' in client.get("/trial?study=fallen&number=0").text
 
 
+def test_trials_side_by_side(client: Any, url: str) -> None:
+    study = scrimp.load_study("staged", storage=url)
+    best = study.best_trial.id
+    text = client.get(f"/trials?study=staged&number={best}&number=0&number=999&number=x").text
+    assert f"Trials {best}, 0<" in text and text.count('scope="row"') == 7
+    assert f"&trial={best}&trial=0" in text and "onerror" not in text
+    assert "Mark at least one" in client.get("/trials?study=staged").text
+    page = client.get("/trial?study=staged&number=0").text
+    assert f"number=0&amp;number={best}" in page
+
+
+def test_a_filter_that_is_not_understood_is_said_on_the_page(client: Any) -> None:
+    text = client.get("/study?name=staged&text=vall_error%3C0.05").text
+    assert 'id="filter-error"' in text and "there is no &#39;vall_error&#39;" in text
+    good = client.get("/table?name=staged&text=val_error%3C0.3").text
+    count = int(re.search(r'id="matching">(\d+)<', good).group(1))  # type: ignore[union-attr]
+    assert 0 < count < 60 and 'id="filter-error"' not in good
+
+
+def test_constraints_and_violations_are_seen(tmp_path: Any) -> None:
+    from fastapi.testclient import TestClient
+
+    from scrimp.dashboard.server import create_app
+    from scrimp.storage.open import open_storage
+
+    url = f"sqlite:///{tmp_path}/c.db"
+    study = scrimp.create_study(
+        "c",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        constraints={"<gb>": scrimp.AtMost(16)},
+        method="random",
+        storage=url,
+    )
+    for number in range(3):
+        study.tell(study.ask(), {"value": number, "<gb>": 15 + number})
+    client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
+    text = client.get("/study?name=c").text
+    assert (
+        "&lt;gb&gt; at most 16" in text and "2 of 3 trials hold it" in text and "<gb>" not in text
+    )
+    assert text.count(">infeasible<") == 1 and text.count('class="right bad"') == 1
+    trial = client.get("/trial?study=c&number=2").text
+    assert (">infeasible<" in trial and 'class="bad">17.0<' in trial) or 'class="bad">17<' in trial
+
+
 def test_compare(client: Any) -> None:
     text = client.get("/compare?study=staged&study=fallen").text
     assert text.count('href="/study?name=') == 2 and "different metrics" in text
@@ -97,7 +149,7 @@ def test_a_hostile_filter_stays_a_text(client: Any) -> None:
 def test_a_log_that_is_being_read_says_so(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from contextlib import nullcontext
 
-    monkeypatch.setattr(client.app.state.book, "reading", lambda *_: nullcontext(None))
+    monkeypatch.setattr(client.app.state.shelf.books[0], "reading", lambda *_: nullcontext(None))
     for path in ("/study?name=staged", "/trial?study=staged&number=0", "/compare?study=staged"):
         answer = client.get(path)
         assert pages.WAITING in answer.text and answer.headers["refresh"] == "1"

@@ -30,7 +30,7 @@ def test_scripts_and_styles_come_from_the_packages(client: Any) -> None:
         script.content
         == (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_bytes()
     )
-    for name in ("app.js", "style.css", "icon.svg"):
+    for name in ("app.js", "figures.js", "marks.js", "style.css", "icon.svg"):
         assert client.get(f"/static/{name}").status_code == 200
     assert client.get("/static/../server.py").status_code == 404
     assert client.get("/docs").status_code == client.get("/openapi.json").status_code == 404
@@ -42,7 +42,10 @@ def test_nothing_on_a_page_points_elsewhere(client: Any) -> None:
         "/study?name=staged",
         "/trial?study=staged&number=1",
         "/compare?study=staged",
+        "/delete?study=staged",
+        "/trials?study=staged&number=1",
         "/static/app.js",
+        "/static/figures.js",
     ):
         text = client.get(path).text.replace("http://www.w3.org/", "")
         assert "http://" not in text and "https://" not in text and 'src="//' not in text
@@ -57,7 +60,7 @@ def test_errors_are_pages_without_tracebacks(client: Any, monkeypatch: pytest.Mo
     def away() -> list[str]:
         raise StorageError("the database <b>cannot</b> be reached")
 
-    monkeypatch.setattr(client.app.state.book.storage, "names", away)
+    monkeypatch.setattr(client.app.state.shelf.books[0].storage, "names", away)
     broken = client.get("/")
     assert broken.status_code == 503 and "&lt;b&gt;cannot&lt;/b&gt;" in broken.text
 

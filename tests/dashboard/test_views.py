@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import scrimp
-from scrimp.dashboard.views import field_of, figures_of, lately, summary_of, unit_of, working
+from scrimp.dashboard.views import field_of, lately, rank_words, summary_of, unit_of, working
 from scrimp.history.record import study_record
 
 
@@ -23,9 +23,7 @@ def test_the_summary_agrees_with_the_command_line(url: str) -> None:
     assert summary.saved == 1 - study.history.spent / (
         9 * sum(1 for trial in study.trials if trial.curve)
     )
-    assert (
-        summary.state == "idle" and summary.unit == "epochs" and summary.limits == ("of 60 in all",)
-    )
+    assert summary.state == "finished" and summary.unit == "epochs" and summary.total == 60
 
 
 def test_states() -> None:
@@ -39,12 +37,6 @@ def test_states() -> None:
     study.resume()
     assert summary_of(study).state == "running" and unit_of(study.history) == "evaluations"
     assert [trial.id for trial in working(study.history)["running"]] == [0]
-
-
-def test_figures_that_make_sense(url: str) -> None:
-    assert "rungs" in figures_of(scrimp.load_study("staged", storage=url))
-    fallen = figures_of(scrimp.load_study("fallen", storage=url))
-    assert "source_weights" in fallen and "contour" not in fallen and "curves" not in fallen
 
 
 def test_fields_of_forms(url: str) -> None:
@@ -91,3 +83,24 @@ def test_what_happened_lately_is_told_newest_first(tmp_path: Path) -> None:
         (0, "paused after 1 epoch, error 0.5"),
     ]
     assert told[4:] == [(1, "begun")] and len(lately(study.history, 2)) == 2
+
+
+def test_rules_say_in_how_many_trials_they_held() -> None:
+    study = scrimp.create_study(
+        "c",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metric="error",
+        constraints={"gb": scrimp.AtMost(16), "heads": scrimp.Equals(8, 0.5)},
+        method="random",
+        storage="memory://",
+        seed=0,
+    )
+    for gb, error in ((10.0, 0.5), (20.0, 0.1), (16.0, 0.3)):
+        study.tell(study.ask(), {"error": error, "gb": gb, "heads": 8})
+    study.ask()
+    gb, heads = summary_of(study).rules
+    assert (gb.words, gb.held, gb.reported, gb.broken) == ("gb at most 16", 2, 3, 1)
+    assert (heads.words, heads.held, heads.broken) == ("heads equals 8 ± 0.5", 3, 0)
+    assert gb.violated(16.5) and not gb.violated(16.0) and not gb.violated(None)
+    assert rank_words(study.history, study.trials[0]) == "rank 2 of 2 by its best value"
+    assert rank_words(study.history, study.trials[3]) == ""

@@ -12,6 +12,7 @@ import pytest
 import scrimp
 from scrimp.errors import StudyError
 from scrimp.history.history import History
+from scrimp.plots.style import ACCENT
 from scrimp.policies.policy import Forecast
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
@@ -33,7 +34,37 @@ def test_lines_are_the_reported_values(staged: scrimp.Study) -> None:
         trial = staged.trials[number]
         assert line == [(point.step, point.metrics["val_error"]) for point in trial.curve]
     assert staged.best_trial.id in observed(picture)
-    assert picture.layout.xaxis.title.text == "budget (epochs)"
+    assert picture.layout.xaxis.title.text == "epochs"
+
+
+def test_the_best_is_on_top_and_stands_out(staged: scrimp.Study) -> None:
+    lines = [trace for trace in scrimp.plots.curves(staged).data if trace.meta is not None]
+    best = lines[-1]
+    assert best.meta["trial"] == staged.best_trial.id and best.line.color == ACCENT
+    assert all(line.line.width < best.line.width for line in lines[:-1])
+    order = [staged.trials[line.meta["trial"]].best for line in lines]
+    assert order == sorted(order, reverse=True)  # type: ignore[type-var]
+
+
+def test_the_legend_has_an_entry_for_each_state(staged: scrimp.Study) -> None:
+    picture = scrimp.plots.curves(staged)
+    entries = [trace for trace in picture.data if trace.showlegend]
+    groups = {trace.legendgroup for trace in picture.data}
+    assert {trace.name for trace in entries} == groups == {"paused", "completed"}
+
+
+def test_every_metric_has_a_curve() -> None:
+    budget = scrimp.Budget("epoch", 1, 3)
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("m", space, budget=budget, method="random", storage="memory://")
+    trial = study.ask()
+    for step in (1, 2, 3):
+        study.report(trial, step=step, value=1 / step, speed=10 * step)
+    picture = scrimp.plots.curves(study, metric="speed")
+    assert observed(picture) == {0: [(1, 10), (2, 20), (3, 30)]}
+    assert picture.layout.yaxis.title.text == "speed"
+    with pytest.raises(StudyError, match="no metric 'speeed'"):
+        scrimp.plots.curves(study, metric="speeed")
 
 
 def test_named_trials_alone(staged: scrimp.Study) -> None:

@@ -99,8 +99,7 @@ def test_pictures_without_a_model_without_scores_and_without_order() -> None:
     for chosen in (made(), made("stride"), made(checkpoints=["base", "chat", "code"])):
         cells = 3 * len(chosen.checkpoints)
         assert (
-            scrimp.plots.selection_grid(chosen).layout.title.text
-            == f"s: 0 of {cells} cells evaluated"
+            scrimp.plots.selection_grid(chosen).layout.title.text == f"0 of {cells} cells evaluated"
         )
         assert scrimp.plots.selection_curve(chosen).data
         with pytest.raises(StudyError, match="no stated confidence"):

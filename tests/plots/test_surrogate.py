@@ -50,7 +50,8 @@ def test_it_shows_mean_band_observations_and_acquisition(study: scrimp.Study) ->
         study.best_value, abs=0.1
     )  # the mean passes through what was seen
     assert picture.layout.xaxis.type == "log" and picture.layout.yaxis.title.text == "accuracy"
-    assert picture.layout.xaxis2.title.text == "lr" and "observations" in picture.layout.title.text
+    assert picture.layout.xaxis2.title.text == "lr"
+    assert "After 9 observations" in picture.layout.meta["alternative"]
 
 
 def test_the_acquisition_of_an_iteration_peaks_where_the_next_point_went() -> None:

@@ -1,0 +1,285 @@
+// Pictures: drawn when they come into view, drawn again when the study changes or something else is chosen. What the
+// reader did stays: zoom, hidden entries of the legend, brushed ranges. A click on a point opens its trial.
+"use strict";
+
+const visible = new Set();
+const current = new WeakSet(); // figures that show the newest state
+const kept = new WeakMap(); // what the reader did to each: {address, zoom}
+
+const BUTTONS = [["zoom2d", "pan2d", "autoScale2d", "resetScale2d"], ["toImage"]];
+const SETTINGS = {
+  responsive: true,
+  displaylogo: false,
+  showSendToCloud: false, // nothing of a study leaves the machine
+  showEditInChartStudio: false,
+  plotlyServerURL: "",
+};
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+// Plotly's texts write < as &lt;, headings and captions do not.
+function decode(words) {
+  return words.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}
+
+function address(figure) {
+  const narrow = figure.clientWidth < 560;
+  return figure.dataset.figure + (narrow ? "&columns=1" : figure.clientWidth < 900 ? "&columns=2" : "");
+}
+
+async function draw(figure) {
+  current.add(figure);
+  const asked = figure.dataset.figure;
+  try {
+    const answer = await fetch(address(figure));
+    const body = await answer.json();
+    if (figure.dataset.figure !== asked) return; // something else was chosen meanwhile
+    if (body.layout) await show(figure, body);
+    else postpone(figure, body.message || "it cannot be drawn", answer.status === 202);
+  } catch (error) {
+    current.delete(figure);
+    figure.querySelector("figcaption").textContent = "the server does not answer";
+  }
+}
+
+// A picture that cannot be drawn yet takes no place: it is named in one line below all of them.
+function postpone(figure, words, soon) {
+  if (soon) {
+    figure.querySelector("figcaption").textContent = words;
+    setTimeout(() => draw(figure), 1500);
+    return;
+  }
+  if (figure.dataset.drawn) { // what was chosen cannot be drawn: the picture before stays, with the reason
+    figure.querySelector("figcaption").textContent = words;
+    return;
+  }
+  figure.dataset.why = words;
+  figure.hidden = true;
+  listPostponed();
+}
+
+function listPostponed() {
+  const line = document.getElementById("later");
+  if (!line) return;
+  const words = [...document.querySelectorAll("figure[data-why]")].map(
+    (figure) => figure.dataset.name.replaceAll("_", " ") + " (" + figure.dataset.why + ")");
+  line.hidden = !words.length;
+  line.textContent = words.length ? "Not drawn: " + words.join("; ") : "";
+}
+
+async function show(figure, body) {
+  const place = figure.querySelector(".plot");
+  if (figure.dataset.why) {
+    delete figure.dataset.why;
+    figure.hidden = false;
+    listPostponed();
+  }
+  const words = decode(body.layout.meta.alternative);
+  figure.querySelector("h3").textContent = decode(body.layout.title.text);
+  dress(body, figure);
+  keep(figure, place, body);
+  place.style.height = body.layout.height + "px";
+  const cartesian = body.data.some((trace) => trace.type !== "parcoords");
+  const bar = { modeBarButtons: cartesian ? BUTTONS : [["toImage"]], displayModeBar: figure.clientWidth >= 560 };
+  await Plotly.react(place, body.data, body.layout, { ...SETTINGS, ...bar });
+  place.setAttribute("role", "img");
+  place.setAttribute("aria-label", words);
+  figure.querySelector("figcaption").textContent = words;
+  if (!figure.dataset.drawn) listen(figure, place);
+  figure.dataset.drawn = "yes";
+  figure.dataset.draws = Number(figure.dataset.draws || 0) + 1;
+}
+
+// The page has a heading for the title, and its own colours and widths.
+function dress(body, figure) {
+  const layout = body.layout;
+  const narrow = figure.clientWidth < 560;
+  layout.autosize = true;
+  layout.height = layout.height || 380;
+  delete layout.width;
+  delete layout.title;
+  layout.font = { ...layout.font, color: colour("--text"), size: narrow ? 11 : 12 };
+  layout.margin = { ...layout.margin, t: Math.max((layout.margin.t || 88) - 52, 34), b: 48, l: narrow ? 52 : 64, r: narrow ? 12 : 20 };
+  if (layout.meta.axes) layout.margin = { l: 64, r: 64, t: 56, b: 24 };
+  layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--link"), orientation: "h" };
+  layout.hoverlabel = { ...layout.hoverlabel, bgcolor: colour("--raised"), bordercolor: colour("--line"), font: { color: colour("--text") } };
+  if (narrow && layout.legend && layout.legend.orientation === "v") {
+    layout.legend = { orientation: "h", y: -0.15, yanchor: "top" };
+  }
+  for (const trace of body.data) {
+    if (trace.colorbar && narrow) trace.colorbar = { ...trace.colorbar, thickness: 10 };
+  }
+}
+
+// What the reader did to the picture before is done to the one that takes its place, unless other axes were chosen.
+function keep(figure, place, body) {
+  const asked = figure.dataset.figure;
+  let state = kept.get(figure);
+  if (!state || state.asked !== asked) {
+    state = { asked, zoom: {}, given: {} };
+    kept.set(figure, state);
+  } else {
+    const hidden = new Set((place._fullData || []).filter((trace) => trace.visible === "legendonly").map(entry));
+    for (const trace of body.data) if (hidden.has(entry(trace))) trace.visible = "legendonly";
+  }
+  state.given = {};
+  for (const [name, axis] of Object.entries(body.layout)) {
+    if (!/^[xy]axis\d*$/.test(name)) continue;
+    state.given[name] = axis.range ? [...axis.range] : null;
+    const zoom = state.zoom[name];
+    if (zoom === "all") {
+      delete axis.range;
+      axis.autorange = axis.autorange === "reversed" ? "reversed" : true;
+    } else if (zoom) {
+      axis.range = [...zoom];
+      axis.autorange = false;
+    }
+  }
+  body.layout.uirevision = asked; // brushed ranges and the mode of dragging
+}
+
+function entry(trace) {
+  return trace.legendgroup || trace.name || "";
+}
+
+function listen(figure, place) {
+  place.on("plotly_relayout", (changes) => remember(figure, changes));
+  place.on("plotly_click", (event) => {
+    const number = trialOf(event.points[0]);
+    const target = document.querySelector("main").dataset.trial;
+    if (number === undefined || target === undefined) return;
+    const to = target + encodeURIComponent(number);
+    if (event.event && (event.event.ctrlKey || event.event.metaKey)) open(to, "_blank", "noopener");
+    else location.assign(to);
+  });
+  place.on("plotly_restyle", () => brushed(place));
+  place.on("plotly_hover", (event) => place.classList.toggle("leads", trialOf(event.points[0]) !== undefined));
+  place.on("plotly_unhover", () => place.classList.remove("leads"));
+}
+
+// A trace of one trial names it; one of many has its numbers beside the points.
+function trialOf(point) {
+  const meta = point.data.meta || {};
+  if (meta.trial !== undefined) return meta.trial;
+  if (!meta.trials) return undefined;
+  const beside = point.customdata;
+  const number = Array.isArray(beside) ? beside[0] : beside;
+  return number === null || number === undefined || number < 0 ? undefined : number;
+}
+
+function remember(figure, changes) {
+  const state = kept.get(figure);
+  for (const [key, value] of Object.entries(changes)) {
+    const axis = key.split(".")[0];
+    if (!(axis in state.given)) continue;
+    if (key.endsWith(".autorange") && value === true) {
+      if (state.given[axis]) state.zoom[axis] = "all";
+      else delete state.zoom[axis];
+    } else if (key.endsWith(".range") && Array.isArray(value)) {
+      zoomed(state, axis, value);
+    } else if (key.endsWith(".range[0]")) {
+      zoomed(state, axis, [value, changes[axis + ".range[1]"]]);
+    }
+  }
+}
+
+function zoomed(state, axis, range) {
+  const given = state.given[axis];
+  const same = given && given.every((end, place) => Math.abs(end - range[place]) <= 1e-9 * Math.abs(given[1] - given[0]));
+  if (same) delete state.zoom[axis];
+  else state.zoom[axis] = range;
+}
+
+// Ranges brushed on parallel coordinates, as a filter of the table.
+function brushed(place) {
+  const axes = place.layout.meta && place.layout.meta.axes;
+  if (!axes) return;
+  const terms = [];
+  place.data[0].dimensions.forEach((dimension, number) => {
+    const given = dimension.constraintrange;
+    if (!given || !given.length) return;
+    const ranges = Array.isArray(given[0]) ? given : [given];
+    const values = ranges.flatMap((range) => chosenOn(axes[number], range));
+    if (values.length) terms.push(quoted(axes[number].name) + "=" + values.join("|"));
+  });
+  document.dispatchEvent(new CustomEvent("brushed", { detail: terms.join(" ") }));
+}
+
+function chosenOn(axis, [low, high]) {
+  if (axis.choices) {
+    return axis.choices.filter((_, number) => low <= number && number <= high).map(quoted);
+  }
+  const scaled = (end) => (axis.log ? 10 ** end : end).toPrecision(6).replace(/\.?0+($|e)/, "$1");
+  return [scaled(low) + ".." + scaled(high)];
+}
+
+function quoted(text) {
+  if (/^[^\s<>=!"|,\\]+$/.test(text) && !text.includes("..")) return text;
+  return '"' + text.replaceAll("\\", "\\\\").replaceAll('"', '\\"') + '"';
+}
+
+function choose(figure, option, values) {
+  const target = new URL(figure.dataset.figure, location.href);
+  target.searchParams.delete(option);
+  for (const value of values) target.searchParams.append(option, value);
+  figure.dataset.figure = target.pathname + target.search;
+  draw(figure);
+}
+
+function pressed(button) {
+  const figure = button.closest("figure");
+  const option = button.dataset.option;
+  const group = [...figure.querySelectorAll(`button[data-option="${option}"]`)];
+  const on = button.getAttribute("aria-pressed") === "true";
+  if ("switch" in button.dataset || "many" in button.dataset) button.setAttribute("aria-pressed", String(!on));
+  else for (const other of group) other.setAttribute("aria-pressed", String(other === button));
+  const chosen = group.filter((other) => other.getAttribute("aria-pressed") === "true").map((other) => other.dataset.value);
+  if (!chosen.length && "many" in button.dataset) {
+    button.setAttribute("aria-pressed", "true"); // the last one stays
+    return;
+  }
+  choose(figure, option, chosen);
+}
+
+function selected(select) {
+  const figure = select.closest("figure");
+  for (const other of figure.querySelectorAll("select[data-option]")) {
+    const pair = new Set([select.dataset.option, other.dataset.option]);
+    if (other !== select && other.value === select.value && pair.has("x") && pair.has("y")) {
+      other.value = select.dataset.before; // two axes of one parameter show nothing: they change places
+      other.dataset.before = other.value;
+      const target = new URL(figure.dataset.figure, location.href);
+      target.searchParams.set(other.dataset.option, other.value);
+      figure.dataset.figure = target.pathname + target.search;
+    }
+  }
+  select.dataset.before = select.value;
+  choose(figure, select.dataset.option, [select.value]);
+}
+
+function drawAgain() {
+  for (const figure of document.querySelectorAll("[data-figure]")) current.delete(figure);
+  const waiting = [...document.querySelectorAll("figure[data-why]")].slice(0, 2);
+  return [...visible, ...waiting.filter((figure) => !visible.has(figure))];
+}
+
+const watcher = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) {
+      visible.delete(entry.target);
+    } else {
+      visible.add(entry.target);
+      if (!current.has(entry.target)) draw(entry.target);
+    }
+  }
+}, { rootMargin: "200px" });
+
+for (const figure of document.querySelectorAll("[data-figure]")) watcher.observe(figure);
+for (const button of document.querySelectorAll("button[data-option]")) button.addEventListener("click", () => pressed(button));
+for (const select of document.querySelectorAll("select[data-option]")) {
+  select.dataset.before = select.value;
+  select.addEventListener("change", () => selected(select));
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAgain().forEach(draw));

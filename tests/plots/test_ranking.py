@@ -1,0 +1,34 @@
+"""Ranks, and the colours that say so."""
+
+import pytest
+
+import scrimp
+from scrimp.errors import StudyError
+from scrimp.plots.ranking import chosen_trials, ranks, shade
+from scrimp.plots.style import ACCENT
+
+
+def test_ranks_follow_the_best_feasible_values(whole: scrimp.Study) -> None:
+    place = ranks(whole.history)
+    assert place[whole.best_trial.id] == 0.0 and max(place.values()) == 1.0 and len(place) == 48
+    order = sorted(place, key=lambda number: place[number])
+    known = [whole.trials[number].best for number in order]
+    feasible = [value for value in known if value is not None]
+    assert feasible == sorted(feasible, reverse=True) and None not in known[: len(feasible)]
+
+
+def test_the_better_the_stronger() -> None:
+    assert shade(0.0) == ACCENT
+    strength = [float(shade(rank).rpartition(",")[2].rstrip(")")) for rank in (0.1, 0.5, 1.0)]
+    assert strength == sorted(strength, reverse=True) and strength[-1] > 0.2
+    assert shade(None).startswith("rgba")
+
+
+def test_the_best_and_the_newest_are_chosen_the_best_last(staged: scrimp.Study) -> None:
+    chosen = chosen_trials(staged.history, None, 8)
+    assert chosen[-1].id == staged.best_trial.id and len(chosen) <= 8
+    newest = [trial.id for trial in staged.trials if trial.curve][-4:]
+    assert set(newest) <= {trial.id for trial in chosen}
+    assert {trial.id for trial in chosen_trials(staged.history, [2, 4], 8)} == {2, 4}
+    with pytest.raises(StudyError, match="no trial 99"):
+        chosen_trials(staged.history, [99], 8)
