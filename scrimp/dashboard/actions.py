@@ -1,5 +1,5 @@
 """What the buttons do: pause, stop and resume a study, put a configuration into the queue, tell a
-result by hand, delete."""
+result by hand, write notes, delete."""
 
 import math
 from collections.abc import Mapping
@@ -77,6 +77,23 @@ async def tell(request: Request) -> RedirectResponse:
             study.tell(number, _number("value", form.get("value", "")))
 
     return await _acted(request, form, act, "told")
+
+
+@router.post("/note")
+async def note(request: Request) -> RedirectResponse:
+    """Write the note of a study or of a trial, and keep or remove one attribute."""
+    form = await _form(request)
+    number = form.get("number")
+
+    def act(study: Study) -> None:
+        trial = None if number is None else whole(number)
+        if number is not None and trial is None:
+            raise ReportError(f"the trial is {number[:100]!r}; give its number")
+        study.set_note(form.get("note", ""), trial=trial)
+        if form.get("attribute"):
+            study.set_user_attr(form["attribute"], form.get("setting") or None, trial=trial)
+
+    return await _acted(request, form, act, "noted")
 
 
 @router.post("/delete")

@@ -2,7 +2,7 @@
 
     val_error<0.05 optimizer=adamw|sgd lr=1e-4..1e-2 status!=failed "out of memory"
 
-All terms must hold. A name is a parameter, a reported metric or a column; the study's own metric
+All terms must hold. A name is a parameter, a reported metric, a column or an attribute; the study's own metric
 stands for a trial's best value, as in the table, every other metric for the last report. ``=``
 takes several values with ``|`` between them, and ranges ``low..high``. Names and values with spaces
 or signs in them are put in quotes; quoted words without a comparison are searched for as they are.
@@ -138,7 +138,10 @@ def readers_of(history: History) -> dict[str, Read]:
     found.setdefault(history.problem.metric, COLUMNS["best"])
     for name in reported_metrics(history):
         found.setdefault(name, _metric(name))
-    return {**found, **{name: read for name, read in COLUMNS.items() if name not in found}}
+    found |= {name: read for name, read in COLUMNS.items() if name not in found}
+    for name in dict.fromkeys(key for trial in history.trials for key in trial.user_attrs):
+        found.setdefault(name, _attribute(name))
+    return found
 
 
 def _parameter(name: str) -> Read:
@@ -147,6 +150,10 @@ def _parameter(name: str) -> Read:
 
 def _metric(name: str) -> Read:
     return lambda trial: None if trial.last is None else trial.last.metrics.get(name)
+
+
+def _attribute(name: str) -> Read:
+    return lambda trial: trial.user_attrs.get(name)
 
 
 def _equal(value: Any, given: str) -> bool:
@@ -188,4 +195,4 @@ def _feasible(trial: Trial) -> str | None:
 def _text(trial: Trial) -> str:
     """Everything about a trial that words are searched in."""
     params = " ".join(f"{name}={value}" for name, value in trial.config.items())
-    return f"{trial.id} {trial.status} {params} {trial.worker} {trial.message}".lower()
+    return f"{trial.id} {trial.status} {params} {trial.worker} {trial.message} {trial.note}".lower()

@@ -29,6 +29,7 @@ DONE = {
         "The study is stopped: what runs goes on to the end of its grant, then its workers end."
     ),
     "resume": "The study goes on.",
+    "noted": "The note is kept.",
     "deleted": "What was marked is deleted.",
 }
 """What a page says after an action."""

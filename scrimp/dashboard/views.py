@@ -1,6 +1,7 @@
 """What the pages show of a study, as plain values: nothing here knows of HTML."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,8 @@ class Summary:
     hints: tuple[str, ...]
     created: float
     active: float
+    note: str
+    attributes: Mapping[str, Any]
 
 
 def summary_of(study: Study) -> Summary:
@@ -117,6 +120,8 @@ def summary_of(study: Study) -> Summary:
         hints=() if selection else tuple(bound_hints(history)),
         created=history.created.time,
         active=history.time,
+        note=history.user_note,
+        attributes=history.user_attrs,
     )
 
 

@@ -109,6 +109,8 @@ def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
         hoverlabel={"namelength": -1},
         meta={"alternative": alternative},
     )
+    apart = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # from numbers beside
+    figure.update_xaxes(**apart)
     figure.update_xaxes(gridcolor=rgba(MUTED, 0.25), zeroline=False, linecolor=MUTED)
     figure.update_yaxes(gridcolor=rgba(MUTED, 0.25), zeroline=False, linecolor=MUTED)
     return figure

@@ -109,6 +109,27 @@ def test_two_dashboards_on_one_storage(own: Any) -> None:
     assert 'id="state">paused<' in other.get("/study?name=mine").text
 
 
+def test_notes_and_attributes(own: Any) -> None:
+    form = {"study": "mine", "note": "<b>new</b> data", "attribute": "tag", "setting": "<i>x</i>"}
+    assert "The note is kept" in own.post("/note", data=form).text
+    own.post("/note", data={**form, "number": "0", "note": "look at <u>this</u>"})
+    study = study_of(own)
+    assert (study.note, study.user_attrs) == ("<b>new</b> data", {"tag": "<i>x</i>"})
+    assert study.trials[0].note == "look at <u>this</u>"
+    page, trial = (
+        own.get(f"/{path}").text for path in ("study?name=mine", "trial?study=mine&number=0")
+    )
+    assert "&lt;b&gt;new&lt;/b&gt; data" in page and "&lt;u&gt;this" in trial
+    assert "<b>new" not in page and "<u>this" not in trial and "<i>x" not in page + trial
+    assert (
+        'id="matching">1<' in own.get("/table?name=mine&text=tag%3D%22%3Ci%3Ex%3C%2Fi%3E%22").text
+    )
+    own.post("/note", data={"study": "mine", "attribute": "tag"})
+    assert (study_of(own).note, study_of(own).user_attrs) == ("", {})
+    assert own.post("/note", data={"study": "mine", "number": "9"}).status_code == 400
+    assert own.post("/note", data={"study": "mine", "number": "x"}).status_code == 400
+
+
 def test_delete_asks_first_and_then_deletes(own: Any) -> None:
     scrimp.create_study("other", scrimp.Space(x=scrimp.Float(0, 1)), storage=own.url)
     asked = own.get("/delete?study=other&study=mine").text

@@ -1,7 +1,7 @@
-"""Real Chromium on a study that is running: pictures, numbers, table, buttons, and no request that
-leaves the machine.
+"""Real Chromium on studies that run and that ended: pictures, table, buttons, and no way out of the
+machine.
 
-Screenshots in light, dark and narrow go to the folder SCRIMP_SCREENSHOTS, or to a temporary one.
+Screenshots go to the folder SCRIMP_SCREENSHOTS when it is set.
 """
 
 import json
@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
+from scrimp.errors import StudyError
 from tests.dashboard.conftest import HOSTILE, objective
 
 CHROMIUM = (
@@ -41,6 +41,11 @@ ARGUMENTS = [
     "--no-first-run",
     "--disable-dev-shm-usage",
 ]
+
+OVERLAPS = (Path(__file__).parent / "overlaps.js").read_text(encoding="utf-8")
+"""A function of the page: pairs of texts whose boxes lie over each other."""
+
+PAGES = ("/", "/study?name=staged", "/trial?study=staged&number={best}", "/study?name=fallen")
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +79,14 @@ class Tab:
     """A page that remembers what went wrong in it and where it sent requests."""
 
     def __init__(
-        self, browser: Any, address: str, scheme: str = "light", width: int = 1280
+        self, browser: Any, address: str, scheme: str = "light", width: int = 1440
     ) -> None:
         self.address = address
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme
         )
         self.page = self.context.new_page()
-        self.page.set_default_timeout(30_000)
+        self.page.set_default_timeout(60_000)
         self.errors: list[str] = []
         self.hosts: set[str] = set()
         self.page.on(
@@ -99,11 +104,21 @@ class Tab:
         return self.page
 
     def drawn(self, name: str) -> Any:
-        """Wait until a figure is drawn."""
+        """Wait until a figure is drawn; one that is folded away is unfolded."""
+        self.page.evaluate(
+            "name => document.getElementById(name).closest('details')?.setAttribute('open', '')",
+            f"figure-{name}",
+        )
         figure = self.page.locator(f"#figure-{name}")
         figure.scroll_into_view_if_needed()
         self.page.wait_for_selector(f"#figure-{name}[data-drawn=yes]")
         return figure
+
+    def figures(self) -> list[str]:
+        """The names of the pictures that are shown."""
+        names = "figures => figures.filter(one => !one.hidden).map(one => one.dataset.name)"
+        found: list[str] = self.page.locator("figure[data-figure]").evaluate_all(names)
+        return found
 
     def close(self) -> None:
         self.context.close()
@@ -117,55 +132,115 @@ def show(url: str, name: str) -> dict[str, Any]:
     return record
 
 
-def test_every_page_of_a_finished_study(address: str, url: str, browser: Any) -> None:
+def matching(page: Any, count: int) -> None:
+    """Wait until the table says that so many trials match."""
+    page.wait_for_function(
+        "count => document.getElementById('matching').textContent === String(count)", arg=count
+    )
+
+
+def test_no_panel_is_empty_and_numbers_are_those_of_the_log(
+    address: str, url: str, browser: Any
+) -> None:
     tab = Tab(browser, address)
     page = tab.open("/")
     page.get_by_role("link", name="staged").click()
     record = show(url, "staged")
-    assert float(page.locator("#best-value").get_attribute("data-value")) == record["best"]["value"]
+    best = page.locator("#best-value").get_attribute("data-value")
+    assert float(best) == record["best"]["value"]
     assert float(page.locator("#spent").get_attribute("data-value")) == record["spent"]
     assert int(page.locator("#trial-count").inner_text()) == len(record["trials"])
-    for name in (
-        "history",
-        "curves",
-        "rungs",
-        "parallel",
-        "slice",
-        "importance",
-        "contour",
-        "timeline",
-        "edf",
-    ):
+    assert page.locator("#state").inner_text() == "finished"
+    top = page.locator("#figure-curves").bounding_box()
+    assert top["y"] + top["height"] < 900, "the history and the curves are on the first screen"
+    names = tab.figures()
+    assert {"history", "curves", "parallel", "contour", "rungs", "timeline"} <= set(names)
+    for name in names:
         figure = tab.drawn(name)
-        assert figure.locator(".plot svg").count() > 0 and figure.locator(
-            "[role=img]"
-        ).get_attribute("aria-label")
+        marks = figure.locator(".plot .trace, .plot .parcoords, .plot .contourlayer, .plot .point")
+        assert marks.count() > 0, f"{name} shows nothing"
+        assert len(figure.locator("figcaption").inner_text()) > 20
+        assert "staged" not in figure.locator("h3").inner_text()
+    assert not page.locator("#later").is_visible()
+    tab.close()
+
+
+def test_the_filter_the_marks_and_the_brush(address: str, url: str, browser: Any) -> None:
+    record = show(url, "staged")
+    good = [t for t in record["trials"] if t["best"] is not None and t["best"] < 0.3]
+    tab = Tab(browser, address)
+    page = tab.open("/study?name=staged")
+    page.locator("input[name=text]").fill("val_error<0.3")
+    page.get_by_role("button", name="Show").click()
+    matching(page, len(good))
+    shown = [cell.get_attribute("data-value") for cell in page.locator("td[data-value]").all()]
+    assert [float(value) for value in shown] == sorted(trial["best"] for trial in good)
+    assert "text=val_error" in page.url and 0 < len(good) < 50
+    page.locator("[data-mark]").nth(0).check()
+    page.locator("input[name=text]").fill("")
+    page.locator("select[name=status]").select_option("failed")
+    matching(page, record["counts"]["failed"])
+    page.locator("select[name=status]").select_option("")
+    matching(page, 60)
+    page.locator("[data-mark]").nth(1).check()
+    page.get_by_role("button", name="Compare the 2 marked").click()
+    assert page.locator("#compared-trials thead a").count() == 2
+    tab.drawn("curves")
+    tab.open("/study?name=staged")
+    tab.drawn("parallel")
+    page.evaluate(
+        "Plotly.restyle(document.querySelector('#figure-parallel .plot'),"
+        " {'dimensions[0].constraintrange': [[-4, -2]], 'dimensions[1].constraintrange': [[-0.2, 0.2]]})"
+    )
+    inside = [t for t in record["trials"] if 1e-4 <= t["params"]["lr"] <= 1e-2]
+    matching(page, sum(trial["params"]["kind"] == "a" for trial in inside))
+    assert page.locator("input[name=text]").input_value() == "lr=0.0001..0.01 kind=a"
+    tab.close()
+
+
+def test_a_click_leads_to_the_trial_and_what_is_chosen_is_drawn(
+    address: str, url: str, browser: Any
+) -> None:
+    tab = Tab(browser, address)
+    page = tab.open("/study?name=staged")
+    tab.drawn("history")
     page.get_by_role("button", name="budget", exact=True).click()
     page.get_by_text("budget spent (epochs)").wait_for()
-    page.locator("#next").click()
-    assert (
-        page.locator("#page").inner_text() == "2"
-        and page.locator("#trial-table tbody tr").count() == 10
+    page.locator("#figure-history").get_by_role("button", name="log").click()
+    page.wait_for_function(
+        "document.querySelector('#figure-history .plot')._fullLayout.yaxis.type === 'log'"
     )
-    page.locator("#trial-table th a", has_text="val_error").click()
-    values = [cell.get_attribute("data-value") for cell in page.locator("td[data-value]").all()]
-    expected = sorted(trial["best"] for trial in record["trials"] if trial["best"] is not None)
-    assert [float(value) for value in values if value] == expected[
-        : len([value for value in values if value])
-    ]
-    page.locator("select[name=status]").select_option("failed")
-    page.get_by_role("button", name="Show").click()
-    assert page.locator("#trial-table tbody tr").count() == record["counts"]["failed"]
-    page.locator("#trial-table tbody tr a").first.click()
-    assert "out of memory" in page.locator("#message").inner_text()
-    page.locator("#why").wait_for()
+    tab.drawn("contour")
+    page.locator("#figure-contour select[data-option=x]").select_option("depth")
+    page.get_by_text("Model of val_error over depth and lr").wait_for()  # they change places
+    page.evaluate("scrollTo(0, 0)")
+    plot = page.locator("#figure-curves .plot")
+    plot.evaluate(
+        "plot => plot.on('plotly_hover', given => { plot.under = given.points[0].data.meta.trial; })"
+    )
+    best = show(url, "staged")["best"]["trial"]
+    place = plot.evaluate(
+        """(plot, number) => {
+            const box = plot.getBoundingClientRect(), {xaxis, yaxis} = plot._fullLayout;
+            const {x, y} = plot._fullData.find(one => one.meta && one.meta.trial === number);
+            const last = x.length - 1;
+            return [box.x + xaxis._offset + xaxis.c2p(x[last]), box.y + yaxis._offset + yaxis.c2p(y[last])];
+        }""",
+        best,
+    )
+    page.mouse.move(*place)
+    page.wait_for_function("document.querySelector('#figure-curves .plot').under !== undefined")
+    under = plot.evaluate("plot => plot.under")  # others may end at the same place
+    page.mouse.click(*place)
+    page.wait_for_url(f"**/trial?study=staged&number={under}")
+    assert page.locator("#value").count() == 1 and "by its best value" in page.content()
     tab.close()
 
 
 def test_hostile_names_do_nothing(address: str, browser: Any) -> None:
     tab = Tab(browser, address)
     tab.open(f"/study?name={quote(HOSTILE, safe='')}")
-    for name in ("history", "slice", "parallel", "edf"):
+    for name in tab.figures():
         tab.drawn(name)
     assert tab.page.locator("h1").inner_text().startswith("<script>alert('name')</script>")
     tab.open(f"/trial?study={quote(HOSTILE, safe='')}&number=1")
@@ -175,7 +250,16 @@ def test_hostile_names_do_nothing(address: str, browser: Any) -> None:
     tab.close()
 
 
-def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: Any) -> None:
+VIEW = """() => {
+    const plot = document.querySelector('#figure-history .plot'), {xaxis, yaxis} = plot._fullLayout;
+    const hidden = plot._fullData.filter(one => one.visible === 'legendonly').map(one => one.name);
+    return [xaxis.range, yaxis.range, hidden];
+}"""
+
+
+def test_zoom_and_legend_survive_five_updates_of_a_study_that_obeys(
+    address: str, url: str, browser: Any
+) -> None:
     space = scrimp.load_study("staged", storage=url).history.problem.space
     budget = scrimp.Budget("epoch", 1, 9)
     name = f"running {os.getpid()}"
@@ -188,37 +272,37 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
         slow.wait(0.05)
         objective(trial)
 
-    run = threading.Thread(target=lambda: study.optimize(slowly, n_trials=400), daemon=True)
+    def running() -> None:
+        study.optimize(slowly, n_trials=2000)
+
+    run = threading.Thread(target=running, daemon=True)
+    study.enqueue({"lr": 0.01, "kind": "a", "depth": 2})
     run.start()
     tab = Tab(browser, address)
     page = tab.open(f"/study?name={quote(name)}")
-    tab.drawn("history")
     page.wait_for_function("Number(document.getElementById('trial-count').innerText) > 3")
-    before = int(page.locator("#trial-count").inner_text())
+    page.reload()  # now there is something to draw
+    tab.drawn("history")
+    box = page.locator("#figure-history .plot .nsewdrag").first.bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
     page.wait_for_function(
-        f"Number(document.getElementById('trial-count').innerText) > {before}"
-    )  # by itself
+        "document.querySelector('#figure-history .plot')._fullLayout.xaxis.autorange === false"
+    )
+    page.locator("#figure-history .legendtoggle").first.click()
+    page.wait_for_function(
+        "document.querySelector('#figure-history .plot')._fullData.some(one => one.visible === 'legendonly')"
+    )
+    before, draws = page.evaluate(VIEW), page.locator("#figure-history").get_attribute("data-draws")
+    page.wait_for_function(
+        "draws => Number(document.getElementById('figure-history').dataset.draws) >= draws + 5",
+        arg=int(draws),
+    )
+    assert page.evaluate(VIEW) == before and before[2] == ["partly trained"]
     page.wait_for_function(
         "/promoted to|paused after/.test(document.getElementById('lately').textContent)"
-    )
-    page.get_by_role("button", name="Pause").click()
-    page.wait_for_selector("#state.state-paused")
-    deadline = time.monotonic() + 20
-    while (
-        scrimp.load_study(name, storage=url).history.counts["running"]
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.1)
-    standing = len(scrimp.load_study(name, storage=url).trials)
-    page.locator("#enqueue summary").click()
-    page.locator("input[name=params_lr]").fill("0.00123")
-    page.get_by_role("button", name="Put into the queue").click()
-    page.get_by_text("tried next").wait_for()
-    assert len(scrimp.load_study(name, storage=url).trials) == standing and run.is_alive()
-    page.get_by_role("button", name="Let it go on").click()
-    page.wait_for_function(f"Number(document.getElementById('trial-count').innerText) > {standing}")
-    assert any(
-        trial.params["lr"] == 0.00123 for trial in scrimp.load_study(name, storage=url).trials
     )
     page.get_by_role("button", name="Stop").click()
     page.wait_for_selector("#state.state-stopped")
@@ -227,7 +311,7 @@ def test_a_running_study_is_followed_and_obeys(address: str, url: str, browser: 
     tab.close()
 
 
-def test_a_result_is_told_by_hand(address: str, url: str, browser: Any) -> None:
+def test_a_result_is_told_and_a_study_deleted_by_hand(address: str, url: str, browser: Any) -> None:
     name = f"hand {os.getpid()}"
     study = scrimp.create_study(
         name, scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0
@@ -239,6 +323,20 @@ def test_a_result_is_told_by_hand(address: str, url: str, browser: Any) -> None:
     page.get_by_role("button", name="Record this value").click()
     page.get_by_text("The result was recorded").wait_for()
     assert study.best_value == 0.625 and page.locator("#best-value").inner_text() == "0.625"
+    page.locator("#enqueue summary").click()
+    page.locator("input[name=params_x]").fill("0.125")
+    page.get_by_role("button", name="Put into the queue").click()
+    page.get_by_text("tried next").wait_for()
+    assert study.ask().params == {"x": 0.125}
+    study.stop()
+    tab.open("/")
+    page.get_by_label(f"compare {name}").check()
+    page.get_by_role("button", name="Delete the marked ones").click()
+    page.locator("#delete-button").click()
+    page.get_by_text("What was marked is deleted").wait_for()
+    assert page.get_by_role("link", name=name).count() == 0
+    with pytest.raises(StudyError):
+        scrimp.load_study(name, storage=url)
     tab.close()
 
 
@@ -263,30 +361,50 @@ def test_a_selection_shows_its_answer_and_past_studies_their_weights(
     tab.open("/study?name=fallen")
     tab.drawn("source_weights")
     page.get_by_text("degraded", exact=True).first.wait_for()
-    page.get_by_text(
-        "nothing was observed"
-    ).first.scroll_into_view_if_needed()  # said, and no error in the console
     tab.close()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
-def test_screenshots(address: str, browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
-    folder = Path(os.environ.get("SCRIMP_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440), ("light", 2560)])
+def test_no_text_lies_over_another(
+    address: str, url: str, browser: Any, scheme: str, width: int
+) -> None:
     tab = Tab(browser, address, scheme, width)
-    pages = {"study": "/study?name=staged", "trial": "/trial?study=staged&number=1"}
-    if (scheme, width) == ("light", 1280):
-        pages |= {"studies": "/", "compare": "/compare?study=staged&study=fallen"}
-    for title, path in pages.items():
-        page = tab.open(path)
-        if title != "studies":
-            page.locator("figure").first.scroll_into_view_if_needed()
-            page.wait_for_selector("figure[data-drawn=yes]")
+    best = show(url, "staged")["best"]["trial"]
+    for path in PAGES:
+        page = tab.open(path.format(best=best))
+        for name in tab.figures():
+            tab.drawn(name)
+        page.evaluate("scrollTo(0, 0)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width  # nothing sticks out
-        page.screenshot(path=folder / f"{title}-{scheme}-{width}.png")
-        assert (folder / f"{title}-{scheme}-{width}.png").stat().st_size > 5_000
+        assert page.evaluate(OVERLAPS) == [], f"{path} at {width}"
+        if "SCRIMP_SCREENSHOTS" in os.environ:
+            title = quote(path.format(best=best), safe="") or "studies"
+            folder = Path(os.environ["SCRIMP_SCREENSHOTS"])
+            page.screenshot(path=folder / f"{title}-{scheme}-{width}.png", full_page=True)
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(20, 23, 28)" if scheme == "dark" else "rgb(255, 255, 255)")
+    tab.close()
+
+
+OFFERED = """() => {
+    const given = ['href', 'src', 'action', 'formaction', 'data-figure', 'data-fragment', 'data-live', 'xlink:href'];
+    const addresses = [...document.querySelectorAll('*')].flatMap(one => given.map(name => one.getAttribute(name)));
+    const outside = addresses.filter(one => one && new URL(one, location.href).origin !== location.origin);
+    const buttons = [...document.querySelectorAll('.modebar-btn')].map(one => one.dataset.title || one.title || '');
+    return [outside.filter(one => !one.startsWith('data:')), [...new Set(buttons)].sort()];
+}"""
+
+
+def test_no_address_outside_is_requested_or_offered(address: str, browser: Any) -> None:
+    tab = Tab(browser, address)
+    known = {"Zoom", "Pan", "Autoscale", "Reset axes", "Download plot as a PNG"}
+    for path in ("/study?name=staged", "/compare?study=staged", "/delete?study=staged", "/"):
+        page = tab.open(path)
+        for name in tab.figures()[:2]:
+            tab.drawn(name)
+        outside, buttons = page.evaluate(OFFERED)
+        assert outside == [] and {words.split(" (")[0] for words in buttons} <= known
+        assert bool(buttons) == (path in ("/study?name=staged", "/compare?study=staged"))
     tab.close()
 
 
