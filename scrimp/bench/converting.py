@@ -39,6 +39,9 @@ Array = NDArray[np.float64]
 Runs = dict[str, list[tuple[dict[str, Any], Array, Array | None]]]
 """By task: configuration, values (L,), and elapsed seconds (L,) where they are known."""
 
+CUT = "cut"
+"""The note of a table whose curves are shorter than some of the runs they come from."""
+
 SAMPLED = 1_000
 """Configurations of a surrogate's table."""
 
@@ -67,10 +70,12 @@ def convert(kind: str, source: Path, target: Path) -> str:
             raise
         raise TableError(f"{str(source)!r} does not follow the format {kind}: {error!r}") from None
     table = write_table(target, draft)
-    return " x ".join(
+    sizes = " x ".join(
         f"{size} {name}"
         for size, name in zip(table.value.shape, ("tasks", "configurations", "levels"), strict=True)
     )
+    cut = draft.notes.get(CUT)
+    return sizes if cut is None else f"{sizes}; {cut}"
 
 
 def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
@@ -82,7 +87,12 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
     space = inferred_space([config for rows in runs.values() for config, _, _ in rows])
     names = [item["name"] for item in space]
     count = max(len(rows) for rows in runs.values())
-    levels = min(len(value) for rows in runs.values() for _, value, _ in rows)
+    lengths = {
+        (task, row): len(value)
+        for task, rows in runs.items()
+        for row, (_, value, _) in enumerate(rows)
+    }
+    levels, longest = min(lengths.values()), max(lengths.values())
     configs = np.full((len(runs), count, len(space)), np.nan)
     value = np.full((len(runs), count, levels), np.nan)
     elapsed = np.zeros_like(value)
@@ -105,7 +115,16 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
         value,
         levels=range(1, levels + 1),
         arrays={"elapsed": elapsed} if timed else {},
-        notes={"source": source},
+        notes={"source": source, **({} if levels == longest else {CUT: _cut(lengths)})},
+    )
+
+
+def _cut(lengths: Mapping[tuple[str, int], int]) -> str:
+    """Why curves are shorter than some runs."""
+    (task, row), least = min(lengths.items(), key=lambda item: item[1])
+    return (
+        f"cut to {least} of up to {max(lengths.values())} levels, because configuration {row} of"
+        f" task {task!r} has no more; leave short runs out of the source to keep the others whole"
     )
 
 

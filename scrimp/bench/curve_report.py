@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.bench.metrics import average_ranks, final_regrets, paired_interval
+from scrimp.bench.metrics import average_ranks, final_regrets, paired_interval, with_interval
 from scrimp.bench.report import Summary
 
 __all__ = ["curve_summary", "mean_trace", "share_to_reach"]
@@ -90,7 +90,7 @@ def _difference(first: Sequence[Record], second: Sequence[Record]) -> str:
     mean, low, high = paired_interval(
         [by_task[0][task] for task in tasks], [by_task[1][task] for task in tasks]
     )
-    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return with_interval(mean, low, high, "+.3f")
 
 
 def _task_means(records: Sequence[Record]) -> dict[tuple[str, str], float]:

@@ -77,6 +77,12 @@ def _forest(config: Config, classes: bool) -> Any:
     return pairs[kind][classes](n_estimators=20, random_state=0, **given)
 
 
+def _adaptive(config: Config, classes: bool) -> Any:
+    from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
+
+    return (AdaBoostClassifier if classes else AdaBoostRegressor)(**config, random_state=0)
+
+
 def _boosting(config: Config, classes: bool) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
@@ -130,6 +136,7 @@ FAMILIES: Mapping[str, Family] = {
         ),
         _svm,
     ),
+    "ada-boost": Family((_int("n_estimators", 1, 40, log=True), _log("learning_rate", 0.01, 4.0)), _adaptive),
     "random-forest": Family(
         (
             _choice("kind", "forest", "extra"),

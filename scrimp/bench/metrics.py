@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-__all__ = ["Cell", "average_ranks", "final_regrets", "mean_regret", "paired_interval", "ranks"]
+__all__ = [
+    "Cell",
+    "average_ranks",
+    "final_regrets",
+    "mean_regret",
+    "paired_interval",
+    "ranks",
+    "with_interval",
+]
 
 Cell = tuple[str, str, int]
 """Table, task, seed."""
@@ -74,3 +82,14 @@ def paired_interval(
         return mean, -math.inf, math.inf
     width = float(stdtrit(count - 1, (1 + level) / 2) * difference.std(ddof=1) / math.sqrt(count))
     return mean, mean - width, mean + width
+
+
+def with_interval(mean: float, low: float, high: float, form: str) -> str:
+    """A mean with its interval as text; of a single pair, which has none, the mean and the reason.
+
+    >>> with_interval(1.0, 0.5, 1.5, ".1f"), with_interval(1.0, -math.inf, math.inf, ".1f")
+    ('1.0 [0.5, 1.5]', '1.0 (one pair)')
+    """
+    if math.isinf(low) and math.isinf(high) and math.isfinite(mean):
+        return f"{mean:{form}} (one pair)"
+    return f"{mean:{form}} [{low:{form}}, {high:{form}}]"

@@ -15,6 +15,7 @@ from scrimp.bench.metrics import (
     mean_regret,
     paired_interval,
     ranks,
+    with_interval,
 )
 
 __all__ = ["Summary", "regret_summary", "speed_summary"]
@@ -61,7 +62,7 @@ def _behind(
         mean, low, high = paired_interval(
             [place[method] for place in places], [place[best] for place in places]
         )
-        texts.append("-" if method == best else f"{mean:.2f} [{low:.2f}, {high:.2f}]")
+        texts.append("-" if method == best else with_interval(mean, low, high, ".2f"))
     return texts
 
 

@@ -223,6 +223,7 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
         str, typer.Option(help="Shares of all cells, separated by commas.")
     ] = "0.02,0.05,0.1,0.2",
     seeds: SeedsOption = 10,
+    plugin: PluginOption = None,
     out: OutOption = None,
     processes: ProcessesOption = 2,
     as_json: JsonOption = False,

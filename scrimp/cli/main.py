@@ -4,7 +4,8 @@ input)."""
 import logging
 import os
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 
@@ -115,6 +116,19 @@ def _single_threaded() -> None:
         os.environ.setdefault(name, "1")
 
 
+def _told(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a line of the command, without the place in our source that nobody asked for."""
+    del category, filename, lineno, file, line
+    echo(f"scrimp: {message}", err=True)
+
+
 def main() -> None:
     """Run the command; errors of ours are told in a line, without a traceback unless
     ``--debug``."""
@@ -124,6 +138,7 @@ def main() -> None:
     )  # failures are told by the progress display
     if "dashboard" in sys.argv:
         _single_threaded()
+    warnings.showwarning = _told
     try:
         app()
     except ScrimpError as error:

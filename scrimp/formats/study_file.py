@@ -29,6 +29,7 @@ right.
 
 import math
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -298,4 +299,9 @@ def _parameter(name: str, record: Mapping[str, Any]) -> Parameter:
         raise StudyError(
             'has no type; write type = "float", "int", "ordinal", "categorical" or "constant"'
         )
-    return parameter_from_json(name, record)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # what a person sees elsewhere in passing
+        try:
+            return parameter_from_json(name, record)
+        except UserWarning as warning:
+            raise StudyError(f"{warning}: write that") from None

@@ -4,7 +4,7 @@ result = minimize(lambda params: train(**params), space, n_trials=50, seed=0)
 result.best_params, result.best_value
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,14 +52,21 @@ def minimize(
     *,
     seed: int | None = None,
     method: str | Method | Mapping[str, Any] = "auto",
+    plugins: Sequence[str] = (),
     **options: Any,
 ) -> Result:
     """Find parameters with a low value of ``objective(params)`` in ``n_trials`` evaluations.
 
-    Further ``options`` go to `Study.optimize` (workers, timeout, until, callbacks, ...).
+    ``plugins``: modules that register names the method is made of. Further ``options`` go to
+    `Study.optimize` (workers, timeout, until, callbacks, ...).
     """
     return _optimized(
-        "minimize", objective, space, n_trials, {"seed": seed, "method": method}, options
+        "minimize",
+        objective,
+        space,
+        n_trials,
+        {"seed": seed, "method": method, "plugins": plugins},
+        options,
     )
 
 
@@ -70,11 +77,17 @@ def maximize(
     *,
     seed: int | None = None,
     method: str | Method | Mapping[str, Any] = "auto",
+    plugins: Sequence[str] = (),
     **options: Any,
 ) -> Result:
     """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`."""
     return _optimized(
-        "maximize", objective, space, n_trials, {"seed": seed, "method": method}, options
+        "maximize",
+        objective,
+        space,
+        n_trials,
+        {"seed": seed, "method": method, "plugins": plugins},
+        options,
     )
 
 

@@ -168,3 +168,24 @@ def test_what_is_wrong_is_told(tmp_path):
     with pytest.raises(TableError, match="does not follow the format lcbench: KeyError"):
         convert("lcbench", tmp_path / "bad.json", tmp_path / "t.npz")
     assert not (tmp_path / "t.npz").exists()
+
+
+def test_runs_of_different_lengths_are_cut_and_the_shortest_is_named(tmp_path):
+    """LCBench with 4, 6 and 6 logged values, of which the first and the last are left out."""
+    data = {
+        "higgs": {
+            str(number): {
+                "config": {"lr": 10.0**-number, "batch": 16 * (number + 1)},
+                "log": {"Train/val_cross_entropy": list(range(count))},
+            }
+            for number, count in enumerate((6, 4, 6))
+        }
+    }
+    (tmp_path / "l.json").write_text(json.dumps(data))
+    told = convert("lcbench", tmp_path / "l.json", tmp_path / "l.npz")
+    assert "3 configurations x 2 levels; cut to 2 of up to 4 levels" in told
+    assert "configuration 1 of task 'higgs'" in told
+    assert read_table(tmp_path / "l.npz").task("higgs").value.shape == (3, 2)
+    data["higgs"].pop("1")
+    (tmp_path / "l.json").write_text(json.dumps(data))
+    assert "cut" not in convert("lcbench", tmp_path / "l.json", tmp_path / "m.npz")

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, ttest_rel
 
-from scrimp.bench.metrics import average_ranks, final_regrets, mean_regret, paired_interval, ranks
+from scrimp.bench.metrics import (
+    average_ranks,
+    final_regrets,
+    mean_regret,
+    paired_interval,
+    ranks,
+    with_interval,
+)
 
 
 def test_ranks_average_ties_as_scipy_does() -> None:
@@ -54,3 +61,8 @@ def test_paired_interval_is_that_of_the_paired_t_test() -> None:
     assert (low, high) == pytest.approx((expected.low, expected.high))
     assert mean == pytest.approx((first - second).mean())
     assert paired_interval([1.0], [0.5]) == (0.5, -math.inf, math.inf)
+
+
+def test_one_pair_has_no_interval_and_says_so() -> None:
+    assert with_interval(*paired_interval([0.5], [0.25]), "+.3f") == "+0.250 (one pair)"
+    assert with_interval(1.0, 0.5, 1.5, ".2f") == "1.00 [0.50, 1.50]"

@@ -381,3 +381,14 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_mistake_says_where(tmp_path: Path) -> None:
     assert str(Mistake("run.workers", "is 0", 4)) == "line 4, run.workers: is 0"
     assert str(Mistake("name", "is missing")) == "name: is missing"
+
+
+def test_a_range_that_steps_do_not_meet_is_a_mistake_with_the_value_to_write(
+    tmp_path: Path,
+) -> None:
+    text = RIGHT.replace("batch = 32", 'drop = {type = "float", low = 0, high = 1, step = 0.3}')
+    with pytest.raises(StudyError) as found:
+        read(tmp_path, text)
+    assert re.search(
+        r"line \d+, space.drop: high is 1.0, which steps .* becomes 0.9", str(found.value)
+    )

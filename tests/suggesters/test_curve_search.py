@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 
 from scrimp.errors import MethodError, NumericalError
+from scrimp.gp.columns import Column
 from scrimp.history.notes import FirstDesign, Notes
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.suggesters.curve_models import CurveSettings
-from scrimp.suggesters.curve_search import degrading, first_suggestion, without_model
+from scrimp.suggesters.curve_search import Plan, degrading, first_suggestion, without_model
 from scrimp.suggesters.suggester import Request, Suggestion
+from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.surrogate import Data
 from scrimp.testing.suggesters import begin, pend, tell
 
 SPACE = Space(x=Float(0, 1))
@@ -64,3 +67,21 @@ def test_the_ladder():
     assert found.notes == Notes(
         own={"a": 1}, degraded="gp_issm failed (no); gp_independent instead"
     )
+
+
+def test_running_trials_may_count_as_the_median():
+    """As in the code of Hyper-Tune: one set of targets, the median of those seen."""
+    x = np.array([[0.1, 1.0], [0.5, 1.0], [0.9, 1.0]])
+    model = ExactGP.over((Column(), Column())).fit(
+        Data(x, np.array([1.0, 5.0, 2.0])), np.random.default_rng(0)
+    )
+    pending = np.array([[0.3, 1.0], [0.7, 1.0]])
+
+    def told(**settings):
+        plan = Plan(lambda model, context: None, 1.0, 1.0, 7, {}, **settings)
+        return plan.with_pending(model, pending, np.random.default_rng(0)).data.y
+
+    assert told(impute=True)[3:].tolist() == [2.0, 2.0]
+    assert told().shape == (5, 7)
+    nobody = Plan(lambda model, context: None, 1.0, 1.0, 7, {}, impute=True)
+    assert nobody.with_pending(model, pending[:0], np.random.default_rng(0)) is model

@@ -9,6 +9,7 @@ from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.independent_gps import IndependentGPs
 from scrimp.surrogates.rung_weights import (
+    cubed_weights,
     pairwise_loss,
     ranking_losses,
     rung_weights,
@@ -102,3 +103,18 @@ def test_the_top_is_predicted_by_models_that_have_not_seen_it():
     state = model.fit(data, rng).state
     losses = ranking_losses(model, data, state, (np.array([1 / 9, 1.0]), 1), 400, rng)
     assert abs(losses[1].mean() - 0.5) < 0.25
+
+
+def test_weights_of_the_authors_code_are_cubes_of_pairs_in_order(model):
+    """By means instead of draws: where the lowest level orders the wrong way round it weighs
+    next to nothing, and a level that orders no pair nothing at all."""
+    for misleading in (False, True):
+        data = observations(misleading)
+        state = model.fit(data, np.random.default_rng(0)).state
+        losses = ranking_losses(model, data, state, (LEVELS, 2), 0, np.random.default_rng(1))
+        assert losses.shape == (3, 1)
+        theta = cubed_weights(losses[:, 0])
+        np.testing.assert_allclose(theta, (1 - losses[:, 0]) ** 3 / ((1 - losses) ** 3).sum())
+        if isinstance(model, IndependentGPs):  # a joint model mixes what the levels say
+            assert (theta[0] < 0.1) == misleading
+    assert cubed_weights(np.ones(4)).tolist() == [0.25] * 4

@@ -1,5 +1,6 @@
 """One call."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,3 +37,29 @@ def test_an_objective_that_is_no_function_is_refused() -> None:
     objective: Any = 3
     with pytest.raises(ObjectiveError, match="3"):
         scrimp.minimize(objective, SPACE, n_trials=5)
+
+
+def test_plugins_are_named_as_for_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_bound.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from scrimp.extend import MeanStdAcquisition, register\n"
+        "@dataclass(frozen=True)\n"
+        "class OwnBound(MeanStdAcquisition):\n"
+        "    def alpha(self, mean, std, incumbent):\n"
+        "        return 3 * std - mean\n"
+        "    def derivatives(self, mean, std, incumbent):\n"
+        "        return -1.0, 3.0\n"
+        "register('acquisition', 'own-bound', OwnBound)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    for solve in (scrimp.minimize, scrimp.maximize):
+        result = solve(
+            lambda params: params["x"],
+            space,
+            3,
+            seed=0,
+            method="gp:acquisition=own-bound,initial=2",
+            plugins=["own_bound"],
+        )
+        assert result.history.plugins == ("own_bound",)
