@@ -37,6 +37,7 @@ from scrimp.storage.refusals import (
     deleted_study,
     existing_study,
     lines_of,
+    missing_folder,
     unknown_study,
 )
 from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
@@ -132,9 +133,7 @@ class JournalStorage(Storage):
     def _prepare(self) -> None:
         """Recognise the folder, or make it ours."""
         if not self._folder.parent.is_dir():
-            raise StorageError(
-                f"{self._folder.parent} is not a folder; create it, or choose another place"
-            )
+            raise missing_folder(self._folder, "journal")
         self._folder.mkdir(exist_ok=True)
         self._check()
         (self._folder / "names").mkdir(exist_ok=True)

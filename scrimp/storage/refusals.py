@@ -3,6 +3,7 @@ taken already."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.storage.event_json import Appended, encode
@@ -14,6 +15,7 @@ __all__ = [
     "existing_study",
     "lines_of",
     "missing_file",
+    "missing_folder",
     "unknown_study",
 ]
 
@@ -97,3 +99,13 @@ def decision_taken(name: str, decision: int) -> Conflict:
         f"decision {decision} of study {name!r} was taken by somebody else: read on and decide"
         " again"
     )
+
+
+def missing_folder(path: Path, scheme: str) -> StorageError:
+    """The folder that ``path`` should lie in is not there. A path that would be right from the root
+    of the file system was meant to be absolute, and lacks a slash."""
+    remedy = "create it, or choose another place"
+    meant = Path("/") / path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else None
+    if meant is not None and meant.parent != Path("/") and meant.parent.is_dir():
+        remedy += f"; an absolute path has four slashes: {scheme}:///{meant}"
+    return StorageError(f"{path.parent} is not a folder; {remedy}")

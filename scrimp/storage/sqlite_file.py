@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from scrimp.errors import StorageError
 from scrimp.storage.file_system import check_local
 from scrimp.storage.forking import Connected
+from scrimp.storage.refusals import missing_folder
 
 __all__ = ["STEPS", "SqliteFile"]
 
@@ -123,10 +124,7 @@ class SqliteFile(Connected):
                 f" sqlite:///{self.path}/scrimp.db"
             )
         if not self.path.parent.is_dir():
-            raise StorageError(
-                f"{self.path.parent} is not a folder; create it, or choose another place for"
-                f" {self.path.name}"
-            )
+            raise missing_folder(self.path, "sqlite")
         if not create and not self.path.exists():
             raise StorageError(f"{self.path} is gone; put it back, or create the study again")
         check_local(self.path)

@@ -1,5 +1,6 @@
 """The journal folder keeps the contract without a lock."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -41,6 +42,16 @@ def test_nothing_is_created_by_looking(tmp_path: Path) -> None:
 def test_a_missing_parent(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="is not a folder; create it"):
         JournalStorage(tmp_path / "missing" / "studies").create("a", [first_event("a")])
+
+
+def test_an_absolute_path_with_three_slashes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for scheme in ("journal", "sqlite"):
+        meant = re.escape(f"{scheme}:///{tmp_path}/studies")
+        with pytest.raises(StorageError, match=f"four slashes: {meant}$"):
+            open_storage(f"{scheme}://{tmp_path}/studies").create("a", [first_event("a")])
 
 
 def test_a_folder_with_other_files(tmp_path: Path) -> None:
