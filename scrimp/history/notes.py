@@ -357,8 +357,20 @@ def newest(before: Notes, after: Notes) -> Notes:
         curves=before.curves if after.curves is None else after.curves,
         rung_weights=before.rung_weights if after.rung_weights is None else after.rung_weights,
         checks=before.checks if after.checks is None else after.checks,
-        sources=before.sources if after.sources is None else after.sources,
+        sources=_together(before.sources, after.sources),
         degraded=after.degraded or before.degraded,
         own={**before.own, **after.own} if after.own else before.own,
         left_out=after.left_out or before.left_out,
+    )
+
+
+def _together(before: Sources | None, after: Sources | None) -> Sources | None:
+    """What was said last of each: weights come with many decisions, the rest with the first."""
+    if before is None or after is None:
+        return before if after is None else after
+    return Sources(
+        weights=after.weights or before.weights,
+        used=after.used or before.used,
+        left_out=after.left_out or before.left_out,
+        unlearnable=after.unlearnable or before.unlearnable,
     )

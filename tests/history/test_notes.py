@@ -101,6 +101,8 @@ def test_the_newest_word_on_each_thing_counts() -> None:
     found = newest(WHOLE, later)
     assert found.reason == Queued() and found.fit == {"cost": Fit(1, {})}
     assert found.own == {"mine": [1, {"a": None}], "other": 2}
+    counted = newest(WHOLE, Notes(sources=Sources({"old": 0.1}))).sources
+    assert counted == Sources({"old": 0.1}, ("old",), ("'x' is left out",), ("noise",))
     assert found.curves == WHOLE.curves and found.degraded == "no fit"
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from scrimp.history.events import StudyCreated
 from scrimp.history.history import History
+from scrimp.history.notes import InBracket, Notes
 from scrimp.policies.policy import Decision, Finish, Resume, Start, Verdict
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
@@ -21,7 +22,9 @@ class Scripted(Suggester):
 
     def suggest(self, history, request, count, rng):
         rest = self.configs[len(history.trials) :][:count]
-        return Suggestion(rest, {"seen": (request.budget, request.bracket, dict(request.tag))})
+        return Suggestion(
+            rest, Notes(own={"seen": (request.budget, request.bracket, dict(request.tag))})
+        )
 
 
 class TestScheduled(PolicyBattery):
@@ -41,7 +44,7 @@ def test_a_sample_becomes_a_start_with_the_suggested_configuration():
     policy = Scheduled(AsynchronousHalving(), Scripted(({"x": 0.25},)))
     decision = policy.decide(empty(), empty().rng("decide"))
     assert decision == Decision(
-        Start({"x": 0.25}, 1.0, {}, None, "bracket 0"), {"seen": (1.0, 0, {})}
+        Start({"x": 0.25}, 1.0, {}, None, InBracket(0)), Notes(own={"seen": (1.0, 0, {})})
     )
 
 

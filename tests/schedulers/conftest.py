@@ -13,7 +13,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
-from scrimp.history.limits import Totals
+from scrimp.history.limits import Totals, lifted
 from scrimp.history.problem import Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -32,7 +32,9 @@ class Log:
         self.history = self.history.with_events(events)
 
     def limit(self, n_trials: int | None) -> None:
-        self.append(StudyChanged(totals=Totals(n_trials=n_trials)))
+        self.append(
+            StudyChanged(totals=Totals(n_trials=n_trials), lifted=lifted(n_trials=n_trials))
+        )
 
     def start(self, budget: float, **tag: object) -> int:
         number = len(self.history.trials)

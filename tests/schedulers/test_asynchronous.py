@@ -14,6 +14,7 @@ from scrimp.errors import MethodError
 from scrimp.executors.simulated import Curve, CurveSource, Simulated
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.limits import Totals
+from scrimp.history.notes import InBracket, Promoted
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
@@ -64,7 +65,7 @@ def test_a_rung_promotes_once_it_holds_as_many_as_halving_would_start(log):
         assert isinstance(log.ask(full), Sample)
         assert isinstance(log.ask(plain), Resume if number >= 3 else Sample)
         log.report(log.start(1.0), 1, 0.1 * number)
-    assert log.ask(full) == Resume(0, 3.0, "within the cutoff at 1")
+    assert log.ask(full) == Resume(0, 3.0, Promoted(1))
 
 
 def test_brackets_have_their_turns_and_rungs_of_their_own(log):
@@ -130,16 +131,16 @@ def started(log, losses, budget=1.0):
 
 def test_promotes_the_best_within_the_cutoff_and_starts_otherwise(log):
     asha = AsynchronousHalving()
-    assert log.ask(asha) == Sample(1.0, 0, {}, "bracket 0")
+    assert log.ask(asha) == Sample(1.0, 0, {}, InBracket(0))
     started(log, [0.5])
     assert isinstance(log.ask(asha), Sample)  # a single loss cannot be compared
     started(log, [0.4])
-    assert log.ask(asha) == Resume(1, 3.0, "within the cutoff at 1")
+    assert log.ask(asha) == Resume(1, 3.0, Promoted(1))
     log.resume(1, 3.0)
     assert isinstance(log.ask(asha), Sample)  # 0.5 is beyond quantile((0.4, 0.5), 1/3)
     started(log, [0.6, 0.7])
     assert log.ask(asha) == Resume(
-        0, 3.0, "within the cutoff at 1"
+        0, 3.0, Promoted(1)
     )  # quantile((0.4, ..., 0.7), 1/3) = 0.5: the promoted count
 
 
@@ -148,7 +149,7 @@ def test_asha_as_published_promotes_the_best_third_once_there_are_three(log):
     started(log, [0.5, 0.4])
     assert isinstance(log.ask(asha), Sample)  # floor(2 / 3) = 0, where the quantile lets one go on
     started(log, [0.6])
-    assert log.ask(asha) == Resume(1, 3.0, "within the cutoff at 1")
+    assert log.ask(asha) == Resume(1, 3.0, Promoted(1))
     log.resume(1, 3.0)
     started(log, [0.3, 0.7])
     assert (
@@ -164,7 +165,7 @@ def test_delayed_promotion_lets_no_more_than_a_third_go_on(log):
     started(log, [0.3, 0.7])
     assert isinstance(log.ask(asha), Sample)
     started(log, [0.8])
-    assert log.ask(asha) == Resume(3, 3.0, "within the cutoff at 1")
+    assert log.ask(asha) == Resume(3, 3.0, Promoted(1))
 
 
 def test_looks_at_the_highest_rung_first(log):
@@ -173,7 +174,7 @@ def test_looks_at_the_highest_rung_first(log):
     for trial, loss in ((3, 0.25), (2, 0.15)):
         log.resume(trial, 3.0)
         log.report(trial, 3.0, loss)
-    assert log.ask(asha) == Resume(2, 9.0, "within the cutoff at 3")
+    assert log.ask(asha) == Resume(2, 9.0, Promoted(3))
 
 
 def test_follows_numpy_quantile_on_random_histories(new_log):
@@ -215,7 +216,7 @@ def test_a_report_that_skips_counts_at_every_rung_it_passed(log):
     started(log, [0.5])
     log.resume(1, 3.0)
     log.report(1, 3.0, 0.5)
-    assert log.ask(asha) == Resume(0, 9.0, "within the cutoff at 3")
+    assert log.ask(asha) == Resume(0, 9.0, Promoted(3))
 
 
 def test_a_run_that_ended_early_counts_at_every_higher_rung(log):
@@ -227,9 +228,7 @@ def test_a_run_that_ended_early_counts_at_every_higher_rung(log):
     started(log, [0.2, 0.9])
     log.resume(1, 3.0)
     log.report(1, 3.0, 0.25)
-    assert log.ask(asha) == Resume(
-        1, 9.0, "within the cutoff at 3"
-    )  # better than the run that ended
+    assert log.ask(asha) == Resume(1, 9.0, Promoted(3))  # better than the run that ended
 
 
 def test_a_failed_trial_counts_nowhere(log):
@@ -264,7 +263,7 @@ def test_by_stopping_each_loss_is_judged_with_itself_included(new_log):
     scheduler = AsynchronousHalving(type="stopping")
     rng = np.random.default_rng(3)
     log, seen = new_log(9), {1.0: [], 3.0: []}
-    assert log.ask(scheduler) == Sample(9.0, 0, {}, "bracket 0")
+    assert log.ask(scheduler) == Sample(9.0, 0, {}, InBracket(0))
     for _ in range(200):
         trial = log.start(9.0)
         for step in range(1, 10):

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrimp.errors import MethodError
+from scrimp.history.notes import InBracket
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
 from scrimp.schedulers.synchronous import SynchronousHalving
@@ -101,13 +102,11 @@ def test_surplus_workers_fill_the_next_bracket(log):
     scheduler = SynchronousHalving()
     for _ in range(9):
         log.start(1.0, **log.ask(scheduler).tag)
-    assert log.ask(scheduler) == Sample(1.0, 0, {"bracket": 1}, "bracket 1, level 1")
+    assert log.ask(scheduler) == Sample(1.0, 0, {"bracket": 1}, InBracket(1, 1))
     other = log.start(1.0, bracket=1)
     for trial in range(9):
         log.report(trial, 1.0, float(trial))
-    assert log.ask(scheduler) == Resume(
-        0, 3.0, "bracket 0, level 3"
-    )  # the older bracket goes first
+    assert log.ask(scheduler) == Resume(0, 3.0, InBracket(0, 3))  # the older bracket goes first
     for trial in range(3):
         log.resume(trial, 3.0)
     assert log.ask(scheduler).tag == {"bracket": 1}
@@ -127,13 +126,13 @@ def test_failed_slots_count_as_worst_and_are_not_waited_for(log):
     )  # the stale trial is still running: the rung waits for it
     log.resume(8, 1.0)
     log.report(8, 1.0, 0.8)
-    assert log.ask(scheduler) == Resume(7, 3.0, "bracket 0, level 3")  # only two are left of three
+    assert log.ask(scheduler) == Resume(7, 3.0, InBracket(0, 3))  # only two are left of three
     log.resume(7, 3.0)
     assert log.ask(scheduler).trial == 8
     log.end(7, "failed")
     log.end(8, "stopped")
     assert log.ask(scheduler) == Sample(
-        1.0, 0, {"bracket": 1}, "bracket 1, level 1"
+        1.0, 0, {"bracket": 1}, InBracket(1, 1)
     )  # nobody left: the bracket is over
 
 

@@ -16,6 +16,7 @@ from scrimp.freeze_thaw import past_curves
 from scrimp.freeze_thaw.curve_gp import SHARED
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.history import History
+from scrimp.history.notes import Recommended
 from scrimp.policies.scheduled import Scheduled
 from scrimp.policies.warm_start import WarmStarted
 from scrimp.storage.sqlite import SqliteStorage
@@ -59,7 +60,7 @@ def test_past_studies_are_recorded_as_they_were_and_used(storage: Storage) -> No
         trial = study.ask()
         study.tell(trial, loss(trial.params))
     assert study.best_value < 0.2  # random search: 0.9 on average
-    assert study.history.note("past_studies") == ["a", "b"]
+    assert study.history.notes.sources.used == ("a", "b")
 
 
 def test_all_takes_those_that_share_enough(storage: Storage) -> None:
@@ -110,7 +111,7 @@ def test_deleted_replaced_and_useless_studies_are_said_in_one_line_and_left_out(
     with caplog.at_level(logging.WARNING, "scrimp"):
         caplog.clear()
         trial = study.ask()
-    said = study.history.note("left_out")
+    said = list(study.history.notes.sources.left_out)
     assert caplog.messages == said and all("\n" not in line for line in said)
     for name, reason in {
         "b": "no study 'b' in",
@@ -126,7 +127,7 @@ def test_deleted_replaced_and_useless_studies_are_said_in_one_line_and_left_out(
             for line in said
         ), name
     study.tell(trial, loss(trial.params))
-    assert study.history.note("past_studies") == ["a"]
+    assert study.history.notes.sources.used == ("a",)
 
 
 def test_a_name_that_is_not_there_is_said_with_the_nearest(
@@ -155,7 +156,7 @@ def test_a_broken_log_is_left_out(
         "past study 'a' is left out: event 3 of study 'a' is not what was stored" in line
         for line in caplog.messages
     )
-    assert study.history.note("past_studies") == ["b"]
+    assert study.history.notes.sources.used == ("b",)
 
 
 def test_what_cannot_be_aligned_is_said_for_all_studies_at_once(
@@ -194,7 +195,7 @@ def test_any_method_begins_with_what_past_studies_recommend(storage: Storage) ->
     assert isinstance(study._deciding(), WarmStarted)
     trial = study.ask()
     assert loss(trial.params) < 0.5 and trial.granted == 1.0
-    assert study.history.note("reason") == "recommended by past studies"
+    assert study.history.notes.reason == Recommended()
 
 
 @pytest.mark.parametrize("method", ["mobster-joint", "hypertune-indep", "dyhpo"])
@@ -220,7 +221,7 @@ def test_models_of_budgets_expect_the_length_scales_of_past_studies(
     for _ in range(8):
         trial = study.ask()
         study.tell(trial, loss(trial.params))
-    assert study.history.note("degraded") is None
+    assert study.history.notes.degraded == ""
 
 
 def test_past_curves_shape_the_model_of_freeze_thaw_and_are_fitted_once(
