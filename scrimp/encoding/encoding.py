@@ -18,7 +18,7 @@ configurations whatever the row, and for a pool its nearest member.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from scrimp.space.parameter import MANY_VALUES, Categorical, Constant
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
 
-__all__ = ["Encoding"]
+__all__ = ["Encoding", "encoding_of"]
 
 Array = NDArray[np.float64]
 
@@ -107,3 +107,9 @@ def _column(parameter: Parameter) -> Column:
 
 def _encoded(parameter: Parameter, identities: Identities) -> tuple[float, ...]:
     return tuple(sorted(parameter.to_units([value for _, value in identities]).tolist()))
+
+
+@lru_cache(maxsize=64)
+def encoding_of(space: Space) -> Encoding:
+    """The encoding of a space, made once."""
+    return Encoding(space)

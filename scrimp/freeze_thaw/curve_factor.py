@@ -24,13 +24,9 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from scrimp.errors import NumericalError
-from scrimp.freeze_thaw.curve_gp import (
-    CurveParameters,
-    matern52,
-    matern52_and_slope,
-    squared_distances,
-)
+from scrimp.freeze_thaw.curve_gp import CurveParameters, squared_distances
 from scrimp.gp.cholesky import cholesky
+from scrimp.gp.matern import matern52, matern52_and_slope
 
 __all__ = ["CandidateColumns", "CurveFactor", "CurvePullback"]
 

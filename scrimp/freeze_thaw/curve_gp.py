@@ -36,6 +36,7 @@ from scipy.optimize import minimize
 
 from scrimp.errors import NumericalError
 from scrimp.gp.cholesky import cholesky, inverse_lower, log_determinant, solve
+from scrimp.gp.matern import matern52, matern52_and_slope
 
 __all__ = [
     "CurveParameters",
@@ -122,24 +123,6 @@ class CurveParameters:
     def noise_variance(self) -> float:
         """What is added to the diagonal."""
         return self.noise + LEAST_NOISE
-
-
-def matern52(squared: Array) -> Array:
-    """(1 + r + r^2 / 3) exp(-r) with r = sqrt(5 squared)."""
-    root = np.sqrt(5.0 * squared)
-    value: Array = root / 3.0
-    value += 1.0
-    value *= root
-    value += 1.0
-    value *= np.exp(np.negative(root, out=root), out=root)
-    return value
-
-
-def matern52_and_slope(squared: Array) -> tuple[Array, Array]:
-    """The kernel and its derivative by the squared distance."""
-    root = np.sqrt(5.0 * squared)
-    decay = np.exp(-root)
-    return (1.0 + root * (1.0 + root / 3.0)) * decay, (-5.0 / 6.0) * (1.0 + root) * decay
 
 
 def squared_distances(a: Array, b: Array) -> Array:

@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError, NumericalError
 from scrimp.freeze_thaw.climb import nominee
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
@@ -51,7 +52,6 @@ from scrimp.history.notes import (
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
 from scrimp.schedulers.ending import wait_or_finish
 from scrimp.space.space import Pool
-from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.past_knowledge import PastKnowledge

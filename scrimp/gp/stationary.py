@@ -32,6 +32,7 @@ import numpy as np
 from scrimp.gp.columns import Column
 from scrimp.gp.features import Features
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
+from scrimp.gp.matern import matern52_and_slope
 from scrimp.gp.priors import LogNormal, LogNormals, Parameter
 
 __all__ = ["RBF", "Matern32", "Matern52", "Stationary", "length_scale_parameter"]
@@ -189,15 +190,7 @@ class Matern52(Stationary):
     """k = (1 + s + s^2 / 3) exp(-s) with s = sqrt(5 r^2): twice differentiable functions."""
 
     def profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
-        s = np.sqrt(5.0 * r2)
-        decay = np.exp(-s)
-        s += 1.0
-        s *= decay
-        decay *= r2
-        decay *= 5.0 / 3.0
-        decay += s
-        s *= -5.0 / 6.0
-        return decay, s
+        return matern52_and_slope(r2)
 
 
 class Matern32(Stationary):

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
-from scrimp.suggesters.bayesian import BayesianSuggester, Belief, encoding_of
+from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.suggesters.model_fitting import ModelSettings, loss_model
 from scrimp.surrogates.surrogate import Data, FittedSurrogate
 from scrimp.tuning.study import Study

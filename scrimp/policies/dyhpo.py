@@ -27,7 +27,7 @@ from scrimp.acquisition.acquisition import BoundMeanStd, MeanStdAcquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.pending import fantasise
-from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import encoded_trials
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Config
@@ -40,7 +40,6 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import halving_levels
-from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import BY_RUNG, Curves, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import anything_reported, curve_formula, first_suggestion
 from scrimp.suggesters.first_design import check_design
@@ -48,6 +47,7 @@ from scrimp.suggesters.known import KNOWN
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.random import draw_fresh
+from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -120,21 +120,7 @@ class DyHPO(Policy):
 
     @property
     def _settings(self) -> CurveSettings:
-        return CurveSettings(
-            self.model,
-            self.resource_kernel,
-            self.kernel,
-            data=self.data,
-            max_data=self.max_data,
-            refit_from=self.refit_from,
-            refit_every=self.refit_every,
-            dense=True,
-            length_scales=self.length_scales,
-            input_warping=self.input_warping,
-            refit_steps=self.refit_steps,
-            cap=self.cap,
-            fresh_fits=self.fresh_fits,
-        )
+        return shared_settings(CurveSettings, self, dense=True)
 
     def _scheduler(self, problem: Problem) -> AsynchronousHalving:
         budget, increment = problem.budget, self.increment

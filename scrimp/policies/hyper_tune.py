@@ -28,6 +28,7 @@ from scrimp.acquisition.acquisition import BoundAcquisition, MeanStdAcquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.mixture import BoundMixture
 from scrimp.acquisition.products import bind_logarithm
+from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.history.notes import InBracket, Notes, RungWeights
@@ -35,7 +36,6 @@ from scrimp.policies.policy import Decision, Policy, Start, Verdict
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import draw_bracket
-from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
     CANDIDATES,
@@ -47,6 +47,7 @@ from scrimp.suggesters.curve_search import (
 )
 from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.past_knowledge import PastKnowledge
+from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
@@ -137,21 +138,7 @@ class HyperTune(Policy):
 
     @property
     def _settings(self) -> CurveSettings:
-        return CurveSettings(
-            self.model,
-            self.resource_kernel,
-            self.kernel,
-            self.separate_noise,
-            max_data=self.max_data,
-            refit_from=self.refit_from,
-            refit_every=self.refit_every,
-            random_fraction=self.random_fraction,
-            length_scales=self.length_scales,
-            input_warping=self.input_warping,
-            refit_steps=self.refit_steps,
-            cap=self.cap,
-            fresh_fits=self.fresh_fits,
-        )
+        return shared_settings(CurveSettings, self)
 
     def _formula(self) -> MeanStdAcquisition:
         """What is mixed over rungs; studies of earlier versions say in ``acquisition`` how to

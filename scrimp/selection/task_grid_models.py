@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from scrimp.gp.matern import matern52_by_length
 from scrimp.gp.priors import IDENTITY, Normal, Parameter, ParameterVector
 from scrimp.selection.task_grid_algebra import GridPrior
 from scrimp.selection.task_grid_cells import GridGradient
@@ -39,7 +40,6 @@ __all__ = [
     "RowEffects",
     "SharedCurve",
     "log_parameter",
-    "matern52",
 ]
 
 PriorPullback = Callable[[Any], Array]
@@ -83,20 +83,6 @@ def log_parameter(
     """The logarithm of a scale, normal around log(median) with standard deviation ``spread``."""
     limits = (float(np.log(bounds[0])), float(np.log(bounds[1])))
     return Parameter(f"log_{name}", Normal(float(np.log(median)), spread), limits, IDENTITY)
-
-
-def matern52(positions: Array, length: float) -> tuple[Array, Array]:
-    """Correlations (1 + d + d^2/3) exp(-d), d = sqrt(5) |x - x'| / length, and their derivatives by
-    log length.
-
-    >>> matern52(np.array([0.0, 1.0]), 1.0)[0].round(4)
-    array([[1.    , 0.524 ],
-           [0.524 , 1.    ]])
-    """
-    distance = np.sqrt(5.0) * np.abs(positions[:, None] - positions) / length
-    decay = np.exp(-distance)
-    third = distance * distance / 3.0
-    return (1.0 + distance + third) * decay, third * (1.0 + distance) * decay
 
 
 def _task_noise(log_noise: float, deviations: Array) -> Array:
@@ -151,8 +137,8 @@ class SharedCurve(GridModel):
             start_scale,
             start_length,
         ) = np.exp(values[:8])
-        curve, curve_by_length = matern52(positions, length)
-        own, own_by_length = matern52(positions, own_length)
+        curve, curve_by_length = matern52_by_length(positions, length)
+        own, own_by_length = matern52_by_length(positions, own_length)
         centred = positions - 0.5
         shared = scale**2 * (curve + _TREND * np.outer(centred, centred))
         jitter = (jitter_share * noise_scale) ** 2
@@ -182,7 +168,7 @@ class SharedCurve(GridModel):
         return prior, pull
 
     def smooth(self, values: Array, positions: Array) -> Array | None:
-        curve = matern52(positions, float(np.exp(values[1])))[0]
+        curve = matern52_by_length(positions, float(np.exp(values[1])))[0]
         centred = positions - 0.5
         return np.asarray(np.exp(2.0 * values[0]) * (curve + _TREND * np.outer(centred, centred)))
 
@@ -235,7 +221,7 @@ class OwnCurves(GridModel):
     ) -> tuple[GridPrior, PriorPullback]:
         size = len(positions)
         variance = float(np.exp(2.0 * values[0]))
-        own, own_by_length = matern52(positions, float(np.exp(values[1])))
+        own, own_by_length = matern52_by_length(positions, float(np.exp(values[1])))
         noise = _task_noise(values[2], values[3:])
         nothing = np.zeros((task_count, 1))  # no task follows the shared curve
         prior = GridPrior(np.eye(size), level + variance * own, nothing, noise)

@@ -14,35 +14,32 @@ et al., Unexpected Improvements to Expected Improvement for Bayesian Optimizatio
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
+from msgspec.structs import replace
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.constrained import CONSTRAINT
-from scrimp.acquisition.context import Context
 from scrimp.acquisition.guided import Guided
-from scrimp.acquisition.maximize import Found, Search, maximize
-from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.acquisition.several_models import ALL_CONSTRAINTS, SeveralModelsAcquisition
 from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.belief import user_belief
-from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
-from scrimp.history.events import Config
 from scrimp.history.history import History
-from scrimp.history.notes import Expected, FirstDesign, Modelled, Notes, Rival
+from scrimp.history.notes import FirstDesign, Notes
 from scrimp.history.problem import Problem
-from scrimp.space.space import Space
+from scrimp.suggesters.choosing import Choice
 from scrimp.suggesters.first_design import check_design, first_configs
-from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models, length_scales
+from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models
+from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.surrogates.surrogate import Array, FittedSurrogate
+from scrimp.surrogates.surrogate import Array
 
-__all__ = ["BayesianSuggester", "Belief", "encoding_of", "reason_of"]
+__all__ = ["BayesianSuggester", "Belief"]
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,10 @@ class BayesianSuggester(Suggester):
             return Suggestion(())
         try:
             models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-            return self._best(history, encoding, training, models, count, rng)
+            configs, reason = self._choice(encoding, training, models).best(count, rng)
+            if reason is not None and self._stuck(models, _outcomes(training)):
+                reason = replace(reason, exploring=True)
+            return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits))
         except NumericalError as error:
             # Never silently random: the note makes it a degraded decision that everybody sees.
             spread = first_configs(history, count, count, rng)
@@ -128,21 +128,9 @@ class BayesianSuggester(Suggester):
 
     @property
     def _model_settings(self) -> ModelSettings:
-        impute = (
-            self.acquisition == "thompson"
-        )  # a draw has no logarithm that feasibility could weigh
-        return ModelSettings(
-            self.kernel,
-            self.input_warping,
-            self.transform,
-            self.mcmc,
-            self.max_data,
-            impute,
-            self.noise_floor,
-            self.restarts,
-            self.surrogate,
-            self.refit_share,
-        )
+        # A draw has no logarithm that feasibility could weigh.
+        impute = self.acquisition == "thompson"
+        return shared_settings(ModelSettings, self, impute_failures=impute)
 
     def _lacking(self, encoding: Encoding, training: Training) -> int:
         """How many first configurations are still to come; failed ones are replaced, up to twice as
@@ -151,30 +139,17 @@ class BayesianSuggester(Suggester):
         tried = len(training.known)
         return min(wanted + int(training.failed.sum()), 2 * wanted) - tried
 
-    def _best(  # the parts of one decision
-        self,
-        history: History,
-        encoding: Encoding,
-        training: Training,
-        models: Models,
-        count: int,
-        rng: np.random.Generator,
-    ) -> Suggestion:
-        acquisition = self._acquisition(encoding, models, _outcomes(training))
-        configs: list[Config] = []
-        reason: Modelled | None = None
-        pending = training.pending
-        for _ in range(count):
-            found = self._maximized(acquisition, encoding, training, models, pending, rng)
-            if not len(found.x):
-                break
-            decoded = encoding.decode(found.x[:5])
-            if not configs:
-                exploring = self._stuck(models, _outcomes(training))
-                reason = reason_of(models.fitted["loss"], found, decoded, exploring)
-            configs.append(decoded[0])
-            pending = np.vstack([pending, encoding.encode(decoded[:1])])
-        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits))
+    def _choice(self, encoding: Encoding, training: Training, models: Models) -> Choice:
+        """What is maximised in this decision."""
+        return Choice(
+            self._acquisition(encoding, models, _outcomes(training)),
+            models,
+            training,
+            encoding,
+            fantasies=self.fantasies,
+            incumbent=self.incumbent,
+            cost_exponent=self.cost_exponent,
+        )
 
     def _acquisition(self, encoding: Encoding, models: Models, outcomes: Array) -> Acquisition:
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
@@ -192,53 +167,12 @@ class BayesianSuggester(Suggester):
         )  # under noise, standing still is no sign of being stuck
         return self.patience > 0 and quiet and explores(outcomes, self.patience)
 
-    def _maximized(
-        self,
-        acquisition: Acquisition,
-        encoding: Encoding,
-        training: Training,
-        models: Models,
-        pending: Array,
-        rng: np.random.Generator,
-    ) -> Found:
-        known = np.vstack([training.known, pending])
-        best = models.evaluated[np.argsort(models.losses, kind="stable")[:5]]
-        search = Search(
-            anchors=best,
-            excluded=None if training.repeatable else known,
-            scales=length_scales(models.fitted["loss"], encoding.dimension),
-        )
-        return maximize(
-            self._bound(acquisition, models, pending, rng), encoding.domain, rng, search
-        )
-
-    def _bound(
-        self, acquisition: Acquisition, models: Models, pending: Array, rng: np.random.Generator
-    ) -> BoundAcquisition:
-        """The acquisition tied to the models, averaged over what the running evaluations may turn
-        out to be."""
-        fitted = dict(models.fitted)
-        for name in fitted:
-            if len(pending) and name != "cost":
-                fitted[name] = fantasise(fitted[name], pending, self.fantasies, rng)
-        context = Context(
-            evaluated=models.evaluated,
-            pending=pending if len(pending) else None,
-            feasible=models.feasible,
-            incumbent=self.incumbent,
-            settings={"seed": float(rng.integers(2**31)), "cost_exponent": self.cost_exponent},
-            bands=models.bands,
-        )
-        return acquisition.bind(fitted, context)
-
     def belief(self, history: History, rng: np.random.Generator) -> "Belief":
         """What the next decision would rest on, for pictures and explanations."""
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
         models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-        score = self._bound(
-            self._acquisition(encoding, models, _outcomes(training)), models, training.pending, rng
-        )
+        score = self._choice(encoding, training, models).score(training.pending, rng)
         return Belief(encoding, training, models, score)
 
 
@@ -284,28 +218,3 @@ def explores(losses: Array, patience: int) -> bool:
     for loss in losses:
         best, still = (loss, 0) if loss < best - least else (best, still + 1)
     return still >= patience and (still - patience) % EXPLORING_EVERY == 0
-
-
-@lru_cache(maxsize=64)
-def encoding_of(space: Space) -> Encoding:
-    """The encoding of a space, made once."""
-    return Encoding(space)
-
-
-def reason_of(
-    loss: FittedSurrogate, found: Found, decoded: list[Config], exploring: bool = False
-) -> Modelled:
-    """What the model of the loss expected of the chosen point, and what competed with it."""
-    posterior = loss.posterior(found.x[:1])
-    deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
-    mean = posterior.mean[:1, 0]
-    middle, low, high = (float(loss.target_units(mean + k * deviation)[0]) for k in (0, -2, 2))
-    return Modelled(
-        score=float(found.scores[0]),
-        expected=Expected(middle, low, high) if np.isfinite(middle) else None,
-        rivals=tuple(
-            Rival(float(score), config)
-            for config, score in zip(decoded[1:], found.scores[1:], strict=False)
-        ),
-        exploring=exploring,
-    )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
-from scrimp.errors import MethodError, NumericalError, ScrimpError
+from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior, configuration_kernel
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
@@ -37,7 +37,7 @@ from scrimp.history.history import History
 from scrimp.history.notes import Fit
 from scrimp.registry.names import Names
 from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
-from scrimp.suggesters.model_fitting import noted_scales
+from scrimp.suggesters.model_fitting import fit_or_restore
 from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.at_budget import with_share
 from scrimp.surrogates.deep_curves import DeepCurves
@@ -343,7 +343,12 @@ def fit_curves(
     if settings.fresh_fits and due:
         recorded = None
     model = curve_model(settings, encoding.columns, levels, search)
-    fitted, record = _fit_or_restore(model, data, seen, recorded, due, rng)
+    fitted, record = fit_or_restore(model, data, seen, recorded, due, rng)
+    if record is recorded:  # ``since`` counts how often there were new ones without a fit
+        since = recorded.since + (seen != recorded.n)
+        record = msgspec.structs.replace(recorded, n=seen, since=since)
+    else:  # the last column is the budget
+        record = msgspec.structs.replace(record, length_scales=record.length_scales[:-1])
     return Curves(model, fitted, data, training, kept, full, {settings.model: record})
 
 
@@ -378,30 +383,6 @@ def _kept(
     if settings.dense:
         first = without_dense_steps(training.trial, training.budget, settings.max_data)
     return first[thinned(training.trial[first], training.budget[first], settings.max_data, rng)]
-
-
-def _fit_or_restore(
-    model: Surrogate,
-    data: Data,
-    seen: int,
-    recorded: Fit | None,
-    due: bool,
-    rng: np.random.Generator,
-) -> tuple[FittedSurrogate, Fit]:
-    """A fit when one is due, the recorded hyperparameters otherwise, with the record to note.
-
-    ``seen``: observations so far; ``since`` counts how often there were new ones without a fit.
-    """
-    if recorded is not None and not due:
-        try:
-            since = recorded.since + (seen != recorded.n)
-            restored = model.restore(data, recorded.state)
-            return restored, msgspec.structs.replace(recorded, n=seen, since=since)
-        except ScrimpError:
-            recorded = None  # the space or the method changed since: fit anew
-    fitted = model.fit(data, rng, None if recorded is None else recorded.state)
-    scales = noted_scales(fitted, data.x.shape[1] - 1)  # the last column is the budget
-    return fitted, Fit(seen, fitted.state, scales)
 
 
 def _is_due(recorded: Fit | None, seen: int, settings: CurveSettings) -> bool:

@@ -28,10 +28,10 @@ from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError, NumericalError
-from scrimp.history.events import Config
 from scrimp.history.history import History
-from scrimp.history.notes import EMPTY, DrawnAtRandom, FirstDesign, Modelled, Notes
-from scrimp.suggesters.bayesian import BayesianSuggester, reason_of
+from scrimp.history.notes import EMPTY, DrawnAtRandom, FirstDesign, Notes
+from scrimp.suggesters.bayesian import BayesianSuggester
+from scrimp.suggesters.choosing import best_in_turn
 from scrimp.suggesters.curve_models import Curves, CurveSettings
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.known import KNOWN
@@ -172,23 +172,24 @@ def search_configs(
     curves: Curves, encoding: Encoding, plan: Plan, count: int, rng: np.random.Generator
 ) -> Suggestion:
     """``count`` configurations, each with those before it under evaluation."""
-    evaluated = curves.configs
-    pending = curves.pending
-    configs: list[Config] = []
-    reason: Modelled | None = None
-    for _ in range(count):
+
+    def find(pending: Array) -> Found:
         model = plan.with_pending(curves.fitted, pending, rng)
-        context = Context(evaluated, pending[:, :-1] if len(pending) else None)
-        found = _maximized(plan.bind(model, context), curves, encoding, pending[:, :-1], plan, rng)
-        if not len(found.x):
-            break
-        decoded = encoding.decode(found.x[:5])
-        if not configs:
-            told = reason_of(AtBudget(curves.fitted, plan.share), found, decoded)
-            expected = told.expected if curves.of_losses else None
-            reason = msgspec.structs.replace(told, expected=expected, at=plan.at)
-        configs.append(decoded[0])
-        pending = np.vstack([pending, with_share(encoding.encode(decoded[:1]), plan.first)])
+        context = Context(curves.configs, pending[:, :-1] if len(pending) else None)
+        score = plan.bind(model, context)
+        return _maximized(score, curves, encoding, pending[:, :-1], plan, rng)
+
+    configs, reason = best_in_turn(
+        encoding,
+        curves.pending,
+        count,
+        find,
+        AtBudget(curves.fitted, plan.share),
+        lambda x: with_share(x, plan.first),
+    )
+    if reason is not None:
+        expected = reason.expected if curves.of_losses else None
+        reason = msgspec.structs.replace(reason, expected=expected, at=plan.at)
     notes = msgspec.structs.replace(plan.notes, reason=reason, fit=curves.fits)
     return Suggestion(tuple(configs), notes)
 

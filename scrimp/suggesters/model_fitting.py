@@ -46,6 +46,7 @@ __all__ = [
     "ModelSettings",
     "Models",
     "fit_models",
+    "fit_or_restore",
     "length_scales",
     "loss_model",
     "noted_scales",
@@ -158,9 +159,8 @@ def fit_models(
         # Schedules go by all that was seen, also where a model rests on a part of it: otherwise it
         # would never be refitted.
         seen = len(rows) if name == "loss" else len(data)
-        fitted[name], states[name] = _fit_or_restore(
-            model, data, seen, recorded.get(name), rng, settings.refit_share
-        )
+        due = _is_due(recorded.get(name), seen, settings.refit_share)
+        fitted[name], states[name] = fit_or_restore(model, data, seen, recorded.get(name), due, rng)
     feasible = None
     if any(name.startswith(CONSTRAINT) for name in fits):
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
@@ -259,25 +259,30 @@ def _failure_model(columns: Sequence[Column]) -> ExactGP:
     return ExactGP(MeanAndKernel(Scaled(Matern32(columns, length_scale=length))), noise)
 
 
-def _fit_or_restore(
+def fit_or_restore(
     model: Surrogate,
     data: Data,
-    count: int,
+    seen: int,
     recorded: Fit | None,
+    due: bool,
     rng: np.random.Generator,
-    share: float = REFIT_SHARE,
 ) -> tuple[FittedSurrogate, Fit]:
-    """A fit when one is due after ``count`` observations, because ``share`` of them is new, the
-    recorded hyperparameters otherwise; with the record to note."""
-    if recorded is not None and 0 <= count - recorded.n < max(
-        1, math.floor(share * recorded.n + 1e-9)
-    ):
+    """A fit when one is ``due`` after ``seen`` observations, else the recorded hyperparameters on
+    the data of the moment; with the record to note, which is ``recorded`` itself when restored."""
+    if recorded is not None and not due:
         try:
             return model.restore(data, recorded.state), recorded
         except ScrimpError:
             recorded = None  # the space or the method changed since: fit anew
     fitted = model.fit(data, rng, None if recorded is None else recorded.state)
-    return fitted, Fit(count, fitted.state, noted_scales(fitted, data.x.shape[1]))
+    return fitted, Fit(seen, fitted.state, noted_scales(fitted, data.x.shape[1]))
+
+
+def _is_due(recorded: Fit | None, seen: int, share: float) -> bool:
+    """Whether ``share`` of the observations of the last fit is new, or some are gone."""
+    if recorded is None:
+        return True
+    return not 0 <= seen - recorded.n < max(1, math.floor(share * recorded.n + 1e-9))
 
 
 def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:

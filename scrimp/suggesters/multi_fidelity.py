@@ -29,10 +29,10 @@ from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
+from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.history.notes import EMPTY
-from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
     CANDIDATES,
@@ -43,6 +43,7 @@ from scrimp.suggesters.curve_search import (
 )
 from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.past_knowledge import PastKnowledge
+from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
@@ -116,23 +117,7 @@ class MultiFidelitySuggester(Suggester):
     @property
     def settings(self) -> CurveSettings:
         """What the model is and how often it is fitted."""
-        return CurveSettings(
-            self.model,
-            self.resource_kernel,
-            self.kernel,
-            self.separate_noise,
-            self.data,
-            self.max_data,
-            self.refit_from,
-            self.refit_every,
-            random_fraction=self.random_fraction,
-            length_scales=self.length_scales,
-            input_warping=self.input_warping,
-            refit_steps=self.refit_steps,
-            cap=self.cap,
-            fresh_fits=self.fresh_fits,
-            resource_encoding=self.resource_encoding,
-        )
+        return shared_settings(CurveSettings, self)
 
     def informed_by(self, past: PastKnowledge) -> Suggester:
         """With the length-scales that past studies let expect."""

@@ -7,7 +7,8 @@ import pytest
 
 from scrimp.errors import Conflict
 from scrimp.storage.store import EventStore, Lease, Storage
-from scrimp.testing.storages import EVERY_KIND, StorageContract, check_race, decide, report
+from scrimp.testing.every_event import EVERY_KIND
+from scrimp.testing.storages import StorageContract, check_race, decide, report
 
 __all__ = ["DurableStorageContract"]
 

@@ -16,11 +16,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scrimp.acquisition.domain import Domain
+from scrimp.acquisition.maximize import MaximizeSettings
 from scrimp.gp.cholesky import cholesky, solve
 from scrimp.gp.kernel import Kernel
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["CommonMeans", "common_means", "common_rows"]
+__all__ = ["SEARCH", "CommonMeans", "common_means", "common_rows"]
+
+SEARCH = MaximizeSettings(candidates=768, starts=6)
+"""How far a decision looks when models of past studies score every candidate."""
 
 JITTER = 1e-6
 MOST = 512

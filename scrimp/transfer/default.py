@@ -33,7 +33,8 @@ import numpy as np
 
 from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.domain import contains_rows
-from scrimp.encoding.encoding import Encoding
+from scrimp.acquisition.weighted import weighted
+from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.kernel import Kernel, Scaled
@@ -41,7 +42,8 @@ from scrimp.gp.process import MeanAndKernel
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
-from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, encoding_of, explores
+from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, explores
+from scrimp.suggesters.choosing import Choice
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
 from scrimp.suggesters.past_knowledge import PastKnowledge
@@ -50,8 +52,7 @@ from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
 from scrimp.transfer.acquisitions import MixedImprovement
-from scrimp.transfer.choice import Choice
-from scrimp.transfer.common_points import common_rows
+from scrimp.transfer.common_points import SEARCH, common_rows
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
 from scrimp.transfer.portfolio import (
@@ -196,16 +197,18 @@ class TaskPriorSuggester(Suggester):
         )
         acquisition = LowerConfidenceBound(EXPLORING) if stuck else learned.promise()
         choice = Choice(
-            acquisition,
-            fitted,
+            weighted(acquisition, fitted, self.cost_exponent),
             models,
             training,
             encoding,
-            self.fantasies,
-            incumbent,
-            self.cost_exponent,
+            loss=fitted["loss"],
+            fantasies=self.fantasies,
+            incumbent=incumbent,
+            cost_exponent=self.cost_exponent,
+            settings=SEARCH,
+            seed=history.problem.seed,
         )
-        configs, reason = choice.best(count, history.problem.seed, rng)
+        configs, reason = choice.best(count, rng)
         if stuck and reason is not None:
             reason = msgspec.structs.replace(reason, exploring=True)
         counted = Sources(weights=learned.weights(target.data, cold))

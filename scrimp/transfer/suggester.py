@@ -20,7 +20,8 @@ import numpy as np
 from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.domain import contains_rows
 from scrimp.acquisition.improvement import LogExpectedImprovement
-from scrimp.encoding.encoding import Encoding
+from scrimp.acquisition.weighted import weighted
+from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.catalog import kernel_by_name
@@ -29,17 +30,18 @@ from scrimp.gp.kernel import Scaled
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
-from scrimp.suggesters.bayesian import BayesianSuggester, encoding_of
+from scrimp.suggesters.bayesian import BayesianSuggester
+from scrimp.suggesters.choosing import Choice
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.model_fitting import REFIT_SHARE, ModelSettings, fit_models
 from scrimp.suggesters.past_knowledge import PastKnowledge
+from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 from scrimp.surrogates.target_transform import Transformed
 from scrimp.transfer.acquisitions import MixedImprovement
-from scrimp.transfer.choice import Choice
-from scrimp.transfer.common_points import common_rows
+from scrimp.transfer.common_points import SEARCH, common_rows
 from scrimp.transfer.ensembles import ExpertProduct, LinearEnsemble, MeanEnsemble
 from scrimp.transfer.noisy_improvement import NoisyImprovement
 from scrimp.transfer.normalise import normaliser_named
@@ -228,17 +230,8 @@ class TransferSuggester(Suggester):
         return Sources(left_out=tuple(self.past.left_out)) if first else None
 
     def _weighing(self, horizon: int) -> Weighing:
-        return Weighing(
-            self.weights,
-            self.dilution,
-            self.bandwidth,
-            self.draws,
-            self.samples,
-            self.alpha,
-            self.horizon or horizon,
-            self.distance,
-            self.ties,
-        )
+        horizon = self.horizon or horizon
+        return shared_settings(Weighing, self, rule=self.weights, horizon=horizon)
 
     def _best(
         self,
@@ -264,16 +257,18 @@ class TransferSuggester(Suggester):
             acquisition = NoisyImprovement(target, sources, weights, int(rng.integers(2**31)))
         fitted = {**models.fitted, "loss": believed}
         choice = Choice(
-            acquisition,
-            fitted,
+            weighted(acquisition, fitted, self.cost_exponent),
             models,
             training,
             encoding,
-            self.fantasies,
-            self.incumbent,
-            self.cost_exponent,
+            loss=fitted["loss"],
+            fantasies=self.fantasies,
+            incumbent=self.incumbent,
+            cost_exponent=self.cost_exponent,
+            settings=SEARCH,
+            seed=history.problem.seed,
         )
-        configs, reason = choice.best(count, history.problem.seed, rng)
+        configs, reason = choice.best(count, rng)
         counted = Sources(weights=weight_notes(sources.names, weights))
         return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits, sources=counted))
 

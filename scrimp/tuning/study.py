@@ -9,10 +9,9 @@ Everything ``optimize`` does can be done by hand with ``ask`` and ``tell``: it i
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
-
-from msgspec.structs import replace
 
 from scrimp.checks import is_whole
 from scrimp.errors import ReportError, StudyError
@@ -23,7 +22,7 @@ from scrimp.executors.run_context import Objective
 from scrimp.history.annotations import as_annotation
 from scrimp.history.events import Config, Retried, StudyChanged
 from scrimp.history.history import History
-from scrimp.history.limits import Durable, Placement, Totals
+from scrimp.history.limits import Durable, Placement
 from scrimp.history.problem import Budget, Direction, Problem
 from scrimp.history.reports import as_metrics, as_stderr
 from scrimp.history.trial import Observation, Trial, check_step
@@ -33,7 +32,6 @@ from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.suggester import Suggester
 from scrimp.tuning.collection import Keep, best_state, checkpoint_folder
 from scrimp.tuning.deciding import policy_of
-from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.outcomes import as_catch, nothing_found
@@ -42,9 +40,11 @@ from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.telling import (
     append_report,
+    change_limits,
     end_trial,
     ended_by_scheduler,
     enqueue_config,
+    make_room,
     open_trial,
 )
 from scrimp.tuning.trial_table import trial_frame
@@ -245,7 +245,7 @@ class Study:
         match self._ledger.take(self._deciding, worker=""):
             case Trial() as trial:
                 return trial
-            case _ if self._made_room():
+            case _ if make_room(self._ledger):
                 return self.ask()
             case Finish(reason):
                 raise StudyError(f"study {self.name!r} has nothing left to try: {reason}")
@@ -257,26 +257,11 @@ class Study:
 
     def _ask_several(self, count: int) -> list[Trial]:
         """As many as there are, up to ``count``; an error only when there is none."""
-        trials: list[Trial] = []
-        for _ in range(count):
-            try:
+        trials = [self.ask()]
+        with suppress(StudyError):
+            while len(trials) < count:
                 trials.append(self.ask())
-            except StudyError:
-                if not trials:
-                    raise
-                break
         return trials
-
-    def _made_room(self) -> bool:
-        """Asking by hand goes beyond a total that is used up by one; a run in progress keeps its
-        bound. False with room left."""
-        history = self._ledger.history
-        full, total = not room_for_trials(history), history.totals.budget
-        spent = total is not None and history.spent >= total
-        if full or spent:
-            room = Totals(n_trials=len(history.trials) + 1) if full else None
-            self._change(StudyChanged(totals=room, lifted=("budget",) if spent else ()))
-        return full or spent
 
     def report(
         self,
@@ -398,9 +383,4 @@ class Study:
         return self._policy
 
     def _change(self, change: StudyChanged) -> None:
-        """Record new limits, unless they are what holds already."""
-        limits = self._ledger.refresh().limits
-        if limits.halt == "stopped" and change.halt is None:
-            change = replace(change, halt="none")  # whoever sets limits wants the study to go on
-        if change.limits_after(limits) != limits:
-            self._ledger.append([replace(change, time=wall_clock())])
+        change_limits(self._ledger, change)

@@ -1,4 +1,5 @@
-"""What users append to a study by hand: results of trials, their ends, and configurations to try.
+"""What users append to a study by hand: results of trials, their ends, configurations to try, and
+limits.
 
 trial = open_trial(ledger, 7)
 append_report(ledger, trial, step=3.0, metrics={"error": 0.4}, stderr=None)
@@ -8,16 +9,28 @@ end_trial(ledger, trial, "failed", "out of memory")
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from scrimp.checks import is_whole
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
-from scrimp.history.events import Ended, Enqueued, Reported
+from scrimp.history.events import Ended, Enqueued, Reported, StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.history.reports import readable, report_events
 from scrimp.history.trial import Trial
 from scrimp.suggesters.known import KNOWN
+from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.ledger import Ledger
 
-__all__ = ["append_report", "end_trial", "ended_by_scheduler", "enqueue_config", "open_trial"]
+__all__ = [
+    "append_report",
+    "change_limits",
+    "end_trial",
+    "ended_by_scheduler",
+    "enqueue_config",
+    "make_room",
+    "open_trial",
+]
 
 
 def open_trial(ledger: Ledger, trial: Trial | int) -> Trial:
@@ -89,3 +102,24 @@ def enqueue_config(ledger: Ledger, config: Mapping[str, Any]) -> None:
     if not history.problem.noisy and (queued or complete in history.derive(KNOWN)):
         return
     ledger.append([Enqueued(config=complete, time=wall_clock())])
+
+
+def change_limits(ledger: Ledger, change: StudyChanged) -> None:
+    """Record new limits, unless they are what holds already."""
+    limits = ledger.refresh().limits
+    if limits.halt == "stopped" and change.halt is None:
+        change = replace(change, halt="none")  # whoever sets limits wants the study to go on
+    if change.limits_after(limits) != limits:
+        ledger.append([replace(change, time=wall_clock())])
+
+
+def make_room(ledger: Ledger) -> bool:
+    """Whether a total was used up: asking by hand then goes beyond it by one, and a run in progress
+    keeps its bound."""
+    history = ledger.history
+    full, total = not room_for_trials(history), history.totals.budget
+    spent = total is not None and history.spent >= total
+    if full or spent:
+        room = Totals(n_trials=len(history.trials) + 1) if full else None
+        change_limits(ledger, StudyChanged(totals=room, lifted=("budget",) if spent else ()))
+    return full or spent

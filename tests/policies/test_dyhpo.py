@@ -5,6 +5,7 @@ import pytest
 
 import scrimp
 from scrimp.acquisition.improvement import ExpectedImprovement, expected_improvement
+from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Noted, StudyChanged
 from scrimp.history.limits import Totals
@@ -12,7 +13,6 @@ from scrimp.history.notes import Modelled, Promoted
 from scrimp.history.problem import Problem
 from scrimp.policies import dyhpo
 from scrimp.policies.dyhpo import DyHPO, improvements
-from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
 from scrimp.testing.play import World, play
 from scrimp.testing.policies import PolicyBattery

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 
+from scrimp.gp.matern import matern52_by_length
 from scrimp.selection.task_grid_algebra import solve_grid
 from scrimp.selection.task_grid_cells import group_cells
-from scrimp.selection.task_grid_models import (
-    GridModel,
-    OwnCurves,
-    RowEffects,
-    SharedCurve,
-    matern52,
-)
+from scrimp.selection.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve
 
 SIZE, TASKS = 10, 4
 POSITIONS = np.sort(np.random.default_rng(0).random(SIZE))
@@ -45,10 +40,10 @@ def test_gradient_equals_central_differences(model):
 
 def test_matern_equals_scikit_learn_and_its_slope_a_difference():
     kernels = pytest.importorskip("sklearn.gaussian_process.kernels")
-    value, slope = matern52(POSITIONS, 0.3)
+    value, slope = matern52_by_length(POSITIONS, 0.3)
     np.testing.assert_allclose(value, kernels.Matern(0.3, nu=2.5)(POSITIONS[:, None]), atol=1e-12)
     step = 1e-6
-    ends = [matern52(POSITIONS, 0.3 * np.exp(sign * step))[0] for sign in (1.0, -1.0)]
+    ends = [matern52_by_length(POSITIONS, 0.3 * np.exp(sign * step))[0] for sign in (1.0, -1.0)]
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), atol=1e-9)
 
 
@@ -61,7 +56,7 @@ def test_shared_curve_has_a_trend_and_a_jitter_that_is_not_smooth():
     np.testing.assert_allclose(prior.shared, smooth + jitter * np.eye(SIZE), atol=1e-12)
     centred = POSITIONS - 0.5
     np.testing.assert_allclose(
-        smooth, matern52(POSITIONS, 0.4)[0] + 4.0 * np.outer(centred, centred), atol=1e-12
+        smooth, matern52_by_length(POSITIONS, 0.4)[0] + 4.0 * np.outer(centred, centred), atol=1e-12
     )
 
 
@@ -69,7 +64,7 @@ def test_tasks_differ_most_where_training_begins():
     model = SharedCurve()
     prior, _ = model.prior(model.start(TASKS), POSITIONS, TASKS, 9.0)
     amplitude = 0.5 * (1.0 + np.exp(-POSITIONS / 0.15))
-    expected = 9.0 + matern52(POSITIONS, 0.4)[0] * np.outer(amplitude, amplitude)
+    expected = 9.0 + matern52_by_length(POSITIONS, 0.4)[0] * np.outer(amplitude, amplitude)
     np.testing.assert_allclose(prior.own, expected, atol=1e-12)
 
 

@@ -12,7 +12,8 @@ from scrimp.errors import StorageError
 from scrimp.history.events import Ended, Enqueued, Lost, Reported, StudyChanged, TrialAdded
 from scrimp.history.limits import Placement, Totals
 from scrimp.storage.event_json import StoredLine, decode, decode_text, encode
-from scrimp.testing.storages import EVERY_KIND, first_event
+from scrimp.testing.every_event import EVERY_KIND
+from scrimp.testing.storages import first_event
 
 plain = st.recursive(
     st.none()

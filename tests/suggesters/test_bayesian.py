@@ -18,6 +18,14 @@ from scrimp.errors import MethodError, NumericalError
 from scrimp.history.notes import Modelled
 from scrimp.suggesters import bayesian
 from scrimp.suggesters.bayesian import BayesianSuggester, explores
+from scrimp.suggesters.suggester import Suggester
+from scrimp.testing.suggesters import SuggesterBattery
+
+
+class TestBayesian(SuggesterBattery):
+    def suggester(self) -> Suggester:
+        return BayesianSuggester()
+
 
 SPACE = scrimp.Space(
     x=scrimp.Float(0, 1),

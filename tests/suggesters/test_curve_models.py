@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.history.events import Noted, Reported
@@ -13,7 +14,6 @@ from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.suggesters import curve_models
-from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.curve_models import (
     ADDITIVE,
     CurveSettings,

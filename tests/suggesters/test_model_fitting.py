@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 import scrimp
+from scrimp.encoding.encoding import encoding_of
 from scrimp.encoding.training_data import training_data
 from scrimp.errors import MethodError
 from scrimp.history.events import Noted
 from scrimp.history.notes import Fit, Notes
-from scrimp.suggesters.bayesian import encoding_of
 from scrimp.suggesters.model_fitting import (
+    REFIT_SHARE,
     ModelSettings,
-    _fit_or_restore,
+    _is_due,
     _subset,
     fit_models,
+    fit_or_restore,
     length_scales,
     loss_model,
 )
@@ -64,16 +66,16 @@ def test_refits_follow_a_geometric_schedule() -> None:
     def first(count: int) -> Data:
         return Data(data.x[:count], data.y[:count])
 
-    _, record = _fit_or_restore(model, first(100), 100, None, rng)
+    _, record = fit_or_restore(model, first(100), 100, None, True, rng)
     assert record.n == 100
-    restored, same = _fit_or_restore(model, first(104), 104, record, rng)
+    due = [_is_due(record, count, REFIT_SHARE) for count in (99, 100, 104, 105)]
+    assert due == [True, False, False, True]
+    restored, same = fit_or_restore(model, first(104), 104, record, False, rng)
     assert same is record and len(restored.data) == 104
-    _, newer = _fit_or_restore(model, first(105), 105, record, rng)
+    _, newer = fit_or_restore(model, first(105), 105, record, True, rng)
     assert newer.n == 105
-    _, small = _fit_or_restore(model, first(21), 21, Fit(20, record.state), rng)
-    assert small.n == 21  # small data are fitted every time
-    _, always = _fit_or_restore(model, first(101), 101, record, rng, 0.0)
-    assert always.n == 101
+    assert _is_due(Fit(20, record.state), 21, REFIT_SHARE)  # small data are fitted every time
+    assert _is_due(record, 101, 0.0) and _is_due(None, 1, REFIT_SHARE)
 
 
 def test_the_record_is_a_note_and_the_next_fit_starts_there() -> None:

@@ -12,13 +12,20 @@ from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float, Int
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.bayesian import BayesianSuggester
+from scrimp.suggesters.suggester import Suggester
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.suggesters import ask, begin, drive
+from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive
 from scrimp.transfer.default import COLD_FROM, PROMISE, TaskPriorSuggester, believed, learn
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import PastStudy, past_study
 from scrimp.transfer.task_posterior import TaskImprovement
+
+
+class TestTaskPrior(SuggesterBattery):
+    def suggester(self) -> Suggester:
+        return TaskPriorSuggester()
+
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), n=Int(1, 5))
 POOL = Pool(SPACE, SPACE.sample(80, np.random.default_rng(1)))

@@ -13,7 +13,7 @@ from scrimp.space.parameter import Categorical, Float
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.suggester import Suggester
-from scrimp.testing.suggesters import ask, begin, drive, pend, tell
+from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend, tell
 from scrimp.transfer.default import TaskPriorSuggester
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import past_study
@@ -24,6 +24,12 @@ from scrimp.transfer.suggester import (
     weight_notes,
 )
 from scrimp.transfer.weighing import Weighing
+
+
+class TestTransfer(SuggesterBattery):
+    def suggester(self) -> Suggester:
+        return TransferSuggester()
+
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), kind=Categorical(["x", "y", "z"]))
 POOL = Pool(SPACE, SPACE.sample(60, np.random.default_rng(0)))

@@ -5,8 +5,17 @@ import pytest
 import scrimp
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
+from scrimp.history.events import StudyChanged
+from scrimp.history.limits import Totals
 from scrimp.tuning.ledger import Ledger
-from scrimp.tuning.telling import append_report, end_trial, enqueue_config, open_trial
+from scrimp.tuning.telling import (
+    append_report,
+    change_limits,
+    end_trial,
+    enqueue_config,
+    make_room,
+    open_trial,
+)
 
 
 def made() -> tuple[scrimp.Study, Ledger]:
@@ -49,3 +58,20 @@ def test_a_configuration_is_queued_once() -> None:
     assert list(study.history.queue) == [{"x": 0.25}]
     with pytest.raises(StudyError, match="by name"):
         enqueue_config(ledger, [0.25])  # type: ignore[arg-type]
+
+
+def test_room_is_made_for_one_more_where_a_total_is_used_up() -> None:
+    study, ledger = made()
+    assert not make_room(ledger)
+    change_limits(ledger, StudyChanged(totals=Totals(n_trials=0)))
+    length = ledger.history.length
+    change_limits(ledger, StudyChanged(totals=Totals(n_trials=0)))
+    assert ledger.history.length == length  # what holds already is not recorded again
+    assert make_room(ledger) and study.history.totals.n_trials == 1 and not make_room(ledger)
+
+
+def test_new_limits_let_a_stopped_study_go_on() -> None:
+    study, ledger = made()
+    study.stop()
+    change_limits(ledger, StudyChanged(totals=Totals(n_trials=3)))
+    assert study.history.limits.halt != "stopped"

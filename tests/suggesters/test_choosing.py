@@ -9,9 +9,9 @@ from scrimp.history.events import Config
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
+from scrimp.suggesters.choosing import Choice
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
 from scrimp.testing.suggesters import begin, pend, tell
-from scrimp.transfer.choice import Choice
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0))
 
@@ -28,17 +28,17 @@ def _choice(pending: int = 0, cost: bool = False) -> Choice:
     models = fit_models(
         history, training, encoding.columns, ModelSettings(), np.random.default_rng(0)
     )
-    return Choice(LogExpectedImprovement(), models.fitted, models, training, encoding)
+    return Choice(LogExpectedImprovement(), models, training, encoding, seed=7)
 
 
 def test_candidates_follow_from_the_seed_alone() -> None:
-    one, _ = _choice().best(1, 7, np.random.default_rng(1))
-    two, _ = _choice().best(1, 7, np.random.default_rng(2))
+    one, _ = _choice().best(1, np.random.default_rng(1))
+    two, _ = _choice().best(1, np.random.default_rng(2))
     assert one == two
 
 
 def test_several_at_once_differ_and_the_first_has_reasons() -> None:
-    configs, reason = _choice(pending=1).best(3, 7, np.random.default_rng(1))
+    configs, reason = _choice(pending=1).best(3, np.random.default_rng(1))
     assert len({tuple(config.values()) for config in configs}) == 3
     assert np.isfinite(reason.score) and all(
         SPACE.contains(rival.config) for rival in reason.rivals

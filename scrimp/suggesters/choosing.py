@@ -1,0 +1,136 @@
+"""The last step of every model-based decision: maximise, one configuration after the other, and say
+why.
+
+    configs, reason = Choice(acquisition, models, training, encoding).best(count, rng)
+
+A method with a search of its own hands `best_in_turn` what finds the next point.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
+from scrimp.acquisition.context import Context
+from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
+from scrimp.acquisition.pending import fantasise
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training
+from scrimp.history.events import Config
+from scrimp.history.notes import Expected, Modelled, Rival
+from scrimp.suggesters.model_fitting import Models, length_scales
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+
+__all__ = ["Choice", "best_in_turn", "reason_of"]
+
+USUAL = MaximizeSettings()
+
+SHOWN = 5
+"""The best points of a search that are decoded: the winner and what competed with it."""
+
+
+def best_in_turn(
+    encoding: Encoding,
+    pending: Array,
+    count: int,
+    find: Callable[[Array], Found],
+    model: FittedSurrogate,
+    as_row: Callable[[Array], Array] = np.asarray,
+) -> tuple[list[Config], Modelled | None]:
+    """``count`` configurations, fewer where nothing is left, and the reason for the first.
+
+    ``find`` maximises with these rows under evaluation; each configuration joins them as ``as_row``
+    of its encoding (1, d). ``model``: whose expectation is noted.
+    """
+    configs: list[Config] = []
+    reason: Modelled | None = None
+    for _ in range(count):
+        found = find(pending)
+        if not len(found.x):
+            break
+        decoded = encoding.decode(found.x[:SHOWN])
+        if not configs:
+            reason = reason_of(model, found, decoded)
+        configs.append(decoded[0])
+        pending = np.vstack([pending, as_row(encoding.encode(decoded[:1]))])
+    return configs, reason
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An acquisition, the models it is bound to, and where to look for its best.
+
+    ``loss``: the model that decides in place of that of the loss. ``seed``: what candidates follow
+    from, so that models of past studies meet the same ones at every decision; None draws them anew.
+    """
+
+    acquisition: Acquisition
+    models: Models
+    training: Training
+    encoding: Encoding
+    loss: FittedSurrogate | None = None
+    fantasies: int = 16
+    incumbent: str = "mean"
+    cost_exponent: float = 1.0
+    settings: MaximizeSettings = USUAL
+    seed: int | None = None
+
+    def best(self, count: int, rng: np.random.Generator) -> tuple[list[Config], Modelled | None]:
+        """``count`` configurations, each with those before it under evaluation, and the reason for
+        the first."""
+
+        def find(pending: Array) -> Found:
+            score = self.score(pending, rng)
+            drawn = rng if self.seed is None else np.random.default_rng(self.seed)
+            return maximize(score, self.encoding.domain, drawn, self._search(pending))
+
+        pending, loss = self.training.pending, self._fitted()["loss"]
+        return best_in_turn(self.encoding, pending, count, find, loss)
+
+    def score(self, pending: Array, rng: np.random.Generator) -> BoundAcquisition:
+        """The acquisition tied to the models, averaged over what the running evaluations may turn
+        out to be."""
+        fitted = self._fitted()
+        for name in fitted:
+            if len(pending) and name != "cost":
+                fitted[name] = fantasise(fitted[name], pending, self.fantasies, rng)
+        context = Context(
+            evaluated=self.models.evaluated,
+            pending=pending if len(pending) else None,
+            feasible=self.models.feasible,
+            incumbent=self.incumbent,
+            settings={"seed": float(rng.integers(2**31)), "cost_exponent": self.cost_exponent},
+            bands=self.models.bands,
+        )
+        return self.acquisition.bind(fitted, context)
+
+    def _fitted(self) -> dict[str, FittedSurrogate]:
+        fitted = dict(self.models.fitted)
+        return fitted if self.loss is None else {**fitted, "loss": self.loss}
+
+    def _search(self, pending: Array) -> Search:
+        """Around the best evaluations, away from what is known."""
+        models, training = self.models, self.training
+        return Search(
+            anchors=models.evaluated[np.argsort(models.losses, kind="stable")[:5]],
+            excluded=None if training.repeatable else np.vstack([training.known, pending]),
+            scales=length_scales(models.fitted["loss"], self.encoding.dimension),
+            settings=self.settings,
+        )
+
+
+def reason_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> Modelled:
+    """What the model of the loss expected of the chosen point, and what competed with it."""
+    posterior = loss.posterior(found.x[:1])
+    deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
+    mean = posterior.mean[:1, 0]
+    middle, low, high = (float(loss.target_units(mean + k * deviation)[0]) for k in (0, -2, 2))
+    return Modelled(
+        score=float(found.scores[0]),
+        expected=Expected(middle, low, high) if np.isfinite(middle) else None,
+        rivals=tuple(
+            Rival(float(score), config)
+            for config, score in zip(decoded[1:], found.scores[1:], strict=False)
+        ),
+    )
