@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.listing import say
 from scrimp.cli.plugins import PluginOption
 from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
 from scrimp.explaining.reasons import explain
-from scrimp.history.reports import printable
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 
 __all__ = ["explain_command"]
@@ -22,6 +22,9 @@ def explain_command(
         typer.Argument(metavar="[TRIAL]", help="Number of the trial; the best one without it."),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
+    details: Annotated[
+        bool, typer.Option("--details", help="Every decision, with what it rested on.")
+    ] = False,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -35,5 +38,8 @@ def explain_command(
     if as_json:
         echo(json.dumps(explanation.to_json()))
         return
-    for line in explanation.text.split("\n"):
-        echo(printable(line))
+    for line in (explanation.details if details else explanation.text).split("\n"):
+        say(line.lstrip(), len(line) - len(line.lstrip()))
+    if not details and explanation.decisions:
+        count = len(explanation.decisions)
+        say(f"({count} decision{'s' * (count > 1)} about it: --details tells each)")

@@ -5,8 +5,9 @@ what came second.
 gives whole sentences, none where nothing was noted.
 """
 
+import math
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from scrimp.history.notes import (
     AheadOfHalf,
@@ -37,10 +38,12 @@ from scrimp.history.notes import (
 )
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
+from scrimp.showing.explanation import Competitor
 
 __all__ = [
-    "Competitor",
     "belief_lines",
+    "by_chance",
+    "chance",
     "competitors_of",
     "config_text",
     "counted",
@@ -48,6 +51,7 @@ __all__ = [
     "other_lines",
     "score_lines",
     "score_words",
+    "step_words",
     "why",
 ]
 
@@ -97,16 +101,37 @@ ACQUISITIONS = {
 """The acquisition of a method, where that is always the same unless its settings name another."""
 
 
-def score_words(method: Mapping[str, Any], problem: Problem) -> str:
-    """What the score of a method is; empty where decisions of one study differ in that."""
+def score_words(
+    notes: Notes, method: Mapping[str, Any], problem: Problem, failures: int = 0
+) -> str:
+    """What the score of a decision is; empty where decisions of one study differ in that.
+
+    After ``failures`` a process weighs its score by the probability of success, as it does by that
+    of feasibility: such a product is a logarithm.
+    """
     name = method.get("settings", {}).get("acquisition", ACQUISITIONS.get(str(method["name"])))
     if name is None:
         return ""
+    if name == "freeze-thaw":
+        return SCORES["log-ei"] if isinstance(_question(notes), Race) else SCORES[name]
     weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * bool(problem.cost)
-    weighed = f", weighed by {' and '.join(weights)}" if weights and name != "freeze-thaw" else ""
+    if failures and name != "thompson":
+        weights.insert(0, "the probability that it does not fail")
+    weighed = f", weighed by {' and '.join(weights)}" if weights else ""
     if weighed and name in ("ei", "pi", "ucb"):
         weighed += ", as a logarithm"
     return SCORES.get(name, f"the acquisition {name!r}") + weighed
+
+
+def _question(notes: Notes) -> Race | Horizon | None:
+    """What was asked of learning curves, where that decided."""
+    return notes.reason.question if isinstance(notes.reason, Modelled) else None
+
+
+def by_chance(notes: Notes) -> bool:
+    """Whether the score is the distance, in standard deviations, from an aim: so a probability."""
+    question = _question(notes)
+    return isinstance(question, Horizon) and question.threshold is not None
 
 
 def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -> str:
@@ -114,7 +139,7 @@ def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     reason = notes.reason
     if isinstance(reason, Modelled) and reason.question is not None:
-        return _asked(reason.question, problem)
+        return _asked(reason, problem)
     for noted in (reason, notes.grant):
         words = WORDS.get(type(noted), "") or _particular(noted, amount)
         if words:
@@ -138,22 +163,23 @@ def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -
     )
 
 
-def _asked(question: Race | Horizon, problem: Problem) -> str:
+def _asked(reason: Modelled, problem: Problem) -> str:
     """What a model of learning curves was asked, and answered with this trial."""
-    if isinstance(question, Race):
+    if isinstance(reason.question, Race):
         return (
             "Early in the study the next slice of training goes to whoever is expected to improve"
             " most on the best value at its next level: that was this one."
         )
-    steps = f"{question.length:g} further steps"
-    if problem.budget is not None:
-        steps = f"{problem.budget.amount(question.length)} more"
-    if question.threshold is None:
-        return f"It was the most likely of all to come close to feasible within {steps}."
-    beyond, aim = "below" if problem.sign > 0 else "above", problem.sign * question.threshold
-    return (
-        f"It was the most likely of all to come {beyond} {problem.metric} {aim:.4g} within {steps}."
-    )
+    by = step_words(reason, problem)
+    if reason.question is None or reason.question.threshold is None:
+        return f"It was the most likely of all to come close to feasible{by}."
+    return f"It was the most likely of all to beat the best {problem.metric} so far{by}."
+
+
+def step_words(reason: Modelled, problem: Problem) -> str:
+    """By which step the model looked at it: counted from the beginning of the trial."""
+    step = None if reason.expected is None else reason.expected.step
+    return "" if problem.budget is None or step is None else f" by {problem.budget.name} {step:g}"
 
 
 def _particular(noted: Reason | Grant | None, amount: str) -> str:
@@ -198,19 +224,36 @@ def _scales_by_name(fit: Fit, problem: Problem) -> list[tuple[float, str]]:
     return [(scale, name) for scale, name in zip(scales, names, strict=True) if scale is not None]
 
 
-def belief_lines(notes: Notes, problem: Problem, trial: Trial) -> list[str]:
-    """What the model expected of the chosen one, and whether it came out so."""
+def belief_lines(
+    notes: Notes, problem: Problem, trial: Trial, best: float | None = None
+) -> list[str]:
+    """What the model expected of the chosen one, and whether it came out so.
+
+    Models of curves know no loss below the ``best`` so far: an end that stands there means a new
+    best, not that value.
+    """
     reason = notes.reason
     if not isinstance(reason, Modelled) or reason.expected is None:
         return []
     expected = reason.expected
-    value = problem.sign * expected.loss
-    ends = [value if end is None else problem.sign * end for end in (expected.low, expected.high)]
-    low, high = min(ends), max(ends)
+    ends = [expected.loss if end is None else end for end in (expected.low, expected.high)]
+    good, bad = min(ends), max(ends)
     step = reason.at if expected.step is None else expected.step
     after = ""
     if problem.budget is not None and step is not None:
         after = f" after {problem.budget.amount(step)}"
+    value, worst = problem.sign * expected.loss, problem.sign * bad
+    if reason.question is not None and _at_best(expected.loss, best):
+        return [
+            f"The model expected a new best {problem.metric}{after}, and {worst:.4g} if it goes"
+            " badly (two standard deviations)."
+        ]
+    if reason.question is not None and _at_best(good, best):
+        return [
+            f"The model expected {problem.metric} {value:.4g}{after}, anything from a new best to"
+            f" {worst:.4g} (two standard deviations)."
+        ]
+    low, high = sorted((problem.sign * good, worst))
     band = f"between {low:.4g} and {high:.4g} (two standard deviations)"
     lines = [f"The model expected {problem.metric} {value:.4g}{after}, {band}."]
     if problem.budget is None and trial.loss is not None:
@@ -221,18 +264,16 @@ def belief_lines(notes: Notes, problem: Problem, trial: Trial) -> list[str]:
     return lines
 
 
+def _at_best(loss: float, best: float | None) -> bool:
+    """Whether a noted loss, which has six digits, is the best one or beyond it."""
+    return best is not None and loss <= best + 2e-6 * max(abs(best), 1e-12)
+
+
 def _compared(loss: float, sign: float, low: float, high: float) -> str:
     best, worst = sorted((sign * low, sign * high))
     if best <= loss <= worst:
         return "as expected"
     return "better than expected" if loss < best else "worse than expected"
-
-
-class Competitor(TypedDict):
-    """Somebody who was considered: who, and with which score."""
-
-    text: str
-    score: float | None
 
 
 def competitors_of(notes: Notes, trial: Trial) -> list[Competitor]:
@@ -253,13 +294,18 @@ def score_lines(notes: Notes, words: str, trial: Trial) -> list[str]:
     if not isinstance(reason, Modelled) or reason.score is None:
         return []
     what = f" ({words})" if words and not reason.exploring else ""
+    odds = by_chance(notes)
     lines = [f"Its score was the highest: {reason.score:.4g}{what}."]
+    if odds:
+        lines = [f"Its chance was the best: {chance(reason.score)}."]
     if reason.sides is not None:
         return [*lines, *_side_lines(reason.sides)]
     ranked = competitors_of(notes, trial)
     if ranked:
         second = ranked[0]
         rated = "" if second["score"] is None else f", with {second['score']:.4g}"
+        if odds and second["score"] is not None:
+            rated = f", with {chance(second['score'])}"
         more = f"; {counted(len(ranked) - 1, 'more')} noted" if len(ranked) > 1 else ""
         lines.append(f"The runner-up was {second['text']}{rated}{more}.")
     elif reason.rivals is not None:
@@ -310,6 +356,16 @@ def _past_lines(sources: Sources) -> list[str]:
             " from their configurations: too few trials or too much noise. They do not count."
         )
     return lines
+
+
+def chance(score: float) -> str:
+    """Phi(score), the probability to come beyond an aim that lies so many deviations away.
+
+    >>> chance(0.0), chance(0.1502), chance(-4.0)
+    ('50%', '56%', 'under 1%')
+    """
+    share = 0.5 * math.erfc(-score / math.sqrt(2.0))
+    return "under 1%" if share < 0.01 else "over 99%" if share > 0.99 else f"{share:.0%}"
 
 
 def counted(count: float, noun: str) -> str:

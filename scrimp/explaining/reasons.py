@@ -10,18 +10,14 @@ from others what the same model would have chosen without them.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from scrimp.errors import ScrimpError
 from scrimp.explaining.reason_words import (
-    Competitor,
     belief_lines,
     competitors_of,
-    config_text,
     counted,
     model_lines,
     other_lines,
@@ -29,99 +25,92 @@ from scrimp.explaining.reason_words import (
     score_words,
     why,
 )
-from scrimp.history.events import BudgetGranted, Config, Event, Noted, Reported, TrialAdded
+from scrimp.explaining.seen import rank_then, seen_by
+from scrimp.explaining.summary import (
+    Moment,
+    outcome_sentences,
+    way_sentence,
+    why_sentence,
+    without_words,
+)
+from scrimp.history.events import BudgetGranted, Config, Event, Noted, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.notes import Notes
 from scrimp.history.problem import Problem
-from scrimp.history.trial import Observation, Trial
-from scrimp.json_values import JsonObject
+from scrimp.history.trial import Trial
 from scrimp.policies.policy import Start
+from scrimp.showing.explanation import DecisionReason, Explanation
+from scrimp.showing.standing import method_words
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.decisions import next_decision
 
-__all__ = ["DecisionReason", "Explanation", "explain"]
-
-
-@dataclass(frozen=True)
-class DecisionReason:
-    """One decision about a trial: its number, the budget it granted, what it rested on, and all
-    that in sentences."""
-
-    decision: int
-    title: str
-    budget: float
-    new: bool
-    reason: str
-    trials_seen: int
-    reports_seen: int
-    degraded: str
-    notes: JsonObject
-    competitors: Sequence[Competitor] = ()
-    lines: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Everything there is to say about how a trial came about."""
-
-    trial: int
-    status: str
-    params: Config
-    value: float | None
-    budget: float
-    headline: str
-    method: str
-    method_reason: str
-    decisions: tuple[DecisionReason, ...] = field(default_factory=tuple)
-    without_sources: Config | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain JSON form."""
-        return asdict(self)
-
-    @property
-    def text(self) -> str:
-        """All of it in plain words."""
-        lines = [
-            self.headline,
-            f"  {config_text(self.params)}",
-            f"Method: {self.method}" + (f" ({self.method_reason})" if self.method_reason else ""),
-        ]
-        for decision in self.decisions:
-            lines.append(f"Decision {decision.decision}: {decision.title}")
-            lines += [f"  {line}" for line in decision.lines]
-        if not self.decisions:
-            lines.append("No decision about it is recorded: its result was told or imported.")
-        if self.without_sources is not None:
-            lines.append(
-                "Without the past studies the model would have chosen"
-                f" {config_text(self.without_sources)}"
-            )
-        return "\n".join(lines)
+__all__ = ["explain"]
 
 
 def explain(history: History, trial: int) -> Explanation:
     """Why trial number ``trial`` was chosen and how it came to its budget."""
     shown = history.trial(trial)
     decided = _decisions(history, trial)
+    moments = [_moment(history, shown, *each) for each in decided]
+    without = _without_sources(history, decided)
     return Explanation(
         trial=trial,
         status=shown.status,
         params=dict(shown.config),
         value=shown.value,
         budget=shown.budget,
-        headline=_headline(history.problem, shown),
-        method=str(history.method.get("name", "unknown")),
+        headline=_headline(history, shown),
+        method=method_words(history.method),
         method_reason=str(history.method.get("reason", "")),
-        decisions=tuple(_told(history, shown, noted, grant, new) for noted, grant, new in decided),
-        without_sources=_without_sources(history, decided),
+        decisions=tuple(
+            _told(history, shown, noted, moment)
+            for (noted, _, _), moment in zip(decided, moments, strict=True)
+        ),
+        without_sources=without,
+        summary=_summary(history, shown, moments, without),
     )
 
 
-def _headline(problem: Problem, trial: Trial) -> str:
+def _headline(history: History, trial: Trial) -> str:
+    """State, last and best value, and the rank by the best one."""
+    problem = history.problem
     value = "no value yet" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
-    return f"Trial {trial.id}: {trial.status}, {value}{after}"
+    line = f"Trial {trial.id}: {trial.status}, {value}{after}"
+    if trial.best is None or history.created.kind == "selection":
+        return line
+    if trial.best != trial.value:
+        at = next(point.step for point in trial.curve if problem.value(point.loss) == trial.best)
+        line += f", best {trial.best:.6g}" + (
+            f" after {at:g}" if problem.budget is not None else ""
+        )
+    values = [problem.sign * other.best for other in history.trials if other.best is not None]
+    rank = 1 + sum(other < problem.sign * trial.best for other in values)
+    return f"{line}; rank {rank} of {len(values)}"
+
+
+def _summary(
+    history: History, trial: Trial, moments: Sequence[Moment], without: Config | None
+) -> tuple[str, ...]:
+    """The sentences; one that says so where the notes are not what a method writes."""
+    try:
+        lines = [way_sentence(history, trial, moments), why_sentence(history, trial, moments)]
+        lines += outcome_sentences(history, trial, moments)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        lines = ["The notes of its decisions are not what their method writes: no reason is known."]
+    if without is not None:
+        lines.append(without_words(without))
+    return tuple(line for line in lines if line)
+
+
+def _moment(
+    history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool
+) -> Moment:
+    """What a decision noted and saw, and how the trial stood then."""
+    prefix = history.events[: noted.seen]
+    seen = seen_by(history.problem, prefix, trial.id)
+    rank = None if new else rank_then(history.problem, prefix, trial.id, seen.reached)
+    return noted.notes, seen, rank, grant.budget, new
 
 
 def _decisions(history: History, trial: int) -> list[tuple[Noted, BudgetGranted, bool]]:
@@ -140,47 +129,39 @@ def _decisions(history: History, trial: int) -> list[tuple[Noted, BudgetGranted,
     return found
 
 
-def _told(
-    history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool
-) -> DecisionReason:
+def _told(history: History, trial: Trial, noted: Noted, moment: Moment) -> DecisionReason:
     """Why, or that the log does not say it in a form that a method writes."""
     try:
-        return _reason(history, trial, noted, grant, new)
+        return _reason(history, trial, noted, moment)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         words = "The notes of this decision are not what its method writes, so they say nothing."
-        title = _title(history.problem, grant.budget, new)
-        return DecisionReason(
-            noted.decision, title, grant.budget, new, "", 0, 0, "", {}, lines=(words,)
-        )
+        _, _, _, budget, new = moment
+        title = _title(history.problem, budget, new)
+        return DecisionReason(noted.decision, title, budget, new, "", 0, 0, "", {}, lines=(words,))
 
 
-def _reason(
-    history: History, trial: Trial, noted: Noted, grant: BudgetGranted, new: bool
-) -> DecisionReason:
-    notes, problem = noted.notes, history.problem
-    prefix = history.events[: noted.seen]
-    seen = _seen(problem, prefix, trial.id)
-    lines = [why(notes, problem, str(history.method.get("name", "")), new, grant.budget)]
-    if not new:
-        lines += _standing(problem, trial.id, seen.reached, prefix)
-    best = (
-        "" if history.created.kind == "selection" else seen.best_words(problem)
-    )  # a single cell says nothing
-    lines.append(
-        f"It rested on {counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}{best}."
-    )
+def _reason(history: History, trial: Trial, noted: Noted, moment: Moment) -> DecisionReason:
+    notes, seen, rank, budget, new = moment
+    problem, selection = history.problem, history.created.kind == "selection"
+    lines = [why(notes, problem, str(history.method.get("name", "")), new, budget)]
+    if rank is not None:
+        lines.append(rank.sentence(problem))
+    best = "" if selection else seen.best_words(problem)  # a single cell says nothing
+    rested = f"{counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}"
+    lines.append(f"It rested on {rested}{'; ' if best else ''}{best}.")
     lines += model_lines(notes, problem)
-    lines += belief_lines(notes, problem, trial)
-    lines += score_lines(notes, score_words(history.method, problem), trial)
+    lines += belief_lines(notes, problem, trial, None if seen.best is None else seen.best[0])
+    words = score_words(notes, history.method, problem, seen.failures)
+    lines += score_lines(notes, words, trial)
     lines += other_lines(notes)
-    if history.created.kind == "selection":
-        lines += _answer_then(prefix)
+    if selection:
+        lines += _answer_then(history.events[: noted.seen])
     if notes.degraded:
         lines.append(f"Degraded: {notes.degraded}.")
     return DecisionReason(
         decision=noted.decision,
-        title=_title(problem, grant.budget, new),
-        budget=grant.budget,
+        title=_title(problem, budget, new),
+        budget=budget,
         new=new,
         reason=_word(notes),
         trials_seen=seen.trials,
@@ -203,74 +184,6 @@ def _title(problem: Problem, budget: float, new: bool) -> str:
         return "a new configuration" if new else "once more"
     amount = problem.budget.amount(budget)
     return f"a new configuration, granted {amount}" if new else f"more budget, {amount} in all"
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What a decision could see: how much, the best loss with its trial, and how far its own trial
-    had come."""
-
-    trials: int
-    reports: int
-    best: tuple[float, int] | None
-    reached: float
-
-    def best_words(self, problem: Problem) -> str:
-        if self.best is None:
-            return ""
-        loss, trial = self.best
-        return f"; the best {problem.metric} so far was {problem.sign * loss:.4g} (trial {trial})"
-
-
-def _seen(problem: Problem, events: Sequence[Event], own: int) -> _Seen:
-    trials, reports, reached = 0, 0, 0.0
-    best: tuple[float, int] | None = None
-    for event in events:
-        if isinstance(event, TrialAdded):
-            trials += 1
-        elif isinstance(event, Reported):
-            reports += 1
-            loss = problem.loss(event.metrics)
-            if (
-                loss is not None
-                and (best is None or loss < best[0])
-                and problem.feasible(event.metrics)
-            ):
-                best = loss, event.trial
-            if event.trial == own:
-                reached = max(reached, event.step)
-    return _Seen(trials, reports, best, reached)
-
-
-def _standing(problem: Problem, own: int, reached: float, events: Sequence[Event]) -> list[str]:
-    """The trial's rank among all that had come as far, at its own budget of the time, and who came
-    next."""
-    losses: dict[int, float] = {}
-    standings: dict[int, float] = {}
-    for event in events:
-        if isinstance(event, Reported) and event.step >= reached > 0 and event.trial not in losses:
-            loss = problem.loss(event.metrics)
-            if loss is not None:
-                violation = problem.violation(event.metrics)
-                point = Observation(event.step, event.metrics, loss, violation=violation)
-                losses[event.trial], standings[event.trial] = loss, point.standing
-    if own not in losses or problem.budget is None:
-        return []
-    order = sorted(losses, key=lambda number: (standings[number], number))
-    place = order.index(own)
-    line = (
-        f"After {problem.budget.amount(reached)} it had {problem.metric}"
-        f" {problem.sign * losses[own]:.4g}"
-    )
-    if len(order) == 1:
-        return [f"{line}; no other had come so far."]
-    line += f", rank {place + 1} of the {len(order)} that had come so far"
-    if place + 1 < len(order):
-        line += (
-            f"; next was trial {order[place + 1]} with"
-            f" {problem.sign * losses[order[place + 1]]:.4g}"
-        )
-    return [f"{line}."]
 
 
 def _answer_then(events: Sequence[Event]) -> list[str]:

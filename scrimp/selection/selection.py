@@ -52,6 +52,7 @@ from scrimp.selection.cell_policy import (
 from scrimp.selection.evaluation import METRIC, Evaluation, plain_checkpoint
 from scrimp.selection.score_table import Checkpoint, ScoreTable, check_score
 from scrimp.selection.stopping import StopRule
+from scrimp.space.html_table import html_table
 from scrimp.storage.store import EventStore
 from scrimp.tuning.decisions import next_decision
 from scrimp.tuning.ledger import Ledger
@@ -81,6 +82,24 @@ class Selection:
             f"Selection({self.name!r}, method={self.method!r}, {done} of {table.scores.size} cells"
             " measured)"
         )
+
+    def _repr_html_(self) -> str:
+        """How far it is and what it recommends, for notebooks."""
+        table = self.scores
+        rows: list[list[Any]] = [["method", self.method]]
+        done = int(table.seen.sum())
+        rows.append(["measured", f"{done} of {table.scores.size} cells"])
+        rows.append(["table", f"{len(table.checkpoints)} checkpoints x {len(table.tasks)} tasks"])
+        if done:
+            answer = self.recommend()
+            rows += [
+                ["take", answer.checkpoint],
+                ["expected score", answer.expected_score],
+                ["standard error", answer.standard_error],
+                ["probability best", answer.probability_best],
+                ["runner-up", answer.runner_up],
+            ]
+        return html_table([], rows, caption=self.name)
 
     @property
     def name(self) -> str:

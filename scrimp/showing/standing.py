@@ -193,8 +193,15 @@ def saved_words(history: History) -> str:
 
 def waiting_words(history: History) -> str:
     """How many trials wait, after how much training."""
-    waiting = Counter(trial.budget for trial in history.with_status("paused"))
-    return ", ".join(f"{waiting[budget]} at {budget:g}" for budget in sorted(waiting))
+    waiting, budget = (
+        Counter(trial.budget for trial in history.with_status("paused")),
+        history.problem.budget,
+    )
+    *lower, highest = sorted(waiting) or [0.0]
+    if not waiting or budget is None:
+        return ""
+    said = [f"{waiting[used]} at {used:g}" for used in lower]
+    return ", ".join([*said, f"{waiting[highest]} at {budget.amount(highest)}"])
 
 
 def running_words(history: History, trial: Trial) -> str:

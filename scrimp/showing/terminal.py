@@ -62,8 +62,7 @@ def screen(history: History, standing: Standing, width: int) -> list["Text"]:
     lines += _running(history, width)
     waiting = waiting_words(history) if budgeted else ""
     if waiting:
-        assert history.problem.budget is not None
-        lines.append(_line("waiting", f"{waiting} {history.problem.budget.units}", width, "yellow"))
+        lines.append(_line("waiting", waiting, width, "yellow"))
     return (
         [*lines, _line("spent", spent_words(history).removesuffix(" spent"), width)]
         if budgeted
@@ -152,7 +151,7 @@ def _best(history: History, width: int) -> list["Text"]:
     room = min(max(width - LABEL - len(words) - 3, 0), 40)
     drawn = sparkline([(spent, height) for spent, _, height in path.points], path.spent, room)
     left = [(f"{'best':<{LABEL}}", "bold"), (value, "bold green"), (f"  {where}", "")]
-    lines = [_ends(left, [(drawn if room >= 6 else "", "green")], width)]
+    lines = [_ends(left, [(drawn if room >= 6 and len(path.points) > 1 else "", "green")], width)]
     return lines + [
         _line("", part, width, "dim") for part in _wrapped(found[0].config, width - LABEL)
     ]

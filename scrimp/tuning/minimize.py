@@ -41,6 +41,10 @@ class Result:
         """All that happened."""
         return self.study.history
 
+    def _repr_html_(self) -> str:
+        """The card of its study, for notebooks."""
+        return self.study._repr_html_()
+
     def __repr__(self) -> str:
         return f"Result(best_value={self.best_value!r}, best_params={self.best_params!r})"
 

@@ -27,6 +27,8 @@ from scrimp.history.problem import Budget, Direction, Problem
 from scrimp.history.reports import as_metrics, as_stderr
 from scrimp.history.trial import Observation, Trial, check_step
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
+from scrimp.showing.card import study_card
+from scrimp.showing.explanation import Explanation
 from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.suggester import Suggester
@@ -227,9 +229,8 @@ class Study:
         self, trial: Trial | int | None, attributes: dict[str, Any], note: str | None = None
     ) -> None:
         number = trial.id if isinstance(trial, Trial) else trial
-        if number is not None:
-            number = self.history.trial(number).id
-        self._ledger.append([as_annotation(number, attributes, note, wall_clock())])
+        known = None if number is None else self.history.trial(number).id
+        self._ledger.append([as_annotation(known, attributes, note, wall_clock())])
 
     @overload
     def ask(self, count: None = None) -> Trial: ...
@@ -353,9 +354,7 @@ class Study:
             )
         self._change(run_limits(self._ledger.history, n_trials, budget, request))
         key = signing() if request.placement != Placement() else None
-        if (
-            key is not None and self._place is not None
-        ):  # the URL of the checkpoints is part of what is signed
+        if key is not None and self._place is not None:  # the URL of checkpoints is signed too
             sign(self._ledger, self._place.identity(), key)
 
         def finished(trial: Trial) -> None:
@@ -366,9 +365,19 @@ class Study:
         return self
 
     def dataframe(self) -> "pandas.DataFrame":
-        """All trials as a pandas DataFrame: one row each, parameters in columns
-        ``params_<name>``."""
+        """All trials as a pandas DataFrame, a row each (`scrimp.tuning.trial_table`)."""
         return trial_frame(self.history)
+
+    def explain(self, trial: int | None = None) -> Explanation:
+        """Why a trial, the best one unless told otherwise, was chosen and got its budget: printed,
+        it is two sentences; ``.details`` has every decision."""
+        from scrimp.explaining.reasons import explain
+
+        return explain(self.history, self.best_trial.id if trial is None else trial)
+
+    def _repr_html_(self) -> str:
+        """Where the study stands, for notebooks."""
+        return study_card(self.history)
 
     def _deciding(self) -> Policy:
         """The study's policy, built once and again when the method or the problem changed."""

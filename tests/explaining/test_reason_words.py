@@ -11,13 +11,16 @@ from scrimp.explaining.reason_words import (
     score_words,
     why,
 )
+from scrimp.history.events import Noted
 from scrimp.history.notes import (
+    EMPTY,
     Expected,
     Fit,
     Horizon,
     Modelled,
     Notes,
     Promoted,
+    Race,
     Rival,
     Said,
     Sides,
@@ -44,8 +47,8 @@ def trial() -> Trial:
     [
         (Notes(grant=Promoted(1)), "so it was promoted to 3 epochs."),
         (
-            Notes(reason=Modelled(1.0, question=Horizon(2.0, 0.25))),
-            "come below error 0.25 within 2 epochs more.",
+            Notes(reason=Modelled(1.0, Expected(0.2, step=5.0), question=Horizon(2.0, 0.25))),
+            "to beat the best error so far by epoch 5.",
         ),
         (Notes(reason=Said("nobody knows")), "Nobody knows."),
         (Notes(reason=Modelled(1.0, exploring=True)), "looked elsewhere"),
@@ -103,7 +106,7 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
     ]
     lines = score_lines(
         Notes(reason=Modelled(0.5, rivals=(Rival(0.4, trial=7),))),
-        score_words({"name": "gp-pi"}, PLAIN),
+        score_words(EMPTY, {"name": "gp-pi"}, PLAIN),
         trial,
     )
     assert lines == [
@@ -115,21 +118,42 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
 def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_it() -> None:
     weighed = Problem(SPACE, constraints={"memory": scrimp.AtMost(1)}, cost="seconds")
     mine = {"name": "gp", "settings": {"acquisition": "mine"}}
-    assert score_words(mine, PLAIN) == "the acquisition 'mine'"
+    assert score_words(EMPTY, mine, PLAIN) == "the acquisition 'mine'"
     assert (
-        score_words(mine, weighed)
+        score_words(EMPTY, mine, weighed)
         == "the acquisition 'mine', weighed by the constraints and the cost"
     )
     assert (
-        score_words({"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN)
+        score_words(EMPTY, {"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN)
         == "the probability of improvement"
     )
     costly = Problem(SPACE, cost="seconds")
     assert (
-        score_words({"name": "gp-ei"}, costly)
+        score_words(EMPTY, {"name": "gp-ei"}, costly)
         == "the expected improvement, weighed by the cost, as a logarithm"
     )
-    assert score_words({"name": "dyhpo", "settings": {}}, PLAIN) == ""
+    assert score_words(EMPTY, {"name": "dyhpo", "settings": {}}, PLAIN) == ""
+    race, horizon = (Notes(reason=Modelled(question=asked)) for asked in (Race(), Horizon(2.0)))
+    assert "logarithm" in score_words(race, {"name": "freeze-thaw"}, STAGED)
+    assert "deviations" in score_words(horizon, {"name": "freeze-thaw"}, STAGED, failures=2)
+
+
+@pytest.mark.parametrize("method", ["gp-ei", "gp-pi"])
+def test_after_a_failure_a_score_is_called_the_logarithm_that_it_is(method: str) -> None:
+    study = scrimp.create_study(
+        "s", SPACE, metric="error", method=method, storage="memory://", seed=0
+    )
+    for number in range(8):
+        trial = study.ask()
+        if number == 1:
+            study.tell(trial, state="failed")
+        else:
+            study.tell(trial, trial.params["lr"])
+    reason = [event.notes.reason for event in study.history.events if isinstance(event, Noted)][-1]
+    assert isinstance(reason, Modelled) and reason.score is not None
+    assert reason.score < 0.0  # no probability and no improvement is negative
+    words = "weighed by the probability that it does not fail, as a logarithm"
+    assert words in study.explain(7).details
 
 
 def test_weights_of_past_studies_are_shares() -> None:

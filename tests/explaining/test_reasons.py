@@ -36,25 +36,28 @@ def test_a_model_based_decision() -> None:
         if isinstance(event.notes.reason, Modelled) and event.notes.reason.rivals
     )  # one decision per trial
     first, last = explain(study.history, 0), explain(study.history, number)
-    assert "first design" in first.text and first.decisions[0].trials_seen == 0
+    assert "first design" in first.details and first.decisions[0].trials_seen == 0
     (decision,) = last.decisions
     reason = noted[number].notes.reason
     assert isinstance(reason, Modelled) and reason.expected and reason.rivals
     assert decision.new and decision.trials_seen == decision.reports_seen == number >= 4
     assert (
-        f"expected error {reason.expected.loss:.4g}, between {reason.expected.low:.4g}" in last.text
+        f"expected error {reason.expected.loss:.4g}, between {reason.expected.low:.4g}"
+        in last.details
     )
     best = min(trial.value for trial in study.trials[:number] if trial.value is not None)
-    assert f"the best error so far was {best:.4g}" in last.text
-    assert f"It came out at {study.trials[number].value:.4g}" in last.text
-    assert f"Its score was the highest: {reason.score:.4g}" in last.text
+    assert f"the best error so far was {best:.4g}" in last.details
+    assert f"It came out at {study.trials[number].value:.4g}" in last.details
+    assert f"Its score was the highest: {reason.score:.4g}" in last.details
     runner = reason.rivals[0]
-    assert f"The runner-up was {config_text(runner.config)}, with {runner.score:.4g}" in last.text
+    assert (
+        f"The runner-up was {config_text(runner.config)}, with {runner.score:.4g}" in last.details
+    )
     assert decision.competitors[0] == {
         "text": config_text(runner.config),
         "score": runner.score,
     }
-    assert f"fitted anew for this decision, to {number} observations" in last.text
+    assert f"fitted anew for this decision, to {number} observations" in last.details
     json.dumps(last.to_json())
 
 
@@ -63,8 +66,8 @@ def test_promotions_are_decisions_too() -> None:
     best = explain(study.history, study.best_trial.id)
     assert [decision.budget for decision in best.decisions] == [1.0, 3.0, 9.0]
     assert [decision.new for decision in best.decisions] == [True, False, False]
-    assert "within the cutoff at 1, so it was promoted to 3 epochs" in best.text
-    assert "began in bracket 0 with 1 epoch." in best.text
+    assert "within the cutoff at 1, so it was promoted to 3 epochs" in best.details
+    assert "began in bracket 0 with 1 epoch." in best.details
     assert f"error {best.value:.6g} after 9 epochs" in best.headline
     assert best.decisions[1].title == "more budget, 3 epochs in all"
     grants = [event for event in study.history.events if isinstance(event, BudgetGranted)]
@@ -76,7 +79,7 @@ def test_enqueued_and_taken_up_again() -> None:
     study = scrimp.create_study("q", SPACE, method="random", storage="memory://", seed=0)
     study.enqueue({"lr": 0.1, "layers": 2})
     study.ask()
-    assert "queue comes before the method" in explain(study.history, 0).text
+    assert "queue comes before the method" in explain(study.history, 0).details
 
 
 def test_degraded_decisions_say_so() -> None:
@@ -92,8 +95,8 @@ def test_degraded_decisions_say_so() -> None:
     ]
     study._ledger.append(batch, 0)
     explanation = explain(study.history, 0)
-    assert "Degraded: the model failed (singular)" in explanation.text
-    assert "What counted: old 70%, this study 30%." in explanation.text
+    assert "Degraded: the model failed (singular)" in explanation.details
+    assert "What counted: old 70%, this study 30%." in explanation.details
     assert explanation.without_sources is None
 
 
@@ -106,7 +109,7 @@ def test_what_would_have_been_chosen_without_the_past() -> None:
         "lr",
         "layers",
     }
-    assert "Without the past studies the model would have chosen lr=" in explanation.text
+    assert "Without the past studies the model would have chosen lr=" in explanation.details
 
 
 def test_a_promoted_trial_is_told_its_rank() -> None:
@@ -144,11 +147,11 @@ def test_a_competitor_is_somebody_else() -> None:
         study._ledger.append([*batch, BudgetGranted(trial=number, budget=1.0)], number)
     first, second = explain(study.history, 0), explain(study.history, 1)
     assert (
-        "The runner-up was lr=0.5, layers=2, with 0.9." in first.text
-        and "expected improvement" in first.text
+        "The runner-up was lr=0.5, layers=2, with 0.9." in first.details
+        and "expected improvement" in first.details
     )
-    assert "There was no runner-up" in second.text and "looked elsewhere" in second.text
-    assert "expected improvement" not in second.text  # an optimistic bound decided
+    assert "There was no runner-up" in second.details and "looked elsewhere" in second.details
+    assert "expected improvement" not in second.details  # an optimistic bound decided
 
 
 def test_a_cell_of_a_selection_is_explained_by_the_answer_of_the_time() -> None:
@@ -157,7 +160,7 @@ def test_a_cell_of_a_selection_is_explained_by_the_answer_of_the_time() -> None:
     )
     for score in (0.1, 0.2, 0.3, 0.4, 0.5):
         selection.tell(*selection.ask(), score, stderr=0.05)
-    text = explain(selection.history, 4).text
+    text = explain(selection.history, 4).details
     assert (
         "The answer then was checkpoint" in text
         and "with probability" in text

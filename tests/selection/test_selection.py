@@ -397,3 +397,12 @@ def test_the_progress_of_a_selection_counts_cells() -> None:
     selection = played(made(), 3)
     selection.ask()
     assert summary_line(selection.history, 2.0) == "1 running, 3 completed, of 36 cells  ·  2 s"
+
+
+def test_a_selection_is_a_table_in_notebooks() -> None:
+    selection = scrimp.create_selection(
+        "<b>", checkpoints=[1, 2], tasks=["a"], storage="memory://", seed=0
+    )
+    assert "0 of 2 cells" in selection._repr_html_() and "<b>" not in selection._repr_html_()
+    selection.tell(*selection.ask(), 0.5)
+    assert "1 of 2 cells" in selection._repr_html_() and "take" in selection._repr_html_()

@@ -61,7 +61,7 @@ def test_the_time_left_comes_late_and_is_that_of_this_run() -> None:
 def test_savings_are_told_of_a_study_that_is_over(halving: scrimp.Study) -> None:
     history = halving.history
     assert share_done(history) == 4 / 15  # halving spends 5 x 1 on each of three rungs
-    assert spent_words(history) == "4 epochs spent" and waiting_words(history) == "2 at 1"
+    assert spent_words(history) == "4 epochs spent" and waiting_words(history) == "2 at 1 epoch"
     assert (
         running_words(history, history.with_status("running")[0])
         == "trial 1  epoch 2 of 3  error 0.2"

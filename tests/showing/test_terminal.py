@@ -22,7 +22,7 @@ def test_everything_at_80_columns(halving: scrimp.Study) -> None:
     assert lines[3].startswith("         lr=") and "kind=" in lines[3]
     assert lines[4] == "trials   1 running, 2 paused"
     assert lines[5] == "running  trial 1  epoch 2 of 3  error 0.2"
-    assert lines[6:] == ["waiting  2 at 1 epochs", "spent    4 epochs"]
+    assert lines[6:] == ["waiting  2 at 1 epoch", "spent    4 epochs"]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

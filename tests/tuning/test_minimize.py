@@ -63,3 +63,8 @@ def test_plugins_are_named_as_for_a_study(tmp_path: Path, monkeypatch: pytest.Mo
             plugins=["own_bound"],
         )
         assert result.history.plugins == ("own_bound",)
+
+
+def test_results_are_cards_in_notebooks() -> None:
+    result = scrimp.minimize(lambda params: params["x"], scrimp.Space(x=scrimp.Float(0, 1)), 2)
+    assert "2 of 2 trials" in result._repr_html_() and result._repr_html_().startswith("<div")
