@@ -58,8 +58,9 @@ def name_plugins(names: Iterable[str]) -> tuple[str, ...]:
 
     Modules in the current folder are found too, as those of an objective are.
     """
-    if isinstance(names, str):
-        raise PluginError(f"plugins is {names!r}; give a list of module names, such as [{names!r}]")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        such = names if isinstance(names, str) else "my_package.kernels"
+        raise PluginError(f"plugins is {names!r}; give a list of module names, such as [{such!r}]")
     checked = tuple(dict.fromkeys(_checked(name) for name in names))
     if checked and os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())

@@ -6,6 +6,7 @@ policy's own; the policy decides the rest. No configuration is added beyond the 
 """
 
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
 
 from scrimp.errors import ConfigError, MethodError, ScrimpError, StudyError
@@ -134,6 +135,11 @@ def decision_events(history: History, decision: Decision, worker: str, time: flo
             ),
         ]
     number = len(history.trials)
+    if not isinstance(action.tag, Mapping) or not all(isinstance(name, str) for name in action.tag):
+        raise MethodError(
+            f"the method tags trial {number} with {shortened(action.tag)}; a tag is a table of names"
+            " and values, such as {'bracket': 1}"
+        )
     objection = tag_objection(action.tag, number) if action.tag else ""
     if objection:
         raise MethodError(

@@ -143,3 +143,9 @@ def test_what_the_variable_names_must_load(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv(VARIABLE, "toy_nowhere")
     with pytest.raises(PluginError, match="toy_nowhere"):
         load_available()
+
+
+@pytest.mark.parametrize("given", [5, None, "own_parts"])
+def test_plugins_that_are_no_list_are_refused(given):
+    with pytest.raises(PluginError, match="give a list of module names"):
+        name_plugins(given)
