@@ -253,7 +253,7 @@ def test_bracket_and_slot_of_a_tag_are_whole_numbers(tag: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("tag", ["mine", [1], 5, None, {1: 2}])
 def test_a_tag_that_is_no_table_is_refused_with_its_method(tag: Any) -> None:
-    with pytest.raises(MethodError, match="the method tags trial 0 with .* a tag is a table"):
+    with pytest.raises(MethodError, match=r"the method tags trial 0 with .* a tag is a table"):
         decision_events(history_of(), Decision(Start({"x": 0.5}, 1.0, tag)), "me", 0.0)
 
 
