@@ -66,6 +66,12 @@ test-ray:
 	.venvs/ray/bin/python -m pip install --quiet --editable '.[dev,ray]'
 	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
 
+# Integrations with libraries that the tests do not need otherwise, one environment each.
+test-integrations:
+	test -x .venvs/test-optuna/bin/python || $(PYTHON) -m venv .venvs/test-optuna
+	.venvs/test-optuna/bin/python -m pip install --quiet --editable '.[dev,optuna]'
+	.venvs/test-optuna/bin/python -m pytest tests/integrations
+
 torture: install
 	$(BIN)/python -m scrimp.testing.torture --kills $(or $(KILLS),200)
 

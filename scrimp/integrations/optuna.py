@@ -1,0 +1,225 @@
+"""`ScrimpSampler`: decisions of scrimp in an Optuna study.
+
+    study = optuna.create_study(sampler=ScrimpSampler(seed=0))
+    study.optimize(objective, n_trials=50)
+
+The objective, the storage, pruners and everything else stay Optuna's. The sampler keeps a study of
+scrimp in memory beside each Optuna study, tells it every trial that has ended, whoever ran it, and
+asks it for the parameters that all trials so far have in common (Optuna's *relative* search space).
+Parameters that only some trials have are drawn at random, as by Optuna's own samplers that model
+several parameters at once. A pruned trial counts with its last report, and a failed one as failed.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from scrimp.errors import ConfigError, StudyError
+from scrimp.formats.optuna_file import parameter_of
+from scrimp.history.events import Config
+from scrimp.space.parameter import Categorical
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.space import Space
+from scrimp.tuning.studies import create_study
+from scrimp.tuning.study import Study
+
+__all__ = ["ScrimpSampler", "space_of_distributions"]
+
+Distributions = Mapping[str, BaseDistribution]
+
+
+def space_of_distributions(distributions: Distributions) -> Space:
+    """The space that Optuna's distributions mean; choices by their number.
+
+    >>> from optuna.distributions import IntDistribution
+    >>> space_of_distributions({"n": IntDistribution(1, 8)})
+    Space(n=Int(1, 8))
+    """
+    return Space({name: _parameter(name, given) for name, given in distributions.items()})
+
+
+def _parameter(name: str, given: BaseDistribution) -> Parameter:
+    if isinstance(given, CategoricalDistribution):
+        return Categorical(list(range(len(given.choices))))
+    return parameter_of(name, json.loads(distribution_to_json(given)))
+
+
+class ScrimpSampler(BaseSampler):  # type: ignore[misc]
+    """Asks a method of scrimp what to try next; ``method`` is its name, with settings where needed
+    (``"gp:kernel=rbf-ard"``). One objective."""
+
+    def __init__(self, method: str = "gp", *, seed: int | None = None) -> None:
+        self._method = method
+        self._seed = seed
+        self._random = RandomSampler(seed=seed)
+        self._shared = IntersectionSearchSpace()
+        self._mirrors: dict[str, _Mirror] = {}
+
+    def reseed_rng(self) -> None:
+        """Optuna calls this in each parallel worker."""
+        self._random.reseed_rng()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the studies kept beside: they are made again from Optuna's trials."""
+        return {**self.__dict__, "_mirrors": {}}
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """What all trials have in common, without parameters of a single value."""
+        shared = self._shared.calculate(study)
+        return {name: given for name, given in shared.items() if not given.single()}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Parameters for the trial, by the method."""
+        self._check(study)
+        if not search_space:
+            return {}
+        key = f"{study.study_name} {sorted(search_space.items(), key=str)}"
+        mirror = self._mirrors.get(key)
+        trials = study.get_trials(deepcopy=False)
+        if mirror is None or not mirror.update(trials):
+            minimize = study.direction == StudyDirection.MINIMIZE
+            mirror = self._mirrors[key] = _Mirror.of(
+                search_space, self._method, self._seed, minimize
+            )
+            mirror.update(trials)
+        return mirror.params_for(trial.number)
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A parameter that not all trials have: at random."""
+        self._check(study)
+        return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    def _check(self, study: optuna.Study) -> None:
+        if len(study.directions) > 1:
+            raise ValueError(
+                f"the Optuna study {study.study_name!r} has {len(study.directions)} objectives;"
+                " ScrimpSampler takes one"
+            )
+
+
+@dataclass
+class _Mirror:
+    """A study of scrimp that knows the trials of an Optuna study, as far as they fit the space."""
+
+    distributions: Distributions
+    study: Study
+    open: dict[int, int] = field(default_factory=dict)  # Optuna's number -> ours, not yet told
+    told: set[int] = field(default_factory=set)
+    known: set[tuple[Any, ...]] = field(default_factory=set)
+
+    @staticmethod
+    def of(
+        distributions: Distributions, method: str, seed: int | None, minimize: bool
+    ) -> "_Mirror":
+        """One that knows nothing yet."""
+        study = create_study(
+            "mirror",
+            space_of_distributions(distributions),
+            direction="minimize" if minimize else "maximize",
+            method=method,
+            storage="memory://",
+            seed=seed,
+        )
+        return _Mirror(distributions, study)
+
+    def update(self, trials: list[FrozenTrial]) -> bool:
+        """Learn what ended and what others run; False when a trial was run with other parameters
+        than suggested, so that this mirror shows something that never was."""
+        for trial in trials:
+            if trial.number in self.told:
+                continue
+            config = self._config(trial)
+            if trial.number in self.open:
+                if trial.state.is_finished() and config != self._suggested(trial.number):
+                    return False
+            elif config is None or not self._take_in(trial.number, config):
+                if trial.state.is_finished():
+                    self.told.add(trial.number)  # nothing that this space could learn from
+                continue
+            if trial.state.is_finished():
+                self._tell(self.open.pop(trial.number), trial)
+                self.told.add(trial.number)
+        return True
+
+    def params_for(self, number: int) -> dict[str, Any]:
+        """What the method suggests for a new trial; at random where nothing new is left."""
+        try:
+            asked = self.study.ask()
+        except StudyError:
+            rng = np.random.default_rng(number)
+            return self._named(self.study.space.sample(1, rng)[0])
+        self.open[number] = asked.id
+        self.known.add(self.study.space.key(asked.config))
+        return self._named(asked.config)
+
+    def _named(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """With Optuna's choices in place of their numbers."""
+        return {
+            name: given.choices[config[name]]
+            if isinstance(given, CategoricalDistribution)
+            else config[name]
+            for name, given in self.distributions.items()
+        }
+
+    def _config(self, trial: FrozenTrial) -> Config | None:
+        """The trial's parameters in our space; None where they do not fit."""
+        config = {}
+        for name, given in self.distributions.items():
+            if name not in trial.params:
+                return None
+            value = trial.params[name]
+            if isinstance(given, CategoricalDistribution):
+                try:
+                    value = int(given.to_internal_repr(value))
+                except ValueError:
+                    return None
+            config[name] = value
+        try:
+            return self.study.space.validate(config)
+        except ConfigError:
+            return None
+
+    def _suggested(self, number: int) -> Config:
+        return dict(self.study.history.trials[self.open[number]].config)
+
+    def _take_in(self, number: int, config: Config) -> bool:
+        """A trial that was not suggested here; False for a repeat, which teaches nothing new."""
+        key = self.study.space.key(config)
+        if key in self.known:
+            return False
+        self.known.add(key)
+        self.study.enqueue(config)
+        self.open[number] = self.study.ask().id
+        return True
+
+    def _tell(self, ours: int, trial: FrozenTrial) -> None:
+        """The end of a trial."""
+        value = None
+        if trial.state == TrialState.COMPLETE:
+            value = trial.value
+        elif trial.state == TrialState.PRUNED and trial.intermediate_values:
+            value = trial.intermediate_values[max(trial.intermediate_values)]
+        if value is not None and math.isfinite(value):
+            self.study.tell(ours, value)
+        else:
+            self.study.tell(ours, state="failed", message=f"{trial.state.name.lower()} in Optuna")

@@ -1,0 +1,110 @@
+"""`ScrimpSampler` on Optuna itself: its own battery for samplers, and what users do with it."""
+
+import pickle
+
+import pytest
+
+optuna = pytest.importorskip(
+    "optuna", reason="Optuna is not installed: make test-integrations brings it"
+)
+
+from optuna.testing.pytest_samplers import (  # noqa: E402
+    BasicSamplerTestCase,
+    RelativeSamplerTestCase,
+    SingleOnlySamplerTestCase,
+)
+
+from scrimp.integrations.optuna import (  # noqa: E402
+    ScrimpSampler,
+    space_of_distributions,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+class TestScrimpSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    @pytest.fixture
+    def sampler(self):
+        return lambda: ScrimpSampler(seed=0)
+
+
+def bowl(trial):
+    x = trial.suggest_float("x", -5, 10)
+    y = trial.suggest_float("y", 1e-3, 1e1, log=True)
+    kind = trial.suggest_categorical("kind", ["good", "bad", None])
+    return (x - 2) ** 2 + abs(y - 0.1) + (kind != "good")
+
+
+def test_it_finds_what_random_search_does_not():
+    ours = optuna.create_study(sampler=ScrimpSampler(seed=1))
+    ours.optimize(bowl, n_trials=35)
+    theirs = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    theirs.optimize(bowl, n_trials=35)
+    assert ours.best_value < 0.2 < theirs.best_value
+    assert ours.best_params["kind"] == "good"
+
+
+def test_maximising():
+    study = optuna.create_study(sampler=ScrimpSampler(seed=0), direction="maximize")
+    study.optimize(lambda trial: -bowl(trial), n_trials=30)
+    assert study.best_value > -0.5
+
+
+def test_the_same_seed_decides_the_same_and_a_new_process_goes_on(tmp_path):
+    url = f"sqlite:///{tmp_path}/optuna.db"
+    whole = optuna.create_study(sampler=ScrimpSampler(seed=3))
+    whole.optimize(bowl, n_trials=14)
+    first = optuna.create_study(sampler=ScrimpSampler(seed=3), storage=url, study_name="s")
+    first.optimize(bowl, n_trials=8)
+    assert [t.params for t in first.trials] == [t.params for t in whole.trials[:8]]
+    second = optuna.load_study(
+        study_name="s", storage=url, sampler=pickle.loads(pickle.dumps(first.sampler))
+    )
+    second.optimize(bowl, n_trials=6)
+    assert len(second.trials) == 14 and second.best_value < 6
+
+
+def test_pruned_failed_and_foreign_trials_are_learned_from():
+    study = optuna.create_study(sampler=ScrimpSampler(seed=0))
+    study.enqueue_trial({"x": 2.0, "y": 0.1, "kind": "good"})
+
+    def objective(trial):
+        value = bowl(trial)
+        if trial.number % 4 == 1:
+            raise ArithmeticError("diverged")
+        if trial.number % 4 == 2:
+            trial.report(value, 1)
+            raise optuna.TrialPruned
+        return value
+
+    study.optimize(objective, n_trials=12, catch=ArithmeticError)
+    (mirror,) = study.sampler._mirrors.values()
+    counts = mirror.study.history.counts
+    assert counts["failed"] == 3
+    assert counts["completed"] == 8  # the last one is not told yet
+    assert mirror.study.best_value == 0.0
+    assert mirror.study.best_params["x"] == 2.0
+
+
+def test_a_fixed_parameter_is_not_taken_for_what_was_suggested():
+    study = optuna.create_study(sampler=ScrimpSampler(seed=0))
+    study.optimize(bowl, n_trials=3)
+    study.sampler = optuna.samplers.PartialFixedSampler({"x": 7.0}, study.sampler)
+    study.optimize(bowl, n_trials=3)
+    study.sampler = study.sampler._base_sampler
+    study.optimize(bowl, n_trials=1)
+    (mirror,) = (m for m in study.sampler._mirrors.values() if len(m.distributions) == 3)
+    told = [trial.config["x"] for trial in mirror.study.trials if trial.status == "completed"]
+    assert told == [trial.params["x"] for trial in study.trials[:6]]
+
+
+def test_distributions_become_a_space():
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    import scrimp
+
+    space = space_of_distributions(
+        {"lr": FloatDistribution(1e-5, 1, log=True), "n": IntDistribution(8, 64, step=8)}
+    )
+    assert space == scrimp.Space(lr=scrimp.Float(1e-5, 1, log=True), n=scrimp.Int(8, 64, step=8))
