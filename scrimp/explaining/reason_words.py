@@ -18,6 +18,7 @@ from scrimp.history.notes import (
     Fit,
     FromDensity,
     FromPortfolio,
+    Gain,
     Grant,
     Horizon,
     InBracket,
@@ -113,7 +114,7 @@ def score_words(
     if name is None:
         return ""
     if name == "freeze-thaw":
-        return SCORES["log-ei"] if isinstance(_question(notes), Race) else SCORES[name]
+        return SCORES["log-ei"] if isinstance(_question(notes), Race | Gain) else SCORES[name]
     weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * bool(problem.cost)
     if failures and name != "thompson":
         weights.insert(0, "the probability that it does not fail")
@@ -123,7 +124,7 @@ def score_words(
     return SCORES.get(name, f"the acquisition {name!r}") + weighed
 
 
-def _question(notes: Notes) -> Race | Horizon | None:
+def _question(notes: Notes) -> Race | Horizon | Gain | None:
     """What was asked of learning curves, where that decided."""
     return notes.reason.question if isinstance(notes.reason, Modelled) else None
 
@@ -171,6 +172,11 @@ def _asked(reason: Modelled, problem: Problem) -> str:
             " most on the best value at its next level: that was this one."
         )
     by = step_words(reason, problem)
+    if isinstance(reason.question, Gain):
+        beaten = f"the best {problem.metric} so far"
+        if reason.question.best is not None:
+            beaten += f", {problem.sign * reason.question.best:.4g},"
+        return f"It promised the largest improvement on {beaten}{by}."
     if reason.question is None or reason.question.threshold is None:
         return f"It was the most likely of all to come close to feasible{by}."
     return f"It was the most likely of all to beat the best {problem.metric} so far{by}."

@@ -1,16 +1,18 @@
 """Freeze-thaw: every decision asks which configuration, half trained or new, should get the next
 slice of training.
 
-1. A few first configurations at the lowest budget.
+1. A few first configurations: those of a list at the lowest budget, those of a continuous space
+   for a few times as long (`scrimp.freeze_thaw.outlook`), as all new ones.
 2. A Gaussian process over all learning curves (`scrimp.freeze_thaw.curve_gp`) predicts every
    candidate: paused trials, and new configurations: rows of a list, or in a continuous space the
    one that is expected to end best. Slices grow by a factor of 1.6.
 3. Early, the candidate wins whose *next level* has the largest expected improvement over the best
    value at that level (Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of
-   Hyperparameter Configurations, 2022). Later a horizon h and a threshold T are drawn at random for
-   each decision, and the candidate wins that is most likely to be below T after h further steps
-   (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for Hyperparameter
-   Optimization, 2024).
+   Hyperparameter Configurations, 2022). Later a horizon h is drawn at random for each decision. In
+   a list a threshold T is drawn too, and the candidate wins that is most likely to be below T after
+   h further steps (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for
+   Hyperparameter Optimization, 2024); in a continuous space that with the largest expected
+   improvement on the best value by then.
 4. Running slices count as if they had come out as predicted.
 5. Where many trials share the best value, some decisions are left to random scouts
    (`scrimp.freeze_thaw.plateau_scouts`).
@@ -42,6 +44,7 @@ from scrimp.history.notes import (
     CurveFit,
     Expected,
     FirstDesign,
+    Gain,
     Horizon,
     Modelled,
     Notes,
@@ -61,8 +64,9 @@ __all__ = ["FreezeThaw"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
-FEW, EACH = 4, 3  # configurations of the first design: of a list, and for each parameter otherwise
-DESIGN = 0.1  # the share of the budget it may take
+FEW = 4  # configurations of the first design of a list
+EACH, DESIGN = 1.5, 0.25  # otherwise: how many for each parameter, and the share of the budget
+SHORT_EACH, SHORT_DESIGN = 3.0, 0.1  # the same where they are trained for the lowest budget only
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -77,14 +81,15 @@ class Scores:
     step: Array
     waiting: list[Waiting]  # m
     new: Places  # (k,) places among the newcomers of the belief
-    question: Race | Horizon
+    question: Race | Horizon | Gain
 
 
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
-    """``initial``: configurations before the model decides, None for 4 of a list and 3 for each
-    parameter of a continuous space while less than a tenth of the budget is spent; ``race``: share
-    of the budget decided by the next level alone.
+    """``initial``: configurations before the model decides, None for 4 of a list and 1.5 for each
+    parameter of a continuous space while less than a quarter of the budget is spent (3 and a tenth
+    where a study is limited by ``n_trials`` alone); ``race``: share of the budget decided by the
+    next level alone.
 
     ``shapes``: the centre of the curve model's prior, as past studies taught it
     (`scrimp.freeze_thaw.past_curves`).
@@ -127,25 +132,25 @@ class FreezeThaw(Policy):
             first = first_configs(history, 1, 1, rng)
             if first:
                 return Decision(
-                    Start(first[0], rows.levels[0], {SCOUT: True}), Notes(reason=FirstDesign())
+                    Start(first[0], outlook.first, {SCOUT: True}), Notes(reason=FirstDesign())
                 )
         try:
             return self._modelled(history, rows, outlook, waiting, rng)
         except NumericalError as error:
             notes = Notes(degraded=f"the curve model failed ({error}); successive halving instead")
-            return _scouted(history, rows, waiting, outlook.add, rng, notes)
+            return _scouted(history, rows, waiting, outlook, rng, notes)
 
     def _first(self, history: History, outlook: Outlook) -> int:
         """How many configurations the first design has by now: a model of few points in many
         dimensions knows corners only."""
         if self.initial is not None:
             return self.initial
-        space = history.problem.space
-        return (
-            FEW
-            if isinstance(space, Pool) or outlook.share >= DESIGN
-            else max(FEW, EACH * len(space))
-        )
+        space, budget = history.problem.space, history.problem.budget
+        if isinstance(space, Pool):
+            return FEW
+        short = budget is None or outlook.first <= budget.minimum
+        each, most = (SHORT_EACH, SHORT_DESIGN) if short else (EACH, DESIGN)
+        return FEW if outlook.share >= most else max(FEW, math.ceil(each * len(space)))
 
     def forecast(
         self,
@@ -190,7 +195,7 @@ class FreezeThaw(Policy):
             waiting = [slice_ for slice_ in waiting if slice_[0] not in still]
         if rng.random() < crowd:
             notes = Notes(reason=Scouted(crowd), curves=_new_fit(history, belief))
-            return _scouted(history, rows, waiting, outlook.add, rng, notes)
+            return _scouted(history, rows, waiting, outlook, rng, notes)
         known = set(belief.curves.trial[belief.order].tolist())
         waiting = [slice_ for slice_ in waiting if slice_[0] in known]
         fresh = belief.unknown() if outlook.add else np.zeros(0, dtype=np.intp)
@@ -198,12 +203,12 @@ class FreezeThaw(Policy):
             return Decision(
                 wait_or_finish(history, "every configuration of the space was tried to its end")
             )
-        early = [race(belief, rows, waiting)] if outlook.share < self.race else []
+        early = [race(belief, rows, waiting, outlook.first)] if outlook.share < self.race else []
         for question in chain(early, horizons(history, belief, rows, waiting, outlook, rng)):
             answered, scores = _asked(belief, question, waiting, fresh, rng)
             if scores.score.max() >= question.hope:
                 break
-        return _best(history, rows, answered, scores)
+        return _best(history, outlook.first, answered, scores)
 
 
 def _has_values(rows: RowList) -> bool:
@@ -248,7 +253,7 @@ def _asked(
     return belief, Scores(score, mean, deviation, step, waiting, new, question.asked)
 
 
-def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> Decision:
+def _best(history: History, first: float, belief: Belief, scores: Scores) -> Decision:
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
     winner, *others = (_told(belief, scores, int(place)) for place in order)
@@ -259,7 +264,7 @@ def _best(history: History, rows: RowList, belief: Belief, scores: Scores) -> De
         trial, _, end = scores.waiting[place]
         return Decision(Resume(trial, end), notes)
     config = belief.newcomers.config(int(scores.new[place - count]))
-    return Decision(Start(config, rows.levels[0]), notes)
+    return Decision(Start(config, first), notes)
 
 
 def _told(belief: Belief, scores: Scores, place: int) -> Rival:
@@ -286,19 +291,19 @@ def _scouted(  # the parts of a decision without a model
     history: History,
     rows: RowList,
     waiting: list[Waiting],
-    add: bool,
+    outlook: Outlook,
     rng: np.random.Generator,
     notes: Notes,
 ) -> Decision:
     """The next step of successive halving: among scouts, or among all where the model failed or
     nothing may be added."""
     chance = notes.reason.probability if isinstance(notes.reason, Scouted) else None
-    scouts = None if notes.degraded or not add else rows.scouts
+    scouts = None if notes.degraded or not outlook.add else rows.scouts
     best = promotion(rows, waiting, scouts)
-    fresh = draw_fresh(history.derive(KNOWN), 1, rng) if add and best is None else []
+    fresh = draw_fresh(history.derive(KNOWN), 1, rng) if outlook.add and best is None else []
     if fresh:
         sent = msgspec.structs.replace(notes, reason=Scouted(chance))
-        return Decision(Start(fresh[0], rows.levels[0], {SCOUT: True}), sent)
+        return Decision(Start(fresh[0], outlook.first, {SCOUT: True}), sent)
     if best is None and waiting:
         best = min(waiting, key=lambda slice_: (rows.lowest.get(slice_[0], math.inf), slice_[0]))
     if best is None:

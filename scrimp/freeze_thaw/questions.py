@@ -5,16 +5,23 @@ then, and how that is scored.
 
     log EI(mean, deviation, best at the level)
 
-*Horizon*: how likely is a candidate to be below a threshold T, a little below the best value, after
-h further steps, both drawn anew for each decision?
+*Horizon*, in a list: how likely is a candidate to be below a threshold T, a little below the best
+value, after h further steps, both drawn anew for each decision?
 
     (T - mean) / deviation, the normal quantile of the probability
 
-Among candidates without hope the most uncertain one would win, however bad. So a question is
-followed by the next one when no answer reaches its ``hope``: the race by the horizon, a horizon
-that is too short by the longest there is time for.
+*Gain*, in a continuous space: how much will a candidate improve on the best value after h further
+steps? A continuous space has near-copies of the best configuration, which are all but sure to
+be a little better in the end: asked for probability, a study would train one of them after the
+other.
 
-    question = race(belief, rows, waiting)
+    log EI(mean, deviation, best value)
+
+Among candidates without hope the most uncertain one would win, however bad. So a question is
+followed by the next one when no answer reaches its ``hope``: the race by the horizon or the gain,
+and these, where h is too short, by the longest there is time for.
+
+    question = race(belief, rows, waiting, outlook.first)
     score = question.formula(mean, deviation, question.goals)
 """
 
@@ -30,18 +37,18 @@ from scrimp.freeze_thaw.curve_rows import RowList, Waiting
 from scrimp.freeze_thaw.model import Belief
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.history.history import History
-from scrimp.history.notes import Horizon, Race
+from scrimp.history.notes import Gain, Horizon, Race
+from scrimp.space.space import Pool
 
 __all__ = ["Formula", "Question", "horizons", "race"]
 
 Array = NDArray[np.float64]
 
-RACE_HOPE = math.log(
-    1e-3
-)  # an expected improvement by a thousandth of the targets' standard deviation
-HOPE = (
-    -8.0
-)  # no error of the model explains that; above, uncertain candidates are worth a first slice
+LEAST_GAIN = math.log(1e-3)
+"""The logarithm of a thousandth of the targets' standard deviation, as expected improvement."""
+
+HOPE = -8.0
+"""No error of the model explains less; above, uncertain candidates are worth a first slice."""
 
 Formula = Callable[[Array, Array, Array], Array]
 """Scores from means, standard deviations and goals, (m,) each."""
@@ -57,8 +64,18 @@ class Question:
     step: float
     goal: float
     formula: Formula
-    asked: Race | Horizon
+    asked: Race | Horizon | Gain
     hope: float = -math.inf
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be reached: how it is noted, the ``goal`` (a target), and how candidates are
+    scored."""
+
+    asked: type[Horizon] | type[Gain]
+    goal: float
+    formula: Formula
 
 
 def horizons(  # what a random horizon and threshold depend on
@@ -69,8 +86,9 @@ def horizons(  # what a random horizon and threshold depend on
     outlook: Outlook,
     rng: np.random.Generator,
 ) -> Iterator[Question]:
-    """A random horizon, and the longest, with the same random threshold."""
-    most = max(int(min(rows.levels[-1], outlook.each) / rows.levels[0]), 1)
+    """A random horizon, and the longest, with the same goal: a random threshold in a list, the
+    best value in a continuous space."""
+    most = max(int(min(rows.levels[-1], outlook.each) / outlook.first), 1)
     further = int(rng.integers(1, most + 1))
     margin = 10.0 ** rng.uniform(-4.0, -1.0)
     seen = history.best
@@ -79,19 +97,24 @@ def horizons(  # what a random horizon and threshold depend on
         if seen is None or seen[1].loss is None or not belief.feasible
         else seen[1].loss
     )
-    threshold = float(belief.target.forward(np.array([lowest]))[0]) - 2.0 * margin
-    yield _horizon(belief, rows, waiting, threshold, further, HOPE)
-    yield _horizon(belief, rows, waiting, threshold, most, -math.inf)
+    best = float(belief.target.forward(np.array([lowest]))[0])
+    if isinstance(history.problem.space, Pool):
+        aim = Aim(Horizon, best - 2.0 * margin, _quantile)
+        hope = HOPE
+    else:
+        aim, hope = Aim(Gain, best, log_expected_improvement), LEAST_GAIN
+    yield _after(belief, waiting, aim, outlook.first * further, hope)
+    yield _after(belief, waiting, aim, outlook.first * most, -math.inf)
 
 
-def race(belief: Belief, rows: RowList, waiting: list[Waiting]) -> Question:
+def race(belief: Belief, rows: RowList, waiting: list[Waiting], first: float) -> Question:
     """The next level, against the best at that level, or at lower ones where nobody has reached
-    it."""
+    it; newcomers are looked at after ``first``."""
     best = _best_by_level(belief, rows)
     slices = np.array([end for _, _, end in waiting], dtype=float)
     goals = best[np.searchsorted(rows.levels, slices)]
-    formula = log_expected_improvement
-    return Question(slices, goals, rows.levels[0], float(best[0]), formula, Race(), RACE_HOPE)
+    formula, goal = log_expected_improvement, float(best[rows.levels.index(first)])
+    return Question(slices, goals, first, goal, formula, Race(), LEAST_GAIN)
 
 
 def _best_by_level(belief: Belief, rows: RowList) -> Array:
@@ -108,27 +131,20 @@ def _best_by_level(belief: Belief, rows: RowList) -> Array:
     return np.where(np.isfinite(best), best, belief.z.min())
 
 
-def _horizon(
-    belief: Belief,
-    rows: RowList,
-    waiting: list[Waiting],
-    threshold: float,
-    further: int,
-    hope: float,
+def _after(
+    belief: Belief, waiting: list[Waiting], aim: Aim, length: float, hope: float
 ) -> Question:
-    """Below T after h further steps, or at the expected end of a run where that is sooner."""
-    length = rows.levels[0] * further
+    """How candidates stand to the aim after ``length`` further steps, or at the expected end of a
+    run where that is sooner."""
     trials = np.array([trial for trial, _, _ in waiting], dtype=np.intp)
     used, slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2).T
     ends = np.maximum(belief.ends(belief.curves.x[trials]), slices)
     steps = np.minimum(used + length, ends)
-    aim: float | None = None
+    loss: float | None = None
     if belief.feasible:
-        aim = float(f"{belief.target.backward(np.array([threshold]))[0]:.6g}")
-    asked = Horizon(length, aim)
-    return Question(
-        steps, np.full(len(steps), threshold), length, threshold, _quantile, asked, hope
-    )
+        loss = float(f"{belief.target.backward(np.array([aim.goal]))[0]:.6g}")
+    goals = np.full(len(steps), aim.goal)
+    return Question(steps, goals, length, aim.goal, aim.formula, aim.asked(length, loss), hope)
 
 
 def _quantile(mean: Array, deviation: Array, goal: Array) -> Array:

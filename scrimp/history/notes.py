@@ -37,6 +37,7 @@ __all__ = [
     "Fit",
     "FromDensity",
     "FromPortfolio",
+    "Gain",
     "Grant",
     "Horizon",
     "InBracket",
@@ -161,6 +162,17 @@ class Horizon(_Note, frozen=True, tag_field="asked", tag="horizon"):
     threshold: float | None = None
 
 
+class Gain(_Note, frozen=True, tag_field="asked", tag="gain"):
+    """Who is expected to improve most on ``best``, the lowest loss so far, within ``length``
+    further units of budget?
+
+    Without a loss nothing is feasible yet: who gains most towards being so?
+    """
+
+    length: float
+    best: float | None = None
+
+
 class Modelled(_Reason, frozen=True, tag="modelled"):
     """A model chose it: its score was the highest.
 
@@ -175,7 +187,7 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
     sides: Sides | None = None
     exploring: bool = False
     at: float | None = None
-    question: Race | Horizon | None = None
+    question: Race | Horizon | Gain | None = None
 
 
 class Scouted(_Reason, frozen=True, tag="scouted"):

@@ -24,6 +24,7 @@ from scrimp.history.vetting import shortened
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.registry.names import Names
+from scrimp.space.space import Pool
 from scrimp.space.space_text import read_scalar
 from scrimp.tuning.acquisition_settings import gathered, settings_of_acquisition
 from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere, with_brackets
@@ -254,10 +255,16 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
             Method("gp", **method.settings),
             "auto: no training budget, so a Gaussian process with log EI",
         )
-    return (
-        Method("freeze-thaw", **method.settings),
-        "auto: there is a training budget, so slices of training by a curve model",
+    listed = (
+        "a training budget and a list of configurations, so slices of training by a curve model,"
+        " with a short look at many rows of the list"
     )
+    free = (
+        "a training budget and no list of configurations, so slices of training by a curve model;"
+        " new configurations train a while before they are judged, by the gain they promise"
+    )
+    reason = listed if isinstance(problem.space, Pool) else free
+    return Method("freeze-thaw", **method.settings), f"auto: there is {reason}"
 
 
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:

@@ -16,6 +16,7 @@ from scrimp.history.notes import (
     EMPTY,
     Expected,
     Fit,
+    Gain,
     Horizon,
     Modelled,
     Notes,
@@ -112,6 +113,18 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
     assert lines == [
         "Its score was the highest: 0.5 (the probability of improvement).",
         "The runner-up was trial 7, with 0.4.",
+    ]
+
+
+def test_a_gain_is_told_with_the_value_it_improves_on(trial: Trial) -> None:
+    expected = Expected(0.2, 0.1, 0.3, 9.0)
+    notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25)))
+    assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
+        "It promised the largest improvement on the best error so far, 0.25, by epoch 9."
+    )
+    words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
+    assert score_lines(notes, words, trial) == [
+        "Its score was the highest: -1.5 (the logarithm of the expected improvement)."
     ]
 
 

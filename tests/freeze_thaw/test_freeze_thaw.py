@@ -13,7 +13,7 @@ from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.events import Config, Event, Noted, StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
-from scrimp.history.notes import Horizon, Modelled, Race
+from scrimp.history.notes import Gain, Horizon, Modelled, Race
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.policies.scheduled import Scheduled
@@ -96,7 +96,7 @@ def test_every_decision_is_the_same_when_the_log_is_read_again(space: Space) -> 
     history = played(FreezeThaw(), Runs(), space, limit=40.0)
     events = list(history.events)
     noted = [place for place, event in enumerate(events) if type(event).__name__ == "Noted"]
-    assert len(noted) > 40
+    assert len(noted) > 30
     for place in noted[5::9]:
         before: list[Event] = decode(encode(events[:place]), "play")
         again = History.of(before)
@@ -121,7 +121,7 @@ def test_an_exhausted_pool_is_trained_to_the_end() -> None:
 
 
 def test_notes_say_what_was_believed() -> None:
-    history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
+    history = played(FreezeThaw(), Runs(), pool_of(150), limit=40.0)
     noted = [event.notes.reason for event in history.events if isinstance(event, Noted)]
     modelled = [reason for reason in noted if isinstance(reason, Modelled)]
     assert {type(reason.question) for reason in modelled} == {Race, Horizon}
@@ -132,8 +132,20 @@ def test_notes_say_what_was_believed() -> None:
     assert not history.degraded
 
 
-def test_forecasts_narrow_towards_what_was_seen() -> None:
+def test_a_continuous_space_gives_newcomers_more_than_the_lowest_budget() -> None:
+    """And asks of all candidates how much they will gain."""
     history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
+    granted = [event for event in history.events if type(event).__name__ == "BudgetGranted"]
+    first = {event.trial: event.budget for event in reversed(granted)}
+    assert set(first.values()) == {3.0}
+    reasons = [event.notes.reason for event in history.events if isinstance(event, Noted)]
+    asked = [reason.question for reason in reasons if isinstance(reason, Modelled)]
+    late = next(question for question in reversed(asked) if isinstance(question, Gain))
+    assert late.best is not None and 0.1 < late.best < 0.9 and 3 <= late.length <= 27
+
+
+def test_forecasts_narrow_towards_what_was_seen() -> None:
+    history = played(FreezeThaw(), Runs(), pool_of(150), limit=40.0)
     rng = np.random.default_rng(0)
     seen = max(history.trials, key=lambda trial: (trial.budget < 27, trial.budget))
     forecast = FreezeThaw().forecast(history, [seen.id], [seen.budget, 27.0], rng)[seen.id]

@@ -11,17 +11,19 @@ from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.questions import HOPE, horizons, race
 from scrimp.history.events import BudgetGranted, Ended, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
+from scrimp.history.notes import Gain
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Int
-from scrimp.space.space import Space
+from scrimp.space.space import Pool, Space
 
 SPACE = Space(epochs=Int(2, 27))
+LIST = Pool(SPACE, [{"epochs": epochs} for epochs in range(2, 28)])
 
 
-def studied(short: bool) -> tuple[History, RowList, Belief, list[Waiting]]:
+def studied(short: bool, space: Space = LIST) -> tuple[History, RowList, Belief, list[Waiting]]:
     """Three paused trials of 1, 1 and 2 epochs; with ``short`` also runs that ended after as many
     epochs as they were given."""
-    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), seed=3)
+    problem = Problem(space, metric="loss", budget=Budget("epoch", 1, 27), seed=3)
     events: list[Event] = [StudyCreated(name="asked", problem=problem.to_json(), method={})]
     trials = [(27, 1, [0.9]), (20, 1, [0.8]), (4, 2, [0.7, 0.6])]
     trials += [(length, 27, [0.9] * length) for length in (2, 3, 5, 9, 12)] * short
@@ -38,17 +40,19 @@ def studied(short: bool) -> tuple[History, RowList, Belief, list[Waiting]]:
             events.append(Ended(trial=trial, status="completed"))
     history = History.of(events)
     rows = history.derive(CurveTable())
-    belief = believe(history, rows, Encoding(SPACE), [], np.random.default_rng(0))
+    belief = believe(history, rows, Encoding(space), [], np.random.default_rng(0))
     return history, rows, belief, [(trial, *slice_) for trial, slice_ in rows.waiting.items()]
 
 
 def test_the_race_is_against_the_best_at_the_next_level() -> None:
     _, rows, belief, waiting = studied(short=False)
-    asked = race(belief, rows, waiting)
+    asked = race(belief, rows, waiting, first=1.0)
     np.testing.assert_array_equal(asked.steps, [2.0, 2.0, 3.0])
     first, second = (belief.target.forward(np.array([loss]))[0] for loss in (0.7, 0.6))
     np.testing.assert_allclose(asked.goals, [second, second, second])  # nobody has reached level 3
     assert (asked.step, asked.goal) == (1.0, first)
+    later = race(belief, rows, waiting, first=2.0)
+    assert (later.step, later.goal) == (2.0, second)
 
 
 def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold() -> None:
@@ -63,6 +67,20 @@ def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold()
         np.testing.assert_array_equal(longest.steps, 27)
         assert some.goal == longest.goal < belief.z.min()
         assert some.formula(*np.array([[some.goal + 1.0], [0.5], [some.goal]])) == -2.0
+
+
+def test_in_a_continuous_space_the_gain_on_the_best_value_counts() -> None:
+    history, rows, belief, waiting = studied(short=False, space=SPACE)
+    some, longest = horizons(
+        history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(0)
+    )
+    assert isinstance(some.asked, Gain) and some.asked.best == 0.6
+    assert some.goal == longest.goal == belief.z.min()
+    assert some.step % 3.0 == 0.0 and longest.step == 27.0  # in units of a first slice
+    sure, bold = some.formula(
+        np.array([some.goal - 0.1, some.goal]), np.array([0.01, 1.0]), np.full(2, some.goal)
+    )
+    assert sure < bold  # nearly sure of little is worth less than a chance of much
 
 
 def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
@@ -96,8 +114,6 @@ def test_while_no_row_is_feasible_a_loss_is_no_threshold() -> None:
     assert history.best is not None and not belief.feasible
     outlook = Outlook.of(history, rows)
     for question in horizons(history, belief, rows, [], outlook, np.random.default_rng(0)):
-        assert (
-            belief.z.min() - 0.2 <= question.goal < belief.z.min()
-            and question.asked.threshold is None
-        )
+        assert question.goal == belief.z.min()
+        assert isinstance(question.asked, Gain) and question.asked.best is None
     assert FreezeThaw().forecast(history, [0], [27.0], np.random.default_rng(0)) == {}
