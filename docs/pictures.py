@@ -10,8 +10,10 @@ tables of docs/notebook.md, so a picture and its figures cannot differ. SVG need
 A picture is a function that writes the file it is given, listed in `PICTURES`.
 """
 
+import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -242,7 +244,68 @@ def own_acquisition(path: Path) -> None:
     write(scrimp.plots.surrogate(study, "x"), path, 460)
 
 
+# The README: a terminal and the dashboard while the demo runs
+
+
+@cache
+def demo() -> Path:
+    """A folder in which the demo was run."""
+    folder = Path(tempfile.mkdtemp(prefix="scrimp-pictures-"))
+    subprocess.run(
+        [sys.executable, ROOT / "examples" / "demo.py"], cwd=folder, check=True, env=environment()
+    )
+    return folder
+
+
+def live_terminal(path: Path) -> None:
+    """The live display as it was after two thirds of the demo's log."""
+    from rich.console import Console
+
+    from scrimp.history.history import History
+    from scrimp.showing.standing import Standing
+    from scrimp.showing.terminal import screen
+
+    events = scrimp.load_study("digits", storage=f"sqlite:///{demo()}/scrimp.db").history.events
+    history = History.of(events[: 2 * len(events) // 3])
+    seconds = history.time - history.created.time
+    console = Console(record=True, width=88, file=io.StringIO(), force_terminal=True)
+    for line in screen(history, Standing.of(history, seconds, before=0.0), 88):
+        console.print(line)
+    drawn = console.export_svg(title="make demo")
+    alone = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # no font of another machine
+    alone = re.sub(r"<!--.*?-->", "", alone, flags=re.DOTALL)
+    path.write_text(alone, encoding="utf-8")
+
+
+def dashboard(path: Path) -> None:
+    """The page of the demo's study in Chromium, 1440 pixels wide."""
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next((found for name in names if (found := shutil.which(name))), None)
+    words = ["dashboard", "--no-token", "--port", "0", "--storage", f"sqlite:///{demo()}/scrimp.db"]
+    command = [str(Path(sys.executable).with_name("scrimp")), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().split(" at ")[1].split("  ")[0].rstrip("/")
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            page.goto(f"{address}/study?name=digits")
+            page.wait_for_selector(".js-plotly-plot .main-svg", timeout=120_000)
+            page.wait_for_function(
+                "() => document.querySelectorAll('.js-plotly-plot .main-svg').length >= 4",
+                timeout=120_000,
+            )
+            page.wait_for_timeout(3000)
+            page.screenshot(path=path)
+            browser.close()
+        server.terminate()
+
+
 PICTURES: dict[str, Callable[[Path], None]] = {
+    "terminal.svg": live_terminal,
+    "dashboard.png": dashboard,
     "svm-contour.svg": lambda path: write(scrimp.plots.contour(svm(), "C", "gamma"), path, 420),
     "digits-curves.svg": lambda path: write(
         scrimp.plots.curves(digits()).update_yaxes(type="log"), path, 420

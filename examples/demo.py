@@ -8,11 +8,13 @@ interrupt it and run it again, and it goes on where it was.
 
 import os
 import pickle
+import shutil
 import sys
 import warnings
 
 import scrimp
 from scrimp.history.bounds import bound_hints
+from scrimp.showing.trial_columns import TableQuery, aligned, fitted, trial_table
 
 EPOCHS = 27
 SPACE = scrimp.Space(
@@ -88,14 +90,14 @@ def tell(study, trials) -> None:
     """What was found, what it cost, and what it would have cost without early stopping."""
     history = study.history
     best, point = study.best()
-    print(
-        f"\nbest validation error {study.best_value:.4f}: trial {best.id} after {point.step:g}"
-        " epochs"
-    )
-    for name, value in study.best_params.items():
-        print(
-            f"  {name:>14} = {value:.4g}" if isinstance(value, float) else f"  {name:>14} = {value}"
-        )
+    print(f"\nbest validation error {study.best_value:.4f}: trial {best.id}", end="")
+    print(f" after {point.step:g} epochs")
+    print("\nthe best five configurations:")
+    table = fitted(trial_table(history, TableQuery(top=5)), shutil.get_terminal_size().columns - 2)
+    for cells in aligned(table):
+        print("  " + "  ".join(cells).rstrip())
+    if table.left_out:
+        print(f"  (and {', '.join(table.left_out)})")
     for hint in bound_hints(history):
         print(f"  {hint}")
 
@@ -106,16 +108,15 @@ def tell(study, trials) -> None:
         label = f"{most}" if most - least < 1 or most == 1 else f"{least}-{most}"
         print(f"  {label:>6} {'#' * some} {some}")
     saved = 1 - history.spent / full
-    print(
-        f"{history.spent:g} epochs instead of {full}: early stopping saved {saved:.0%} of the"
-        " training"
-    )
+    print(f"{history.spent:g} epochs instead of {full}:", end="")
+    print(f" early stopping saved {saved:.0%} of the training")
     print(f"checkpoint of the best network: {os.path.relpath(study.best_checkpoint)}")
 
     command = os.path.relpath(os.path.join(os.path.dirname(sys.executable), "scrimp"))
-    print(f"\nnext:\n  {command} show digits            all trials")
-    print(f"  {command} best digits --json     the best configuration, for programs")
+    print(f"\nnext:\n  {command} show digits        the trials, best first")
+    print(f"  {command} explain digits     why the best one was chosen and trained so long")
     print(f"  make demo TRIALS={trials + 20}             go on with 20 more trials")
+    print(f"  {command} dashboard          all of it in a browser")
 
 
 if __name__ == "__main__":

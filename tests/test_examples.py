@@ -23,6 +23,11 @@ def test_the_demo_saves_epochs_and_goes_on_when_it_is_run_again(tmp_path: Path) 
     spent, full = map(int, re.search(r"(\d+) epochs instead of (\d+)", text).groups())  # type: ignore[union-attr]
     assert full == 6 * 27 and 6 <= spent < full / 2
     assert "best validation error 0." in text and "checkpoint of the best network" in text
+    table = text.partition("the best five configurations:\n")[2].splitlines()
+    assert table[0].split()[:5] == ["trial", "status", "best", "last", "budget"]
+    values = [float(line.split()[2]) for line in table[1:6]]
+    assert values == sorted(values)
+    assert text.rstrip().splitlines()[-1].split()[1:2] == ["dashboard"]
     again = run(tmp_path, str(EXAMPLES / "demo.py"), "7")
     assert "6 trials are there already" in again and "7 configurations" in again
 

@@ -24,6 +24,7 @@ import cloudpickle
 from scrimp.errors import CheckpointError, ObjectiveError
 from scrimp.executors.clock import Clock, stopwatch, wall_clock
 from scrimp.executors.environment import inherited
+from scrimp.executors.error_stream import ErrorStream
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.process_tree import ProcessTree
 from scrimp.executors.run_context import Objective
@@ -45,6 +46,7 @@ class _Worker:
     tree: ProcessTree
     connection: Connection
     lifeline: int
+    errors: ErrorStream
     assignment: Assignment | None = None
     started: float = 0.0
     stopped: bool = False
@@ -203,10 +205,12 @@ class Processes(Executor):
             secrets.token_hex(8),
             pass_fds=(theirs.fileno(), lifeline_read),
             env=environment,
+            stderr=subprocess.PIPE,
         )
         theirs.close()
         os.close(lifeline_read)
-        worker = _Worker(tree, ours, lifeline_write)
+        assert tree.process.stderr is not None
+        worker = _Worker(tree, ours, lifeline_write, ErrorStream(tree.process.stderr))
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             ours.send(sys.path)
             ours.send_bytes(self._objective)
@@ -232,7 +236,7 @@ def _cause_of_death(worker: _Worker) -> str:
         return "its worker process closed the connection"
     if code < 0:
         return f"its worker process was killed by signal {-code} ({signal.strsignal(-code)})"
-    return f"its worker process exited with code {code}"
+    return f"its worker process exited with code {code}\n{worker.errors.last_lines()}".rstrip()
 
 
 def _end(worker: _Worker) -> None:

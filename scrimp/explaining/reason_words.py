@@ -235,8 +235,8 @@ def belief_lines(
 ) -> list[str]:
     """What the model expected of the chosen one, and whether it came out so.
 
-    Models of curves know no loss below the ``best`` so far: an end that stands there means a new
-    best, not that value.
+    Models of curves know no loss below the lowest one they have seen, mostly the ``best`` so far:
+    an end that stands there means that value or better.
     """
     reason = notes.reason
     if not isinstance(reason, Modelled) or reason.expected is None:
@@ -249,16 +249,14 @@ def belief_lines(
     if problem.budget is not None and step is not None:
         after = f" after {problem.budget.amount(step)}"
     value, worst = problem.sign * expected.loss, problem.sign * bad
-    if reason.question is not None and _at_best(expected.loss, best):
-        return [
-            f"The model expected a new best {problem.metric}{after}, and {worst:.4g} if it goes"
-            " badly (two standard deviations)."
-        ]
-    if reason.question is not None and _at_best(good, best):
-        return [
-            f"The model expected {problem.metric} {value:.4g}{after}, anything from a new best to"
-            f" {worst:.4g} (two standard deviations)."
-        ]
+    if reason.question is not None and _is_floor(good, reason, best):
+        new = _at_best(good, best)
+        floor = "a new best" if new else f"{problem.sign * good:.4g} or better"
+        line = f"{problem.metric} {value:.4g}{after}, anything from {floor} to {worst:.4g}"
+        if expected.loss <= good + SIX_DIGITS * abs(good):
+            said = f"a new best {problem.metric}" if new else f"{problem.metric} {floor}"
+            line = f"{said}{after}, and {worst:.4g} if it goes badly"
+        return [f"The model expected {line} (two standard deviations)."]
     low, high = sorted((problem.sign * good, worst))
     band = f"between {low:.4g} and {high:.4g} (two standard deviations)"
     lines = [f"The model expected {problem.metric} {value:.4g}{after}, {band}."]
@@ -270,9 +268,22 @@ def belief_lines(
     return lines
 
 
+SIX_DIGITS = 2e-6
+"""How far a noted number may be off."""
+
+
 def _at_best(loss: float, best: float | None) -> bool:
-    """Whether a noted loss, which has six digits, is the best one or beyond it."""
-    return best is not None and loss <= best + 2e-6 * max(abs(best), 1e-12)
+    """Whether a noted loss is the best one or beyond it."""
+    return best is not None and loss <= best + SIX_DIGITS * abs(best)
+
+
+def _is_floor(good: float, reason: Modelled, best: float | None) -> bool:
+    """Whether the good end of a band is where the model's knowledge ends: at the best, at what it
+    expects, or where others have theirs too."""
+    others = (rival.expected.low for rival in reason.rivals or () if rival.expected is not None)
+    assert reason.expected is not None
+    known = [reason.expected.loss, *(low for low in others if low is not None)]
+    return _at_best(good, best) or any(abs(low - good) <= SIX_DIGITS * abs(good) for low in known)
 
 
 def _compared(loss: float, sign: float, low: float, high: float) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "FIXED",
     "TableQuery",
     "TrialTable",
+    "aligned",
     "column_names",
     "fitted",
     "selected_trials",

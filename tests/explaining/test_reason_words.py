@@ -90,6 +90,29 @@ def test_beliefs_about_a_budget_name_it(trial: Trial) -> None:
     assert "error 0.2 after 9 epochs" in line
 
 
+@pytest.mark.parametrize(
+    ("expected", "best", "words"),
+    [
+        (Expected(0.3, 0.3, 0.5, 9.0), 0.3, "a new best error after 9 epochs, and 0.5 if it goes"),
+        (
+            Expected(0.4, 0.3, 0.5, 9.0),
+            0.3,
+            "error 0.4 after 9 epochs, anything from a new best to",
+        ),
+        (Expected(0.3, 0.3, 0.5, 9.0), 0.2, "error 0.3 or better after 9 epochs, and 0.5 if it"),
+        (Expected(0.4, 0.3, 0.5, 9.0), 0.2, "anything from 0.3 or better to 0.5 (two"),
+        (Expected(0.4, 0.35, 0.5, 9.0), 0.2, "between 0.35 and 0.5 (two standard deviations)"),
+    ],
+)
+def test_a_band_that_ends_where_the_knowledge_ends_says_so(
+    trial: Trial, expected: Expected, best: float, words: str
+) -> None:
+    rival = Rival(0.1, trial=7, expected=Expected(0.45, 0.3, 0.6, 9.0))
+    reason = Modelled(0.5, expected, rivals=(rival,), question=Horizon(2.0, 0.3))
+    (line,) = belief_lines(Notes(reason=reason), STAGED, trial, best)
+    assert words in line
+
+
 def test_the_fit_of_any_model_is_read() -> None:
     fit = {"gp_multitask": Fit(12, {}, length_scales=(2.0, 0.1))}
     assert model_lines(Notes(fit=fit), STAGED) == [
