@@ -9,6 +9,10 @@ from scrimp.showing.standing import is_over
 __all__ = ["State", "state_of"]
 
 
+MOMENT = 10.0
+"""Seconds between two trials of a study that runs."""
+
+
 @dataclass(frozen=True)
 class State:
     """``word`` is new, running, paused, stopped, interrupted, failed, finished or idle; ``why`` says it in a sentence."""
@@ -17,12 +21,12 @@ class State:
     why: str
 
 
-def state_of(history: History) -> State:
+def state_of(history: History, now: float | None = None) -> State:
     """Where a study stands.
 
     ``failed``: every trial failed. ``finished``: what was asked for is done and nothing runs.
     ``interrupted``: workers vanished and nobody took their trials up. ``idle``: nothing runs,
-    though the study could go on.
+    though the study could go on, and, with the clock at ``now``, has not done so for a moment.
     """
     counts, halt = history.counts, history.limits.halt
     running, stale, failed = counts["running"], counts["stale"], history.with_status("failed")
@@ -39,11 +43,14 @@ def state_of(history: History) -> State:
     if not history.trials:
         return State("new", "no trial has begun")
     if len(failed) == len(history.trials):
+        last = headline(failed[-1].message)[:160]
         return State(
-            "failed", f"every trial failed, the last with {headline(failed[-1].message)[:160]}"
+            "failed", f"every trial failed, the last with {last}; mend it, then retry them"
         )
     if is_over(history):
         return State("finished", _reached(history))
+    if now is not None and 0.0 <= now - history.time < MOMENT:
+        return State("running", "between two trials")
     return State("idle", "nothing runs; it could go on")
 
 

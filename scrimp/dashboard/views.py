@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scrimp.dashboard.states import state_of
+from scrimp.executors.clock import wall_clock
 from scrimp.history.bounds import bound_hints
 from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
@@ -92,7 +93,7 @@ class Summary:
 def summary_of(study: Study) -> Summary:
     """Where a study stands."""
     history = study.history
-    problem, state = history.problem, state_of(history)
+    problem, state = history.problem, state_of(history, wall_clock())
     selection = history.created.kind == "selection"
     return Summary(
         name=study.name,

@@ -16,7 +16,7 @@ from scrimp.history.trial import STATUSES, Trial
 from scrimp.plots.axes import powers
 from scrimp.plots.metrics import check_metric, limits_of
 from scrimp.plots.ranges import value_axis
-from scrimp.plots.ranking import chosen_trials, ranks, shade
+from scrimp.plots.ranking import FEW, chosen_trials, line_colours
 from scrimp.plots.rungs import SYMBOLS
 from scrimp.plots.style import FAILED, LINE, MUTED, STATUS, figure, params_text, plain, rgba
 from scrimp.policies.policy import Forecast
@@ -36,6 +36,9 @@ FORECASTS = 4
 """Open trials whose continuation is shown: the best ones."""
 
 STEPS = 24
+
+ASTRAY = 6.0
+"""How far a run goes astray before the axis is cut: all curves begin far from where they end."""
 
 
 def curves(
@@ -93,13 +96,14 @@ def _drawn(
 ) -> Any:
     from plotly.graph_objects import Figure
 
-    problem, place = history.problem, ranks(history)
+    problem, colours = history.problem, line_colours(history, chosen)
     picture = Figure()
+    best = None if history.best is None else history.best[0].id
     for trial in chosen:
         first = trial.id == next(iter(forecasts), None)
         for trace in _forecast_traces(problem.sign, trial, forecasts.get(trial.id), first):
             picture.add_trace(trace)
-        picture.add_trace(_observed(metric, trial, place.get(trial.id)))
+        picture.add_trace(_observed(metric, trial, colours[trial.id], trial.id == best))
     for trace in _entries({trial.status for trial in chosen}):
         picture.add_trace(trace)
     limits = limits_of(problem.constraints.get(metric))
@@ -116,7 +120,8 @@ def _drawn(
         if (value := point.metrics.get(metric)) is not None
     ]
     own = metric == problem.metric
-    axis, outside = value_axis([*heights, *limits], problem.sign if own else 1.0, log)
+    sign = problem.sign if own else 1.0
+    axis, outside = value_axis([*heights, *limits], sign, log, ASTRAY)
     better = f" ({'low' if problem.sign > 0 else 'high'} is good)" if own else ""
     picture.update_yaxes(title_text=f"{plain(metric)}{better}", **axis)
     words = _words(history, chosen, forecasts, metric)
@@ -130,7 +135,11 @@ def _words(
     """What the picture shows, in words."""
     shown = f"{len(chosen)} of {len(history.trials)} trials"
     budget, best = history.problem.budget, history.best
-    words = f"{plain(metric)} of {shown}; the stronger a line, the better its trial"
+    if len(chosen) <= FEW:
+        named = ", ".join(f"trial {trial.id}" for trial in chosen)
+        words = f"{plain(metric)} of {named}"
+    else:
+        words = f"{plain(metric)} of {shown}; the stronger a line, the better its trial"
     if best is not None and budget is not None and any(best[0].id == t.id for t in chosen):
         words += (
             f"; orange: trial {best[0].id}, the best, after {plain(budget.amount(best[0].budget))}"
@@ -139,12 +148,11 @@ def _words(
     return f"{words}.{f' Dashed: predicted continuations of {predicted}.' if forecasts else ''}"
 
 
-def _observed(metric: str, trial: Trial, rank: float | None) -> Any:
+def _observed(metric: str, trial: Trial, colour: str, best: bool) -> Any:
     from plotly.graph_objects import Scatter
 
     values = [(point.step, point.metrics.get(metric)) for point in trial.curve]
     points = [(step, value) for step, value in values if value is not None]
-    colour, best = shade(rank), rank == 0.0
     symbols = ["circle"] * (len(points) - 1) + [SYMBOLS[trial.status]]
     sizes = [4] * (len(points) - 1) + [9 if best else 7]
     return Scatter(
@@ -152,7 +160,7 @@ def _observed(metric: str, trial: Trial, rank: float | None) -> Any:
         y=[value for _, value in points],
         mode="lines+markers",
         line={"color": colour, "width": 3 if best else 1.5},
-        marker={"color": colour, "size": sizes, "symbol": symbols},
+        marker={"color": colour, "size": sizes, "symbol": symbols, "line": {"width": 0}},
         name=f"trial {trial.id}",
         legendgroup=trial.status,
         showlegend=False,

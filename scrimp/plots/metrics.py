@@ -12,7 +12,7 @@ from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.problem import AtLeast, AtMost, Constraint
 from scrimp.history.trial import Trial
-from scrimp.plots.ranking import chosen_trials, ranks, shade
+from scrimp.plots.ranking import chosen_trials, line_colours
 from scrimp.plots.style import FAILED, figure, params_text, plain, thinned
 from scrimp.tuning.study import Study
 
@@ -99,7 +99,7 @@ def _add_metric(
 ) -> None:
     from plotly.graph_objects import Scatter
 
-    place = ranks(history)
+    colours = line_colours(history, shown)
     if history.problem.budget is None:
         last = [(trial, _last(trial, name)) for trial in thinned(shown, DOTS)]
         there = [(trial, value) for trial, value in last if value is not None]
@@ -108,7 +108,7 @@ def _add_metric(
                 x=[trial.id for trial, _ in there],
                 y=[value for _, value in there],
                 mode="markers",
-                marker={"color": [shade(place.get(trial.id)) for trial, _ in there], "size": 6},
+                marker={"color": [colours[trial.id] for trial, _ in there], "size": 6},
                 name=plain(name),
                 meta={"trials": True},
                 customdata=[[trial.id, params_text(trial.config)] for trial, _ in there],
@@ -120,7 +120,7 @@ def _add_metric(
     for trial in shown:
         points = [(point.step, point.metrics.get(name)) for point in trial.curve]
         known = [(step, value) for step, value in points if value is not None]
-        colour = shade(place.get(trial.id))
+        colour = colours[trial.id]
         picture.add_trace(
             Scatter(
                 x=[step for step, _ in known],

@@ -7,9 +7,12 @@ import numpy as np
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
-from scrimp.plots.style import ACCENT, LINE, MUTED, rgba
+from scrimp.plots.style import ACCENT, LINE, MUTED, SERIES, rgba
 
-__all__ = ["chosen_trials", "ranks", "shade"]
+__all__ = ["FEW", "chosen_trials", "line_colours", "ranks", "shade"]
+
+FEW = 7
+"""So many lines have a colour of their own each."""
 
 
 def ranks(history: History) -> dict[int, float]:
@@ -43,6 +46,17 @@ def shade(rank: float | None) -> str:
 
 def _parts(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def line_colours(history: History, chosen: Sequence[Trial]) -> dict[int, str]:
+    """A colour for each trial: by rank, or, of a few, one that tells it from the others."""
+    place = ranks(history)
+    colours = {trial.id: shade(place.get(trial.id)) for trial in chosen}
+    if 1 < len(chosen) <= FEW:
+        others = [trial.id for trial in chosen if place.get(trial.id) != 0.0]
+        free = [colour for colour in SERIES if colour != ACCENT]
+        colours |= dict(zip(others, free, strict=False))
+    return colours
 
 
 def chosen_trials(history: History, trials: Sequence[int] | None, most: int) -> list[Trial]:

@@ -114,7 +114,7 @@ def test_constraints_and_violations_are_seen(tmp_path: Any) -> None:
     client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
     text = client.get("/study?name=c").text
     assert (
-        "&lt;gb&gt; at most 16" in text and "2 of 3 trials hold it" in text and "<gb>" not in text
+        "&lt;gb&gt; at most 16" in text and "held by 2 of 3 trials" in text and "<gb>" not in text
     )
     assert text.count(">infeasible<") == 1 and text.count('class="right bad"') == 1
     trial = client.get("/trial?study=c&number=2").text

@@ -18,6 +18,8 @@ def test_from_new_to_finished() -> None:
     assert state_of(study.history).word == "running"
     study.tell(trial, 0.5)
     assert state_of(study.history).word == "idle"
+    assert state_of(study.history, study.history.time + 1).word == "running"
+    assert state_of(study.history, study.history.time + 60).word == "idle"
     study.optimize(lambda trial: 0.1, n_trials=3)
     assert state_of(study.history).word == "finished"
     assert state_of(study.history).why == "all 3 trials are done"

@@ -29,4 +29,4 @@ def test_logarithmic_axes_are_in_powers_of_ten() -> None:
 
 def test_words_count_what_is_not_seen() -> None:
     settings, words = value_axis([1.0, 2.0, 3.0, 1e5, 1e6], 1.0, log=False)
-    assert settings["range"][1] == 9.0 and words.startswith(" 2 points lie outside")
+    assert settings["range"][1] == 25.0 and words.startswith(" 2 points lie outside")

@@ -4,7 +4,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.plots.ranking import chosen_trials, ranks, shade
+from scrimp.plots.ranking import chosen_trials, line_colours, ranks, shade
 from scrimp.plots.style import ACCENT
 
 
@@ -32,3 +32,12 @@ def test_the_best_and_the_newest_are_chosen_the_best_last(staged: scrimp.Study) 
     assert {trial.id for trial in chosen_trials(staged.history, [2, 4], 8)} == {2, 4}
     with pytest.raises(StudyError, match="no trial 99"):
         chosen_trials(staged.history, [99], 8)
+
+
+def test_a_few_lines_are_told_apart(staged: scrimp.Study) -> None:
+    few = chosen_trials(staged.history, [staged.best_trial.id, 2, 4], 8)
+    colours = line_colours(staged.history, few)
+    assert len(set(colours.values())) == 3 and colours[staged.best_trial.id] == ACCENT
+    many = line_colours(staged.history, chosen_trials(staged.history, None, 20))
+    place = ranks(staged.history)
+    assert many == {number: shade(place[number]) for number in many} and len(many) > 7
