@@ -45,7 +45,7 @@ ARGUMENTS = [
 OVERLAPS = (Path(__file__).parent / "overlaps.js").read_text(encoding="utf-8")
 """A function of the page: pairs of texts whose boxes lie over each other."""
 
-PAGES = ("/", "/study?name=staged", "/trial?study=staged&number={best}", "/study?name=fallen")
+PAGES = ("/", "/study?name=staged", "/trial?study=staged&number={best}")
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +309,7 @@ def test_zoom_and_legend_survive_five_updates_of_a_study_that_obeys(
     run.join(30)
     assert not run.is_alive()
     tab.close()
+    scrimp.delete_study(name, storage=url)
 
 
 def test_a_result_is_told_and_a_study_deleted_by_hand(address: str, url: str, browser: Any) -> None:
@@ -362,6 +363,7 @@ def test_a_selection_shows_its_answer_and_past_studies_their_weights(
     tab.drawn("source_weights")
     page.get_by_text("degraded", exact=True).first.wait_for()
     tab.close()
+    scrimp.delete_study(name, storage=url)
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440), ("light", 2560)])
@@ -409,10 +411,9 @@ def test_no_address_outside_is_requested_or_offered(address: str, browser: Any) 
 
 
 def test_a_browser_that_leaves_does_no_harm(address: str, browser: Any) -> None:
-    for _ in range(3):
-        tab = Tab(browser, address)
-        tab.open("/study?name=staged")
-        tab.context.close()  # while figures and the stream are on their way
+    tab = Tab(browser, address)
+    tab.open("/study?name=staged")
+    tab.context.close()  # while figures and the stream are on their way
     tab = Tab(browser, address)
     tab.open("/study?name=staged")
     tab.drawn("history")
