@@ -358,7 +358,8 @@ def test_a_selection_shows_its_answer_and_past_studies_their_weights(
     for figure in ("selection_grid", "selection_curve", "selection_confidence"):
         tab.drawn(figure)
     tab.open(f"/trial?study={quote(name)}&number=6")
-    page.get_by_text("The answer then was checkpoint").wait_for()
+    page.locator("#decisions > summary").click()
+    page.get_by_text("The answer then was checkpoint").first.wait_for()
     tab.open("/study?name=fallen")
     tab.drawn("source_weights")
     page.get_by_text("degraded", exact=True).first.wait_for()
