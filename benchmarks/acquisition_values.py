@@ -13,7 +13,7 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.context import Context
-from scrimp.acquisition.maximize import Search, maximize
+from scrimp.acquisition.maximize import Search, maximize_acquisition
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, speed_data
@@ -49,4 +49,4 @@ def _ours(
     score = create_acquisition("log-ei").bind({"loss": model}, Context(evaluated=x))
     best = x[np.argsort(y, kind="stable")[:5]]
     search = Search(anchors=best, excluded=x, scales=length_scales(model, encoding.dimension))
-    return float(maximize(score, encoding.domain, rng, search).scores[0]), score
+    return float(maximize_acquisition(score, encoding.domain, rng, search).scores[0]), score

@@ -25,7 +25,7 @@ from scrimp.bench.formulas import FORMULAS
 from scrimp.bench.function_suite import function_cells
 from scrimp.bench.metrics import final_regrets, mean_regret, ranks
 from scrimp.bench.report import regret_summary
-from scrimp.bench.results import read_results
+from scrimp.bench.results import read_runs
 from scrimp.bench.runner import run_cells
 from scrimp.bench.speed_suite import speed_cells
 
@@ -234,7 +234,7 @@ def main() -> None:
         run_speed([int(size) for size in arguments.sizes.split(",")], methods, peers, arguments.out)
     if arguments.only in (None, "quality"):
         run_quality(arguments, methods, peers, arguments.out)
-    records = read_results(arguments.out)
+    records = read_runs(arguments.out)
     show_speed(records, methods[0])
     show_quality(records, methods[0])
 

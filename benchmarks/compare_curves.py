@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from environments import python
 
-from scrimp.bench.curve_suite import CurveSettings, curve_cells
-from scrimp.bench.results import read_results
+from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells
+from scrimp.bench.results import read_runs
 from scrimp.bench.runner import run_cells
 
 HERE = Path(__file__).resolve().parent
@@ -35,7 +35,7 @@ def ours(method: str) -> str:
 
 def run_peer(table: Path, method: str, task: str, seed: int, given: argparse.Namespace) -> None:
     """One run of Syne Tune in its own environment, unless the file has it."""
-    found = read_results(given.out) if given.out.exists() else []
+    found = read_runs(given.out) if given.out.exists() else []
     key = (f"syne-tune:{method}", task, seed)
     if any((record["method"], record["task"], record["seed"]) == key for record in found):
         return
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    settings = CurveSettings(given.fulls, given.workers)
+    settings = CurveSuiteSettings(given.fulls, given.workers)
     for seed in range(given.seeds):
         for task in given.tasks.split(","):
             for method in given.methods.split(","):
@@ -108,7 +108,7 @@ def main() -> None:
                 ]
                 run_cells(cells, given.out, processes=1)
                 run_peer(given.table, method, task, seed, given)
-    summary(read_results(given.out))
+    summary(read_runs(given.out))
 
 
 if __name__ == "__main__":

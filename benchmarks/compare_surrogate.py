@@ -21,8 +21,8 @@ import numpy as np
 from environments import python
 
 from scrimp.bench.curve_sources import CurveTask, network_curves
-from scrimp.bench.curve_suite import SHARES, CurveSettings, curve_cells, own_seed, regret_at
-from scrimp.bench.results import read_results
+from scrimp.bench.curve_suite import SHARES, CurveSuiteSettings, curve_cells, own_seed, regret_at
+from scrimp.bench.results import read_runs
 from scrimp.bench.runner import run_cells
 from scrimp.bench.yahpo import Network, read_yahpo
 
@@ -61,7 +61,7 @@ def described(network: Network) -> list[dict[str, Any]]:
 
 
 def run_peer(
-    network: Network, task: CurveTask, method: str, seed: int, settings: CurveSettings
+    network: Network, task: CurveTask, method: str, seed: int, settings: CurveSuiteSettings
 ) -> dict[str, Any]:
     """One run of a peer; this process answers with training runs until it is over."""
     environment, script = next(
@@ -139,7 +139,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    settings = CurveSettings(given.fulls, given.workers, unit_cost=True, folder=given.out.parent)
+    settings = CurveSuiteSettings(
+        given.fulls, given.workers, unit_cost=True, folder=given.out.parent
+    )
     network = read_yahpo(given.surrogate)
     tasks = list(network.tasks) if given.tasks == "all" else given.tasks.split(",")
     for seed in range(given.seeds):
@@ -153,7 +155,7 @@ def main() -> None:
                 run_cells(cells, given.out, processes=1)
                 continue
             done = (
-                {(r["method"], r["task"], r["seed"]) for r in read_results(given.out)}
+                {(r["method"], r["task"], r["seed"]) for r in read_runs(given.out)}
                 if given.out.exists()
                 else set()
             )
@@ -167,7 +169,7 @@ def main() -> None:
                     }
                     with given.out.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(record) + "\n")
-    summary(read_results(given.out))
+    summary(read_runs(given.out))
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.bench.curve_suite import CurveSettings, curve_cells
+from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells
 from scrimp.bench.function_suite import function_cells
-from scrimp.bench.results import Cell, cell_of, read_results
+from scrimp.bench.results import Cell, read_runs, result_cell
 from scrimp.bench.runner import run_cells
 from scrimp.bench.transfer import TransferSettings, transfer_cells
 
@@ -99,7 +99,7 @@ def cells(tables: Path, suite: str, methods: Sequence[str], seeds: int) -> list[
     if suite == "functions":
         return function_cells(names, FUNCTIONS, seeds, TRIALS)
     if suite == "curves":
-        settings = CurveSettings(FULLS, 4)
+        settings = CurveSuiteSettings(FULLS, 4)
         return curve_cells(tables / "curves.npz", names, ["all"], seeds, settings)
     settings = TransferSettings(TRANSFER_TRIALS, "full", tables / "worked-out")
     everything = transfer_cells(tables / "svm.npz", names, ["all"], 1, settings)
@@ -130,7 +130,7 @@ def differences(
     records: Sequence[Mapping[str, Any]], departures: Sequence[Departure]
 ) -> Iterator[tuple[Departure, dict[str, tuple[float, float, int]]]]:
     """For each departure: mean, standard error and number of pairs of published less default."""
-    scores = {cell_of(record): score(record) for record in records}
+    scores = {result_cell(record): score(record) for record in records}
     by_place: dict[tuple[str, str, str, int], dict[str, float]] = {
         (cell.suite, cell.method, f"{cell.table}/{cell.task}", cell.seed): found
         for cell, found in scores.items()
@@ -162,7 +162,7 @@ def main() -> None:
     departures = CHEAP if given.cheap else (*CHEAP, *COSTLY)
     if not given.report:
         run_cells(plan(given.tables, departures, given.seeds), given.out, processes=1)
-    for one, found in differences(read_results(given.out), departures):
+    for one, found in differences(read_runs(given.out), departures):
         told = "  ".join(
             f"{when} {mean:+.3f} ± {error:.3f}" for when, (mean, error, _) in found.items()
         )

@@ -25,7 +25,7 @@ from scrimp.acquisition.ascent import AscentSettings, ascend
 from scrimp.acquisition.domain import SAME, Domain, contains_rows
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["Found", "MaximizeSettings", "Search", "climb", "maximize"]
+__all__ = ["Found", "MaximizeSettings", "Search", "climb", "maximize_acquisition"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ _ANYWHERE = Search()
 _HOPELESS = -1e300
 
 
-def maximize(
+def maximize_acquisition(
     score: BoundAcquisition, domain: Domain, rng: np.random.Generator, search: Search = _ANYWHERE
 ) -> Found:
     """The best rows of the domain by ``score``; the same generator state gives the same rows."""

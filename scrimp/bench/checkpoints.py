@@ -44,7 +44,13 @@ from scrimp.selection.selector import Selector, SelectorSettings
 from scrimp.surrogates.surrogate import Array
 from scrimp.tuning.catalog import read_method
 
-__all__ = ["checkpoint_cells", "checkpoint_summary", "mean_scores", "replay", "run_checkpoints"]
+__all__ = [
+    "checkpoint_cells",
+    "checkpoint_summary",
+    "mean_scores",
+    "replay_table",
+    "run_checkpoints",
+]
 
 _REGRETS = ("regret", "smoothed_regret", "underlying_regret", "answer_smoothed_regret")
 _FIELDS = (*_REGRETS, "probability_best", "expected_loss", "cells")
@@ -88,10 +94,15 @@ def checkpoint_cells(
 def run_checkpoints(cell: Cell) -> dict[str, Any]:
     """The record of one run."""
     shares = [float(share) for share in cell.task.split(",")]
-    return {**cell.head(), **replay(_table(Path(cell.source)), cell.method, cell.seed, shares)}
+    return {
+        **cell.head(),
+        **replay_table(_table(Path(cell.source)), cell.method, cell.seed, shares),
+    }
 
 
-def replay(full: ScoreTable, method: str, seed: int, shares: Sequence[float]) -> dict[str, Any]:
+def replay_table(
+    full: ScoreTable, method: str, seed: int, shares: Sequence[float]
+) -> dict[str, Any]:
     """One run of a method on a table: the record's lists, one entry per share."""
     asked = read_method(method)
     means, able = mean_scores(full)

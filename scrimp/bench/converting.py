@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from scrimp.bench.curve_sources import EPOCHS, NetworkCurves
 from scrimp.bench.hpob import read_hpob
-from scrimp.bench.inferred_space import inferred_space
+from scrimp.bench.inferred_space import space_of_table
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table
 from scrimp.bench.yahpo import read_yahpo, searched_parameters
 from scrimp.errors import TableError
@@ -84,7 +84,7 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
         raise TableError(
             f"there are no training runs of {source} there; docs/tables.md says how its files lie"
         )
-    space = inferred_space([config for rows in runs.values() for config, _, _ in rows])
+    space = space_of_table([config for rows in runs.values() for config, _, _ in rows])
     names = [item["name"] for item in space]
     count = max(len(rows) for rows in runs.values())
     lengths = {

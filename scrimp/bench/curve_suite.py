@@ -41,11 +41,11 @@ from scrimp.tuning.tuner import Tuner, TunerSettings
 
 __all__ = [
     "SHARES",
-    "CurveSettings",
+    "CurveSuiteSettings",
     "Timed",
     "curve_cells",
     "fit_notes",
-    "improvements",
+    "improving_reports",
     "own_seed",
     "play_curves",
     "regret_at",
@@ -60,7 +60,7 @@ METRIC = "value"
 
 
 @dataclass(frozen=True)
-class CurveSettings:
+class CurveSuiteSettings:
     """How long, with how many workers, in units of levels or of seconds; ``folder`` keeps what a
     surrogate is measured by."""
 
@@ -75,11 +75,11 @@ def curve_cells(
     methods: list[str],
     tasks: list[str],
     seeds: int,
-    settings: CurveSettings | None = None,
+    settings: CurveSuiteSettings | None = None,
 ) -> list[Cell]:
     """Every run of a comparison, seeds outermost; `TableError` for a task that the file does not
     have."""
-    chosen = settings or CurveSettings()
+    chosen = settings or CurveSuiteSettings()
     runs = open_curves(path, chosen.unit_cost, chosen.folder)
     names = chosen_tasks(runs.tasks, tasks)
     for name in names:
@@ -120,7 +120,7 @@ def run_curves(cell: Cell) -> dict[str, Any]:
     policy = Timed(cell.method, task, own_seed(cell))
     name, url = kept_at(cell, task.space)
     history = play_curves(task, policy, cell, name, storage_at(url))
-    trace = improvements(history, task, cell.size * task.scale.full / cell.workers)
+    trace = improving_reports(history, task, cell.size * task.scale.full / cell.workers)
     regret = [regret_at(trace, share) for share in SHARES]
     return {
         **cell.head(),
@@ -188,7 +188,7 @@ def play_curves(
     return ledger.history
 
 
-def improvements(history: History, task: CurveTask, limit: float) -> list[tuple[float, float]]:
+def improving_reports(history: History, task: CurveTask, limit: float) -> list[tuple[float, float]]:
     """(spent, regret) at every report that is better than all before."""
     trace: list[tuple[float, float]] = []
     for event in history.events:

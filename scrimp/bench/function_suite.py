@@ -8,7 +8,7 @@ from typing import Any
 from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, Recorder
 from scrimp.bench.keeping import kept_at
-from scrimp.bench.playing import Question, play
+from scrimp.bench.playing import BenchQuestion, play_out
 from scrimp.bench.results import Cell
 from scrimp.errors import TableError
 
@@ -34,9 +34,11 @@ def run_function(cell: Cell) -> dict[str, Any]:
     """One method on one function: the regret of the best configuration after each trial."""
     formula = FORMULAS[cell.task]
     recorder = Recorder(formula, cell.seed)
-    question = Question(described_space(formula.space), recorder.measure, noisy=formula.noise > 0)
+    question = BenchQuestion(
+        described_space(formula.space), recorder.measure, noisy=formula.noise > 0
+    )
     place = kept_at(cell, question.space)
-    seconds, asks = play(question, cell.method, cell.seed, cell.size, cell.workers, place)
+    seconds, asks = play_out(question, cell.method, cell.seed, cell.size, cell.workers, place)
     return {
         **cell.head(),
         "decision_seconds": seconds,

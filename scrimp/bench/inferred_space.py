@@ -11,13 +11,13 @@ hundredfold. What never varies is left out.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["inferred_space"]
+__all__ = ["space_of_table"]
 
 FEW = 12
 WIDE = 100.0
 
 
-def inferred_space(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def space_of_table(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One entry for every parameter that varies, in the order of the first configuration."""
     described = []
     for name in configs[0]:

@@ -13,12 +13,12 @@ from scrimp.storage.open import without_secrets
 from scrimp.storage.refusals import LONGEST_NAME
 from scrimp.tuning.studies import delete_study, load_any, storage_at
 
-__all__ = ["check_keep", "kept_at", "kept_name"]
+__all__ = ["check_kept_in", "kept_at", "kept_name"]
 
 NOWHERE = "memory://"
 
 
-def check_keep(url: str) -> str:
+def check_kept_in(url: str) -> str:
     """``url`` itself where runs can be kept; the runs of a comparison are processes, so memory
     would forget them."""
     place = storage_at(url)

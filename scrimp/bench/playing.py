@@ -12,11 +12,11 @@ from scrimp.space.space import Space
 from scrimp.tuning.studies import create_study
 from scrimp.tuning.study import Study
 
-__all__ = ["Question", "play", "play_study"]
+__all__ = ["BenchQuestion", "play_out", "play_study"]
 
 
 @dataclass(frozen=True)
-class Question:
+class BenchQuestion:
     """What is played: a space, a function that measures a configuration (None: it failed), and
     whether it is noisy."""
 
@@ -25,8 +25,8 @@ class Question:
     noisy: bool = False
 
 
-def play(
-    question: Question,
+def play_out(
+    question: BenchQuestion,
     method: str,
     seed: int,
     trials: int,

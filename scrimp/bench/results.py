@@ -13,7 +13,7 @@ from typing import Any
 
 from scrimp.errors import TableError
 
-__all__ = ["Cell", "append_result", "cell_of", "read_results"]
+__all__ = ["Cell", "append_result", "read_runs", "result_cell"]
 
 
 @dataclass(frozen=True, order=True)
@@ -46,14 +46,14 @@ class Cell:
         return record
 
 
-def cell_of(record: Mapping[str, Any]) -> Cell:
+def result_cell(record: Mapping[str, Any]) -> Cell:
     """The run that a result belongs to, wherever its table lies today."""
     names = ("suite", "table", "task", "method", "seed", "size")
     given = {name: record[name] for name in names}
     return Cell(**given, workers=record.get("workers", 1), sources=record.get("sources", ""))
 
 
-def read_results(path: Path) -> list[dict[str, Any]]:
+def read_runs(path: Path) -> list[dict[str, Any]]:
     """The results in a file; none when it does not exist. A torn last line, of a run that was
     interrupted, is left out."""
     if not path.exists():
@@ -65,7 +65,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
             records.append(json.loads(line))
-            cell_of(records[-1])
+            result_cell(records[-1])
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
             raise TableError(
                 f"line {number} of {str(path)!r} is not a result of scrimp bench; give --out"

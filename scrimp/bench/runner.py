@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scrimp.bench.results import Cell, append_result, cell_of, read_results
+from scrimp.bench.results import Cell, append_result, read_runs, result_cell
 from scrimp.registry.plugins import VARIABLE, named_plugins
 
 __all__ = ["SUITES", "run_cell", "run_cells"]
@@ -53,8 +53,8 @@ def run_cells(
 ) -> list[dict[str, Any]]:
     """The results of all cells, in their order; each is appended to ``out`` when it is finished,
     and found there next time."""
-    found = {cell_of(record): record for record in (read_results(out) if out is not None else [])}
-    keys = {cell: cell_of(cell.head()) for cell in cells}
+    found = {result_cell(record): record for record in (read_runs(out) if out is not None else [])}
+    keys = {cell: result_cell(cell.head()) for cell in cells}
     missing = [cell for cell in cells if keys[cell] not in found]
     with _progress(len(cells), len(cells) - len(missing)) as advance:
         for cell, record in _results(missing, processes):

@@ -12,7 +12,7 @@ from typing import Any
 
 from scrimp.bench.function_suite import stretched
 from scrimp.bench.keeping import kept_at
-from scrimp.bench.playing import Question, play
+from scrimp.bench.playing import BenchQuestion, play_out
 from scrimp.bench.results import Cell
 from scrimp.bench.tables import TaskTable, read_table
 from scrimp.history.events import Config
@@ -58,8 +58,12 @@ def run_table(cell: Cell) -> dict[str, Any]:
         return value
 
     trials = min(cell.size, len(task.pool.configs))
-    seconds, asks = play(
-        Question(task.pool, measure), cell.method, cell.seed, trials, place=kept_at(cell, task.pool)
+    seconds, asks = play_out(
+        BenchQuestion(task.pool, measure),
+        cell.method,
+        cell.seed,
+        trials,
+        place=kept_at(cell, task.pool),
     )
     return {
         **cell.head(),

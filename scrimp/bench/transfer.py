@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from scrimp.bench.keeping import kept_at
-from scrimp.bench.playing import Question, play, play_study
-from scrimp.bench.results import Cell, read_results
+from scrimp.bench.playing import BenchQuestion, play_out, play_study
+from scrimp.bench.results import Cell, read_runs
 from scrimp.bench.table_suite import chosen_tasks
 from scrimp.bench.transfer_tasks import TransferTask, read_tasks
 from scrimp.encoding.encoding import Encoding
@@ -172,7 +172,7 @@ def run_trace(cell: Cell) -> dict[str, Any]:
         return value
 
     seed = zlib.crc32(f"trace/{cell.task}/{cell.seed}".encode())
-    play(Question(task.space, measure), cell.method, seed, min(cell.size, _most(task)))
+    play_out(BenchQuestion(task.space, measure), cell.method, seed, min(cell.size, _most(task)))
     return {**cell.head(), "tried": tried}
 
 
@@ -185,7 +185,7 @@ def _past(path: str, sources: str, seed: int, folder: str) -> Past:
     known = read_tasks(path)
     traces = {}
     if sources == "traces":
-        records = read_results(trace_file(Path(path), Path(folder)))
+        records = read_runs(trace_file(Path(path), Path(folder)))
         traces = {record["task"]: record["tried"] for record in records if record["seed"] == seed}
     studies, left_out = [], []
     for name in known.tasks:

@@ -142,7 +142,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
 
     from scrimp.bench.curve_files import modelled_curves
     from scrimp.bench.curve_report import curve_summary
-    from scrimp.bench.curve_suite import CurveSettings, curve_cells, fit_notes
+    from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, fit_notes
 
     table = modelled_curves(table, surrogate)
     with tempfile.TemporaryDirectory() as scratch:
@@ -152,7 +152,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
             method_list(methods),
             _names(tasks),
             seeds,
-            CurveSettings(fulls, workers, unit_cost, folder),
+            CurveSuiteSettings(fulls, workers, unit_cost, folder),
         )
         for note in fit_notes(cells):
             echo(note, err=True)
@@ -314,9 +314,9 @@ def _keeping(cells: "list[Cell]", keep: str | None) -> "list[Cell]":
     """The cells, each to be kept at that URL."""
     from dataclasses import replace
 
-    from scrimp.bench.keeping import check_keep
+    from scrimp.bench.keeping import check_kept_in
 
-    return cells if keep is None else [replace(cell, keep=check_keep(keep)) for cell in cells]
+    return cells if keep is None else [replace(cell, keep=check_kept_in(keep)) for cell in cells]
 
 
 def _run(

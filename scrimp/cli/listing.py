@@ -13,7 +13,7 @@ from scrimp.cli.say import echo
 from scrimp.history.history import History
 from scrimp.history.reports import printable
 from scrimp.showing.figures import number
-from scrimp.showing.trial_columns import TableQuery, TrialTable, aligned, fitted, trial_table
+from scrimp.showing.trial_columns import TableQuery, TrialTable, fitted, padded_lines, trial_table
 
 __all__ = ["print_rows", "print_trials", "say", "width"]
 
@@ -67,7 +67,7 @@ def print_trials(history: History, query: TableQuery) -> None:
         first = "the best" if limited.sort == "best" else "the first"
         all_ = table.matching
         say(f"{first} {len(table.rows)} of {all_} trials (--top {all_} shows all):")
-    _print_aligned(aligned(table), _state_column(table))
+    _print_aligned(padded_lines(table), _state_column(table))
     if table.left_out:
         say(f"no room for {', '.join(table.left_out)} (--columns chooses, --json has all)")
 
@@ -80,7 +80,7 @@ def print_rows(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         for row in (table.columns, *table.rows):
             echo("\t".join(row))
     else:
-        _print_aligned(aligned(table), None)
+        _print_aligned(padded_lines(table), None)
 
 
 def _state_column(table: TrialTable) -> int | None:

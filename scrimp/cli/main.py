@@ -116,7 +116,7 @@ def _single_threaded() -> None:
         os.environ.setdefault(name, "1")
 
 
-def _told(
+def _tell_warning(
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -138,7 +138,7 @@ def main() -> None:
     )  # failures are told by the progress display
     if "dashboard" in sys.argv:
         _single_threaded()
-    warnings.showwarning = _told
+    warnings.showwarning = _tell_warning
     try:
         app()
     except ScrimpError as error:

@@ -16,7 +16,7 @@ from scrimp.errors import StudyError
 from scrimp.history.reports import printable
 from scrimp.tuning.studies import DEFAULT_URL, load_study
 
-__all__ = ["page", "plot_command", "write_figure"]
+__all__ = ["figure_page", "plot_command", "write_figure"]
 
 IMAGES = ("png", "svg", "pdf", "webp")
 
@@ -112,7 +112,7 @@ def write_figure(picture: Any, path: Path) -> None:
     """Write the figure in the format that the file's ending names."""
     kind = path.suffix.removeprefix(".").lower()
     if kind == "html":
-        path.write_text(page(picture), encoding="utf-8")
+        path.write_text(figure_page(picture), encoding="utf-8")
     elif kind == "json":
         path.write_text(picture.to_json(), encoding="utf-8")
     elif kind in IMAGES:
@@ -124,7 +124,7 @@ def write_figure(picture: Any, path: Path) -> None:
         )
 
 
-def page(picture: Any) -> str:
+def figure_page(picture: Any) -> str:
     """A page of its own that needs no network, follows the reader's light or dark, and says in
     words what it shows."""
     alternative = escape(picture.layout.meta["alternative"])

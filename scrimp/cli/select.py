@@ -84,7 +84,7 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
     from scrimp.selection.score_files import read_scores
     from scrimp.selection.selector import CellDecision, Selector, SelectorSettings
-    from scrimp.selection.stopping import StopRule, stop_reason
+    from scrimp.selection.stopping import CellStopRule, stop_reason
     from scrimp.tuning.catalog import read_method
     from scrimp.tuning.threads import one_thread
 
@@ -96,7 +96,7 @@ def next_command(  # noqa: PLR0913 - the options of a command
     planned = None if share is None else max(round(share * table.scores.size), 1)
     settings = SelectorSettings(asked.name, seed, planned, use_stderr, options=asked.settings)
     selector, decision = Selector(settings), CellDecision(())
-    enough = stop_reason(StopRule(share=share), table, None)
+    enough = stop_reason(CellStopRule(share=share), table, None)
     if enough is None:
         left = (
             count
@@ -154,7 +154,7 @@ def run_command(
     selection = create_selection(plan.name, storage=place, load_if_exists=True, **plan.question)
     if plan.scores is not None:
         _tell_known(selection, plan.scores)
-    complete = _carried_out(selection, plan)
+    complete = _carry_out(selection, plan)
     answer = selection.recommend()
     if as_json:
         echo(
@@ -173,7 +173,7 @@ def run_command(
         raise typer.Exit(1)
 
 
-def _carried_out(selection: "Selection", plan: Any) -> bool:
+def _carry_out(selection: "Selection", plan: Any) -> bool:
     """Run the plan, here and now; whether it came to its end."""
     from scrimp.tuning.ending import ends_on_request
 

@@ -96,7 +96,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
     began = stopwatch()
     signed = None if objective is not None or not keys else SignedOnly(place.identity(), keys)
     if objective is None:
-        _checked(loaded, record, signed)
+        _check(loaded, record, signed)
     with ends_on_request() as ending:
         request = Run(
             resolved(record),
@@ -119,7 +119,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
             raise typer.Exit(1)
 
 
-def _checked(study: Study, record: Mapping[str, Any], signed: SignedOnly | None) -> None:
+def _check(study: Study, record: Mapping[str, Any], signed: SignedOnly | None) -> None:
     """Refuse a recorded objective that this worker is not to run."""
     if signed is not None:
         signed.check(study.history)

@@ -92,7 +92,7 @@ class Access:
             await self.app(scope, receive, send)
             return
 
-        async def guarded(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
@@ -104,7 +104,7 @@ class Access:
                 answer = _refused(body)
             else:
                 receive = _again(body, receive)
-        await (self.app if answer is None else answer)(scope, receive, guarded)
+        await (self.app if answer is None else answer)(scope, receive, send_guarded)
 
     def _answer(self, scope: Scope) -> Response | None:
         """What to say instead of the page; None to let the request pass."""

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from scrimp.dashboard.shelf import Mark, Shelf, marks
+from scrimp.dashboard.shelf import Mark, Shelf, given_marks
 from scrimp.dashboard.states import state_of
 from scrimp.dashboard.table import whole
 from scrimp.errors import ConfigError, ReportError, StudyError
@@ -42,7 +42,7 @@ async def halt(request: Request) -> RedirectResponse:
             case _:
                 raise StudyError(f"action is {action!r}; it must be pause, stop or resume")
 
-    return await _acted(request, form, act, action)
+    return await _act(request, form, act, action)
 
 
 @router.post("/enqueue")
@@ -57,7 +57,7 @@ async def enqueue(request: Request) -> RedirectResponse:
             return "known"
         return "enqueued" if room_for_trials(study.history) else "enqueued-full"
 
-    return await _acted(request, form, act, "")
+    return await _act(request, form, act, "")
 
 
 @router.post("/tell")
@@ -76,7 +76,7 @@ async def tell(request: Request) -> RedirectResponse:
         else:
             study.tell(number, _number("value", form.get("value", "")))
 
-    return await _acted(request, form, act, "told")
+    return await _act(request, form, act, "told")
 
 
 @router.post("/note")
@@ -93,14 +93,14 @@ async def note(request: Request) -> RedirectResponse:
         if form.get("attribute"):
             study.set_user_attr(form["attribute"], form.get("setting") or None, trial=trial)
 
-    return await _acted(request, form, act, "noted")
+    return await _act(request, form, act, "noted")
 
 
 @router.post("/delete")
 async def delete(request: Request) -> RedirectResponse:
     """Delete the marked studies, with their trials and checkpoints; none of them when one runs."""
     shelf: Shelf = request.app.state.shelf
-    doomed = marks(await _pairs(request))
+    doomed = given_marks(await _pairs(request))
 
     def work() -> None:
         for mark in doomed:
@@ -134,9 +134,7 @@ async def _form(request: Request) -> dict[str, str]:
     return dict(await _pairs(request))
 
 
-async def _acted(
-    request: Request, form: Mapping[str, str], act: Any, done: str
-) -> RedirectResponse:
+async def _act(request: Request, form: Mapping[str, str], act: Any, done: str) -> RedirectResponse:
     """Do it away from the loop that answers others, then show the study again and say what ``act``
     returns, else ``done``."""
     shelf: Shelf = request.app.state.shelf

@@ -16,13 +16,13 @@ from scrimp.storage.store import Storage
 from scrimp.tuning.studies import load_any
 from scrimp.tuning.study import Study
 
-__all__ = ["Book", "Entry"]
+__all__ = ["Book", "OpenStudy"]
 
 PATIENCE = 0.5
 """How long a page waits for a study that is being read, and for its newest state."""
 
 
-class Entry:
+class OpenStudy:
     """One study: the thread that reads it, then the study or why it could not be read, and how many
     look at it."""
 
@@ -59,7 +59,7 @@ class Book:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, OpenStudy] = {}
         self._lock = threading.Lock()
 
     def names(self) -> list[str]:
@@ -95,11 +95,11 @@ class Book:
             self._follow(name, study)
             yield study
 
-    def _found(self, name: str, patience: float) -> tuple[Entry, Study | None]:
+    def _found(self, name: str, patience: float) -> tuple[OpenStudy, Study | None]:
         with self._lock:
             entry = self._entries.get(name)
             if entry is None:
-                entry = self._entries[name] = Entry(name, self.storage)
+                entry = self._entries[name] = OpenStudy(name, self.storage)
         try:
             return entry, entry.wait(patience)
         except ScrimpError:

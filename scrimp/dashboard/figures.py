@@ -13,7 +13,7 @@ from starlette.datastructures import QueryParams
 import scrimp.plots as plots
 from scrimp.dashboard.book import Book
 from scrimp.dashboard.panels import FIGURES, SELECTION
-from scrimp.dashboard.shelf import Shelf, book_of, marks
+from scrimp.dashboard.shelf import Shelf, book_of, given_marks
 from scrimp.dashboard.table import whole
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.selection.selections import load_selection
@@ -57,7 +57,8 @@ def compared_json(request: Request, name: str) -> Response:
     """A figure of several studies."""
     shelf: Shelf = request.app.state.shelf
     chosen = [
-        (shelf.book(str(at)), study) for at, study in marks(request.query_params.multi_items())
+        (shelf.book(str(at)), study)
+        for at, study in given_marks(request.query_params.multi_items())
     ]
     with ExitStack() as stack:
         opened = [

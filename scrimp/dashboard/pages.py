@@ -10,9 +10,9 @@ from fastapi.responses import HTMLResponse
 from scrimp.dashboard.ordering import Order, Row, ordered
 from scrimp.dashboard.panels import HEADINGS, panels_of
 from scrimp.dashboard.render import message_page, page
-from scrimp.dashboard.shelf import Mark, Shelf, book_of, mark, marks
+from scrimp.dashboard.shelf import Mark, Shelf, book_of, given_marks, mark
 from scrimp.dashboard.side_by_side import MOST, compare_rows
-from scrimp.dashboard.sparkline import sparkline
+from scrimp.dashboard.sparkline import svg_sparkline
 from scrimp.dashboard.table import Query, table_page, whole
 from scrimp.dashboard.trial_log import trial_log
 from scrimp.dashboard.views import (
@@ -84,7 +84,7 @@ def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
 
 def _spark(history: History) -> str:
     """The line of the best; a single cell of a selection says nothing."""
-    return "" if history.created.kind == "selection" else sparkline(history)
+    return "" if history.created.kind == "selection" else svg_sparkline(history)
 
 
 @router.get("/study")
@@ -227,7 +227,7 @@ def compare_page(request: Request) -> HTMLResponse:
     """Several studies side by side."""
     shelf: Shelf = request.app.state.shelf
     chosen = []
-    for at, name in marks(request.query_params.multi_items()):
+    for at, name in given_marks(request.query_params.multi_items()):
         with shelf.book(str(at)).reading(name) as study:
             if study is None:
                 return message_page(request, name, WAITING, again=1)
@@ -243,5 +243,5 @@ def compare_page(request: Request) -> HTMLResponse:
 def delete_page(request: Request) -> HTMLResponse:
     """What would be deleted, and the button that does it."""
     shelf: Shelf = request.app.state.shelf
-    doomed = _rows(shelf, marks(request.query_params.multi_items()))
+    doomed = _rows(shelf, given_marks(request.query_params.multi_items()))
     return page(request, "delete.html", doomed=doomed, urls=shelf.urls)

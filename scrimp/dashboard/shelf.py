@@ -14,7 +14,7 @@ from scrimp.dashboard.table import whole
 from scrimp.errors import StudyError
 from scrimp.storage.store import Storage
 
-__all__ = ["MOST_MARKS", "Mark", "Shelf", "book_of", "mark", "marks"]
+__all__ = ["MOST_MARKS", "Mark", "Shelf", "book_of", "given_marks", "mark"]
 
 MOST_MARKS = 200
 """Studies that one address may name."""
@@ -67,7 +67,7 @@ def mark(at: int) -> str:
     return f"study.{at}" if at else "study"
 
 
-def marks(given: Iterable[tuple[str, str]]) -> list[Mark]:
+def given_marks(given: Iterable[tuple[str, str]]) -> list[Mark]:
     """The studies that an address or a form names, each once."""
     found = []
     for key, value in given:

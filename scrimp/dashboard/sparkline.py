@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from scrimp.history.best_path import BEST_PATH
 from scrimp.history.history import History
 
-__all__ = ["SIZE", "sparkline"]
+__all__ = ["SIZE", "svg_sparkline"]
 
 SIZE = (96, 22)
 """Width and height in pixels."""
 
 
-def sparkline(history: History) -> str:
+def svg_sparkline(history: History) -> str:
     """The points of an SVG polyline over what was spent, from the first value to the best, which
     fill the height; empty without two improvements or a second report."""
     path = history.derive(BEST_PATH)

@@ -6,7 +6,7 @@ from scrimp.history.history import History
 from scrimp.history.reports import headline
 from scrimp.showing.standing import is_over
 
-__all__ = ["State", "state_of"]
+__all__ = ["StudyState", "state_of"]
 
 
 MOMENT = 10.0
@@ -14,14 +14,14 @@ MOMENT = 10.0
 
 
 @dataclass(frozen=True)
-class State:
+class StudyState:
     """``word`` is new, running, paused, stopped, interrupted, failed, finished or idle; ``why`` says it in a sentence."""
 
     word: str
     why: str
 
 
-def state_of(history: History, now: float | None = None) -> State:
+def state_of(history: History, now: float | None = None) -> StudyState:
     """Where a study stands.
 
     ``failed``: every trial failed. ``finished``: what was asked for is done and nothing runs.
@@ -32,26 +32,26 @@ def state_of(history: History, now: float | None = None) -> State:
     running, stale, failed = counts["running"], counts["stale"], history.with_status("failed")
     if halt:
         going = f"{running} still running; " if running else ""
-        return State(halt, f"{going}nothing more begins until somebody lets it go on")
+        return StudyState(halt, f"{going}nothing more begins until somebody lets it go on")
     if running:
-        return State("running", f"{running} trial{'' if running == 1 else 's'} now")
+        return StudyState("running", f"{running} trial{'' if running == 1 else 's'} now")
     if stale:
-        return State(
+        return StudyState(
             "interrupted",
             f"{stale} trial{'' if stale == 1 else 's'} lost their worker; run it again to go on",
         )
     if not history.trials:
-        return State("new", "no trial has begun")
+        return StudyState("new", "no trial has begun")
     if len(failed) == len(history.trials):
         last = headline(failed[-1].message)[:160]
-        return State(
+        return StudyState(
             "failed", f"every trial failed, the last with {last}; mend it, then retry them"
         )
     if is_over(history):
-        return State("finished", _reached(history))
+        return StudyState("finished", _reached(history))
     if now is not None and 0.0 <= now - history.time < MOMENT:
-        return State("running", "between two trials")
-    return State("idle", "nothing runs; it could go on")
+        return StudyState("running", "between two trials")
+    return StudyState("idle", "nothing runs; it could go on")
 
 
 def _reached(history: History) -> str:

@@ -17,7 +17,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Entry", "Listing", "copy_tree", "scan"]
+__all__ = ["FileEntry", "Listing", "copy_tree", "scan"]
 
 BLOCK = 1 << 20
 
@@ -36,7 +36,7 @@ UNREADABLE = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class FileEntry:
     """One name in a folder: a file, folder or link, or something odd with the reason; equal while
     nothing was written."""
 
@@ -45,7 +45,7 @@ class Entry:
     text: str = ""
 
 
-Listing = dict[str, Entry]
+Listing = dict[str, FileEntry]
 """Names below a folder, parents first, to what they are."""
 
 
@@ -63,7 +63,7 @@ def _scan(folder: str, root: str, prefix: str, found: Listing) -> None:
         return
     except OSError as error:
         if prefix:
-            found[prefix.rstrip("/")] = Entry(
+            found[prefix.rstrip("/")] = FileEntry(
                 "odd", text=f"a folder that may not be read ({error.strerror})"
             )
         return
@@ -75,25 +75,25 @@ def _scan(folder: str, root: str, prefix: str, found: Listing) -> None:
                 _scan(entry.path, root, f"{name}/", found)
 
 
-def _entry(entry: "os.DirEntry[str]", root: str) -> Entry:
+def _entry(entry: "os.DirEntry[str]", root: str) -> FileEntry:
     if entry.is_symlink():
         return _link(entry.path, root)
     status = entry.stat(follow_symlinks=False)
     if stat.S_ISREG(status.st_mode):
         return _file(status)
     return (
-        Entry("folder")
+        FileEntry("folder")
         if stat.S_ISDIR(status.st_mode)
-        else Entry("odd", text=_oddity(status.st_mode))
+        else FileEntry("odd", text=_oddity(status.st_mode))
     )
 
 
-def _link(path: str, root: str) -> Entry:
+def _link(path: str, root: str) -> FileEntry:
     text = os.readlink(path)
     try:
         status = os.stat(path)
     except OSError:
-        return Entry("odd", text="a link to nothing")
+        return FileEntry("odd", text="a link to nothing")
     target = os.path.realpath(path)
     if target == root or target.startswith(root + os.sep):
         inside = (
@@ -101,18 +101,18 @@ def _link(path: str, root: str) -> Entry:
             if os.path.isabs(text)
             else text
         )
-        return Entry("link", text=inside)
+        return FileEntry("link", text=inside)
     if stat.S_ISREG(status.st_mode):
         return _file(status)
     return (
-        Entry("link", text=target)
+        FileEntry("link", text=target)
         if stat.S_ISDIR(status.st_mode)
-        else Entry("odd", text=_oddity(status.st_mode))
+        else FileEntry("odd", text=_oddity(status.st_mode))
     )
 
 
-def _file(status: os.stat_result) -> Entry:
-    return Entry("file", (status.st_size, status.st_mtime_ns, status.st_ino))
+def _file(status: os.stat_result) -> FileEntry:
+    return FileEntry("file", (status.st_size, status.st_mtime_ns, status.st_ino))
 
 
 def _oddity(mode: int) -> str:
@@ -144,7 +144,7 @@ def copy_tree(
         for name, entry in now.items():
             if entry.kind == "odd" or done.get(name) == entry:
                 continue
-            reason = _copied(f"{source}/{name}", f"{target}/{name}", entry)
+            reason = _copy_entry(f"{source}/{name}", f"{target}/{name}", entry)
             if reason is None:
                 done[name] = entry
             else:
@@ -155,7 +155,7 @@ def copy_tree(
     return done, left_out
 
 
-def _copied(source: str, target: str, entry: Entry) -> str | None:
+def _copy_entry(source: str, target: str, entry: FileEntry) -> str | None:
     """Copy one entry; the reason when it cannot be read."""
     if entry.kind == "folder":
         os.makedirs(target, exist_ok=True)
@@ -201,6 +201,6 @@ def _write(source: int, target: str, status: os.stat_result) -> None:
         os.close(copy)
 
 
-def _discard(path: Path, entry: Entry) -> None:
+def _discard(path: Path, entry: FileEntry) -> None:
     with contextlib.suppress(OSError):
         path.rmdir() if entry.kind == "folder" else path.unlink()

@@ -22,7 +22,7 @@ from scrimp.errors import MethodError, NumericalError, ScrimpError, StudyError
 from scrimp.extend.register import KINDS, register
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Kernel, OnColumns, Scaled
-from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.priors import Hyperparameter, LogNormal
 from scrimp.gp.stationary import RBF, Matern32, Matern52, Stationary
 from scrimp.history.history import History
 from scrimp.history.notes import (
@@ -89,6 +89,7 @@ __all__ = [
     "Forecast",
     "FromDensity",
     "History",
+    "Hyperparameter",
     "InBracket",
     "Kernel",
     "LogNormal",
@@ -143,3 +144,6 @@ __all__ = [
     "register",
     "wait_or_finish",
 ]
+
+Parameter = Hyperparameter
+"""The earlier name of `Hyperparameter`, for plugins that use it."""

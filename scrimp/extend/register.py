@@ -39,7 +39,7 @@ from scrimp.suggesters.curve_models import register_curve_model
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Suggester
 from scrimp.surrogates.catalog import register_surrogate
-from scrimp.tuning.catalog import Entry, register_method
+from scrimp.tuning.catalog import MethodEntry, register_method
 
 __all__ = ["KINDS", "register"]
 
@@ -84,18 +84,18 @@ def register(
     _PLAIN[kind](name, thing)
 
 
-def _entry(name: str, thing: Any, needs_budget: bool, presets: dict[str, Any]) -> Entry:
+def _entry(name: str, thing: Any, needs_budget: bool, presets: dict[str, Any]) -> MethodEntry:
     match thing:
         case type() if issubclass(thing, Policy):
-            return Entry(policy=thing, presets=presets, needs_budget=needs_budget)
+            return MethodEntry(policy=thing, presets=presets, needs_budget=needs_budget)
         case type() if issubclass(thing, Suggester):
-            return Entry(thing, presets=presets, needs_budget=needs_budget)
+            return MethodEntry(thing, presets=presets, needs_budget=needs_budget)
         case type() if issubclass(thing, Scheduler):
-            return Entry(RandomSuggester, thing, presets=presets, needs_budget=needs_budget)
+            return MethodEntry(RandomSuggester, thing, presets=presets, needs_budget=needs_budget)
         case (type() as scheduler, type() as suggester) if issubclass(
             scheduler, Scheduler
         ) and issubclass(suggester, Suggester):
-            return Entry(suggester, scheduler, presets=presets, needs_budget=needs_budget)
+            return MethodEntry(suggester, scheduler, presets=presets, needs_budget=needs_budget)
     raise MethodError(
         f"method {name!r} is {thing!r}; give a class of policies, suggesters or schedulers, or a"
         " pair (scheduler, suggester)"

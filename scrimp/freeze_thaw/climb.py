@@ -36,7 +36,7 @@ from scrimp.acquisition.domain import contains_rows
 from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb
 from scrimp.freeze_thaw.candidates import ANCHORS
-from scrimp.freeze_thaw.model import Belief
+from scrimp.freeze_thaw.model import CurveBelief
 from scrimp.freeze_thaw.questions import Question
 
 __all__ = ["NewcomerScore", "climbed", "ending_best", "nominee"]
@@ -61,7 +61,7 @@ class NewcomerScore(BoundAcquisition):
     """Log expected improvement on a question's goal by configurations x (m, d) that nobody tried,
     as their surroundings tell."""
 
-    belief: Belief
+    belief: CurveBelief
     question: Question
 
     def __call__(self, x: Array) -> Array:
@@ -79,14 +79,14 @@ class NewcomerScore(BoundAcquisition):
         return score, belief.curves.map.pull(factor.scaled(d_scaled))
 
 
-def shared_deviation(belief: Belief, deviation: Array, times: Array) -> Array:
+def shared_deviation(belief: CurveBelief, deviation: Array, times: Array) -> Array:
     """The standard deviation (m,) of newcomers at times (m,) without the part that is their own."""
     own = belief.factor.parameters.own_variances(times)
     return np.asarray(np.sqrt(np.maximum(deviation**2 - own, LEAST_VARIANCE)))
 
 
 def nominee(
-    belief: Belief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
+    belief: CurveBelief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
 ) -> Array:
     """A configuration (1, d) that nobody tried, from the newcomers at these ``places`` (k,) on."""
     share = min(CLIMBED, CORNERS / 2.0 ** belief.curves.x.shape[1])
@@ -97,7 +97,7 @@ def nominee(
 
 
 def ending_best(
-    belief: Belief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
+    belief: CurveBelief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
 ) -> Array:
     """The most expected improvement at the end of training, among newcomers and steps from the
     trials that end lowest."""
@@ -116,7 +116,7 @@ def ending_best(
 
 
 def climbed(
-    belief: Belief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
+    belief: CurveBelief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
 ) -> Array:
     """The best by the question's own goal that a climb from the newcomers finds."""
     drawn = belief.newcomers.x[places]

@@ -42,7 +42,7 @@ __all__ = [
     "CurveParameters",
     "CurveRows",
     "curve_covariance",
-    "fit_curves",
+    "fit_curve_process",
     "negative_log_posterior",
     "prior_mode",
 ]
@@ -158,7 +158,7 @@ def negative_log_posterior(theta: Array, rows: CurveRows, targets: Array) -> tup
     return _Objective(rows, targets, np.array(prior_mode(rows.dimension)))(theta)
 
 
-def fit_curves(
+def fit_curve_process(
     rows: CurveRows,
     targets: Array,
     start: Array | None = None,

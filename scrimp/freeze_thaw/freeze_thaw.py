@@ -33,7 +33,7 @@ from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError, NumericalError
 from scrimp.freeze_thaw.climb import nominee
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
-from scrimp.freeze_thaw.model import Belief, believe
+from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.past_curves import prior_centre
 from scrimp.freeze_thaw.plateau_scouts import PLATEAU, promotion, scouting_probability, stuck
@@ -216,7 +216,7 @@ def _has_values(rows: RowList) -> bool:
     return bool(np.isfinite(rows.standing).any())
 
 
-def _forecast(belief: Belief, trial: int, steps: Sequence[float]) -> Forecast:
+def _forecast(belief: CurveBelief, trial: int, steps: Sequence[float]) -> Forecast:
     who = np.full(len(steps), trial, dtype=np.intp)
     mean, deviation = belief.of_trials(who, np.asarray(steps, dtype=float))
     parts = [belief.target.backward(mean + width * deviation) for width in (0.0, -2.0, 2.0)]
@@ -224,12 +224,12 @@ def _forecast(belief: Belief, trial: int, steps: Sequence[float]) -> Forecast:
 
 
 def _asked(
-    belief: Belief,
+    belief: CurveBelief,
     question: Question,
     waiting: list[Waiting],
     new: Places,
     rng: np.random.Generator,
-) -> tuple[Belief, Scores]:
+) -> tuple[CurveBelief, Scores]:
     """The answers of paused trials and newcomers. In a space without a list the drawn newcomers are
     replaced by their nominee."""
     if len(new) and belief.newcomers.rows is None:
@@ -253,7 +253,7 @@ def _asked(
     return belief, Scores(score, mean, deviation, step, waiting, new, question.asked)
 
 
-def _best(history: History, first: float, belief: Belief, scores: Scores) -> Decision:
+def _best(history: History, first: float, belief: CurveBelief, scores: Scores) -> Decision:
     """The best candidate's next slice, with what was believed of it and of its competitors."""
     order = np.argsort(-np.round(scores.score, 9), kind="stable")[:SHOWN]
     winner, *others = (_told(belief, scores, int(place)) for place in order)
@@ -267,7 +267,7 @@ def _best(history: History, first: float, belief: Belief, scores: Scores) -> Dec
     return Decision(Start(config, first), notes)
 
 
-def _told(belief: Belief, scores: Scores, place: int) -> Rival:
+def _told(belief: CurveBelief, scores: Scores, place: int) -> Rival:
     """Who a candidate is, its score, and its predicted lowest loss after its step with a band of
     two standard deviations, in six digits."""
     mean, deviation = scores.mean[place], scores.deviation[place]
@@ -282,7 +282,7 @@ def _told(belief: Belief, scores: Scores, place: int) -> Rival:
     return Rival(score, belief.newcomers.config(int(scores.new[place - count])), expected=expected)
 
 
-def _new_fit(history: History, belief: Belief) -> CurveFit | None:
+def _new_fit(history: History, belief: CurveBelief) -> CurveFit | None:
     """What the next decision needs to know of this one's model; None where it knows."""
     return None if belief.record == history.notes.curves else belief.record
 

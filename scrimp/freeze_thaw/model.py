@@ -18,7 +18,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import encoded_trials
 from scrimp.freeze_thaw.candidates import ANCHORS, Newcomers, draw_newcomers
 from scrimp.freeze_thaw.curve_factor import CandidateColumns, CurveFactor
-from scrimp.freeze_thaw.curve_gp import SHARED, CurveRows, fit_curves
+from scrimp.freeze_thaw.curve_gp import SHARED, CurveRows, fit_curve_process
 from scrimp.freeze_thaw.curve_rows import RowList, losses_of
 from scrimp.freeze_thaw.curve_target import CurveTarget
 from scrimp.freeze_thaw.run_lengths import expected_ends
@@ -30,7 +30,7 @@ from scrimp.history.notes import CurveFit, NewcomerPool
 from scrimp.history.problem import Problem
 from scrimp.history.trial import BEHIND, Trial
 
-__all__ = ["Belief", "StudyCurves", "believe", "fitted_parameters"]
+__all__ = ["CurveBelief", "StudyCurves", "believe", "fitted_parameters"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -146,7 +146,7 @@ class StudyCurves:
 
 
 @dataclass(frozen=True)
-class Belief:
+class CurveBelief:
     """The model of one decision: the rows it learned from (``order`` among all ``curves``), their
     targets z, and the factor, which ends with the pending ones."""
 
@@ -247,7 +247,7 @@ def believe(  # the parts of a belief
     pending: Sequence[tuple[int, float]],
     rng: np.random.Generator,
     shapes: tuple[float, ...] = (),
-) -> Belief:
+) -> CurveBelief:
     """The model at this moment, with ``pending`` evaluations (trial, step) as if they had come out
     as expected.
 
@@ -263,7 +263,7 @@ def believe(  # the parts of a belief
     who = np.array([trial for trial, _ in pending if curves.usable[trial]], dtype=np.intp)
     when = np.array([step for trial, step in pending if curves.usable[trial]], dtype=float)
     factor.append(curves.features[who], who, curves.clock(when))
-    return Belief(curves, order, factor, whitened, target, z, newcomers, columns, record)
+    return CurveBelief(curves, order, factor, whitened, target, z, newcomers, columns, record)
 
 
 def _record(
@@ -303,7 +303,7 @@ def fitted_parameters(  # what a fit depends on
     rows = CurveRows(
         curves.features, curves.owner, curves.trial[some], curves.clock(curves.step[some])
     )
-    return fit_curves(rows, z[chosen], start, steps, mode)
+    return fit_curve_process(rows, z[chosen], start, steps, mode)
 
 
 def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.freeze_thaw.curve_rows import RowList, Waiting
-from scrimp.freeze_thaw.model import Belief
+from scrimp.freeze_thaw.model import CurveBelief
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.history.history import History
 from scrimp.history.notes import Gain, Horizon, Race
@@ -80,7 +80,7 @@ class Aim:
 
 def horizons(  # what a random horizon and threshold depend on
     history: History,
-    belief: Belief,
+    belief: CurveBelief,
     rows: RowList,
     waiting: list[Waiting],
     outlook: Outlook,
@@ -107,7 +107,7 @@ def horizons(  # what a random horizon and threshold depend on
     yield _after(belief, waiting, aim, outlook.first * most, -math.inf)
 
 
-def race(belief: Belief, rows: RowList, waiting: list[Waiting], first: float) -> Question:
+def race(belief: CurveBelief, rows: RowList, waiting: list[Waiting], first: float) -> Question:
     """The next level, against the best at that level, or at lower ones where nobody has reached
     it; newcomers are looked at after ``first``."""
     best = _best_by_level(belief, rows)
@@ -117,7 +117,7 @@ def race(belief: Belief, rows: RowList, waiting: list[Waiting], first: float) ->
     return Question(slices, goals, first, goal, formula, Race(), LEAST_GAIN)
 
 
-def _best_by_level(belief: Belief, rows: RowList) -> Array:
+def _best_by_level(belief: CurveBelief, rows: RowList) -> Array:
     """The lowest target at each level; where there is none, that of lower levels, or of all."""
     levels = np.array(rows.levels)
     place = np.maximum(
@@ -132,7 +132,7 @@ def _best_by_level(belief: Belief, rows: RowList) -> Array:
 
 
 def _after(
-    belief: Belief, waiting: list[Waiting], aim: Aim, length: float, hope: float
+    belief: CurveBelief, waiting: list[Waiting], aim: Aim, length: float, hope: float
 ) -> Question:
     """How candidates stand to the aim after ``length`` further steps, or at the expected end of a
     run where that is sooner."""

@@ -35,7 +35,7 @@ from scrimp.gp.decay import decay, decay_slope
 from scrimp.gp.inverse_largest import InverseLargest
 from scrimp.gp.kernel import Array, Kernel, OnColumns, Scaled, with_fields
 from scrimp.gp.mean import CONSTANT_MEAN
-from scrimp.gp.priors import LOGIT, LogNormal, Parameter, Uniform
+from scrimp.gp.priors import LOGIT, Hyperparameter, LogNormal, Uniform
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.stationary import Matern52
 from scrimp.gp.warping import Warped
@@ -52,12 +52,14 @@ RESOURCE_KERNELS = (
     "cross-validation",
 )
 
-SHAPE = Parameter("decay_shape", LogNormal(0.0, 1.5), bounds=(1e-2, 250.0), initial=1.0)
-RATE = Parameter("decay_rate", LogNormal(1.5, 1.5), bounds=(1e-3, 500.0), initial=3.0)
-SIZE = Parameter("decay_size", LogNormal(0.0, 1.0), bounds=(1e-3, 20.0), initial=0.5)
+SHAPE = Hyperparameter("decay_shape", LogNormal(0.0, 1.5), bounds=(1e-2, 250.0), initial=1.0)
+RATE = Hyperparameter("decay_rate", LogNormal(1.5, 1.5), bounds=(1e-3, 500.0), initial=3.0)
+SIZE = Hyperparameter("decay_size", LogNormal(0.0, 1.0), bounds=(1e-3, 20.0), initial=0.5)
 """How far above its end a curve begins, in standard deviations of the targets; early values are
 often several above."""
-SHARE = Parameter("decay_share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding=LOGIT, initial=0.5)
+SHARE = Hyperparameter(
+    "decay_share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding=LOGIT, initial=0.5
+)
 
 
 def budget_prior(
@@ -158,7 +160,7 @@ class DecayPrior(Prior):
     )
 
     @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         learned = (CONSTANT_MEAN, SHAPE, RATE, SIZE, SHARE)
         return (*(learned if self.share is None else learned[:-1]), *self.base.parameters)
 

@@ -7,7 +7,7 @@ budget and the curve so far.
 
 The c_k are a convolution of width 3 over the curve before rho, max-pooled. All weights are
 parameters of the kernel, found with the others by the marginal likelihood. The curve of a row is
-read from a `CurveTable`: what was observed of the same configuration at smaller budgets, zeros
+read from a `ObservedRows`: what was observed of the same configuration at smaller budgets, zeros
 elsewhere, as Wistuba, Kadra and Grabocka pad it. A row that nobody has trained yet has an empty
 curve.
 
@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from scrimp.gp.columns import Column
 from scrimp.gp.features import Features
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
-from scrimp.gp.priors import IDENTITY, Normal, Parameter
+from scrimp.gp.priors import IDENTITY, Hyperparameter, Normal
 from scrimp.gp.stationary import RBF
 
-__all__ = ["CurveTable", "DeepKernel"]
+__all__ = ["DeepKernel", "ObservedRows"]
 
 WINDOW = 3
 CHANNELS = 4
@@ -38,7 +38,7 @@ LEAK = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class CurveTable:
+class ObservedRows:
     """What was observed: rows (x, rho) (n, d + 1) and their targets (n,)."""
 
     rows: Array
@@ -67,7 +67,7 @@ class CurveTable:
         return np.where(self.levels < x[:, -1:] - 1e-12, curves, 0.0)
 
 
-NOTHING = CurveTable(np.zeros((0, 1)), np.zeros(0))
+NOTHING = ObservedRows(np.zeros((0, 1)), np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class DeepKernel(Kernel):
     """
 
     columns: Sequence[Column]
-    curves: CurveTable = NOTHING
+    curves: ObservedRows = NOTHING
     hidden: int = 32
     width: int = 16
     inner: RBF = field(init=False, repr=False)
@@ -104,13 +104,13 @@ class DeepKernel(Kernel):
         }
 
     @cached_property
-    def _network(self) -> tuple[Parameter, ...]:
+    def _network(self) -> tuple[Hyperparameter, ...]:
         """Weights with the variance that keeps the size of what passes through them: 2 / inputs."""
         found = []
         for name, shape in self._shapes.items():
             spread = float(np.sqrt(2.0 / shape[0])) if len(shape) == 2 else 0.5
             found.append(
-                Parameter(
+                Hyperparameter(
                     name,
                     Normal(0.0, spread),
                     (-20.0, 20.0),
@@ -122,7 +122,7 @@ class DeepKernel(Kernel):
         return tuple(found)
 
     @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return (*self._network, *self.inner.parameters)
 
     @property

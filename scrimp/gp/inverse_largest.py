@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scrimp.gp.kernel import Array, Kernel, Pullback
-from scrimp.gp.priors import Parameter
+from scrimp.gp.priors import Hyperparameter
 
 __all__ = ["InverseLargest"]
 
@@ -21,7 +21,7 @@ class InverseLargest(Kernel):
     folds: float = 1.0
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return ()
 
     @property

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.gp.parametrised import Parametrised
-from scrimp.gp.priors import LogNormal, Parameter, joined_parameters
+from scrimp.gp.priors import Hyperparameter, LogNormal, joined_parameters
 
 __all__ = ["Array", "Kernel", "OnColumns", "Product", "Pullback", "PullbackPair", "Scaled", "Sum"]
 
@@ -104,14 +104,14 @@ class _Pair(Kernel):
 
     left: Kernel
     right: Kernel
-    _parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         both = joined_parameters(self.left.parameters, self.right.parameters, ("left", "right"))
         object.__setattr__(self, "_parameters", both)
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return self._parameters
 
     @property
@@ -202,7 +202,7 @@ def _merged(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Arra
     return np.concatenate([left[0], right[0]]), left[1] + right[1]
 
 
-OUTPUT_SCALE = Parameter("output_scale", LogNormal(0.0, 0.5), bounds=(1e-2, 1e2), initial=1.0)
+OUTPUT_SCALE = Hyperparameter("output_scale", LogNormal(0.0, 0.5), bounds=(1e-2, 1e2), initial=1.0)
 """A prior variance close to 1, which is what standardised targets have."""
 
 
@@ -211,9 +211,9 @@ class Scaled(Kernel):
     """k(x, x') = c inner(x, x'), with the output scale c as its first parameter."""
 
     inner: Kernel
-    scale_parameter: Parameter = OUTPUT_SCALE
+    scale_parameter: Hyperparameter = OUTPUT_SCALE
     scale: float | None = None
-    _parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.scale is None:
@@ -228,7 +228,7 @@ class Scaled(Kernel):
         return self.scale
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return self._parameters
 
     @property
@@ -294,7 +294,7 @@ class OnColumns(Kernel):
     chosen: tuple[int, ...]
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return self.inner.parameters
 
     @property

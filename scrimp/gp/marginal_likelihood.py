@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from scrimp.errors import NumericalError
 from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant, solve
 from scrimp.gp.kernel import Array
-from scrimp.gp.priors import Parameter, ParameterVector
+from scrimp.gp.priors import Hyperparameter, ParameterVector
 from scrimp.gp.process import Prior
 
 __all__ = [
@@ -78,7 +78,7 @@ class HyperparameterPosterior(LogPosterior):
     """
 
     prior: Prior
-    noise: Parameter
+    noise: Hyperparameter
     x: Array  # (n, d)
     y: Array  # (n, F)
     known_noise: Array | float = 0.0

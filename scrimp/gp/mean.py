@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.gp.parametrised import Parametrised
-from scrimp.gp.priors import IDENTITY, Normal, Parameter
+from scrimp.gp.priors import IDENTITY, Hyperparameter, Normal
 
 __all__ = ["CONSTANT_MEAN", "ConstantMean", "Mean", "ZeroMean"]
 
 Array = NDArray[np.float64]
 
-CONSTANT_MEAN = Parameter("mean", Normal(0.0, 1.0), bounds=(-10.0, 10.0), encoding=IDENTITY)
+CONSTANT_MEAN = Hyperparameter("mean", Normal(0.0, 1.0), bounds=(-10.0, 10.0), encoding=IDENTITY)
 """Standardised targets average 0, so the constant is N(0, 1)."""
 
 
@@ -42,11 +42,11 @@ class ConstantMean(Mean):
     array([0.5, 0.5])
     """
 
-    parameter: Parameter = CONSTANT_MEAN
+    parameter: Hyperparameter = CONSTANT_MEAN
     value: float = 0.0
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return (self.parameter,)
 
     @property
@@ -73,7 +73,7 @@ class ZeroMean(Mean):
     """
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return ()
 
     @property

@@ -9,7 +9,7 @@ thing with other values; nothing is ever changed in place.
 from abc import ABC, abstractmethod
 from typing import Self
 
-from scrimp.gp.priors import Array, Parameter
+from scrimp.gp.priors import Array, Hyperparameter
 
 __all__ = ["Parametrised"]
 
@@ -19,7 +19,7 @@ class Parametrised(ABC):
 
     @property
     @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         """What the parameters are, in the order of ``values``; names are unique."""
 
     @property

@@ -25,15 +25,15 @@ __all__ = [
     "LOG",
     "LOGIT",
     "Density",
-    "Encoding",
     "Gamma",
+    "Hyperparameter",
     "Identity",
     "Log",
     "LogNormal",
     "LogNormals",
     "Logit",
     "Normal",
-    "Parameter",
+    "ParameterEncoding",
     "ParameterVector",
     "Uniform",
     "joined_parameters",
@@ -188,7 +188,7 @@ class Uniform(Density):
         return rng.uniform(self.low, self.high, size)
 
 
-class Encoding(ABC):
+class ParameterEncoding(ABC):
     """A smooth, increasing map from natural values to the coordinate in which they are searched."""
 
     @abstractmethod
@@ -204,7 +204,7 @@ class Encoding(ABC):
         """d value / d coordinate, written in terms of the natural value."""
 
 
-class Identity(Encoding):
+class Identity(ParameterEncoding):
     """t = v."""
 
     def encode(self, value: Array, bounds: tuple[float, float]) -> Array:
@@ -217,7 +217,7 @@ class Identity(Encoding):
         return np.ones_like(value)
 
 
-class Log(Encoding):
+class Log(ParameterEncoding):
     """t = log v, for positive values."""
 
     def encode(self, value: Array, bounds: tuple[float, float]) -> Array:
@@ -230,7 +230,7 @@ class Log(Encoding):
         return value
 
 
-class Logit(Encoding):
+class Logit(ParameterEncoding):
     """t = log((v - low) / (high - v)), for values strictly between the bounds (kept 1e-9 of the
     range away from them)."""
 
@@ -252,20 +252,20 @@ IDENTITY, LOG, LOGIT = Identity(), Log(), Logit()
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Hyperparameter:
     """``size`` values under one name, alike in density, bounds and encoding.
 
     ``initial`` is where a fit starts when nothing is known; by default the mode of the density,
     moved inside the bounds.
 
-    >>> Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0)).start
+    >>> Hyperparameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0)).start
     0.006737946999085467
     """
 
     name: str
     density: Density
     bounds: tuple[float, float]
-    encoding: Encoding = LOG
+    encoding: ParameterEncoding = LOG
     size: int = 1
     initial: float | None = None
 
@@ -277,8 +277,8 @@ class Parameter:
 
 
 def joined_parameters(
-    first: Sequence[Parameter], second: Sequence[Parameter], sides: tuple[str, str]
-) -> tuple[Parameter, ...]:
+    first: Sequence[Hyperparameter], second: Sequence[Hyperparameter], sides: tuple[str, str]
+) -> tuple[Hyperparameter, ...]:
     """The parameters of two parts in a row, their names told apart by ``sides`` where some
     clash."""
     if not {parameter.name for parameter in first} & {parameter.name for parameter in second}:
@@ -294,7 +294,7 @@ def joined_parameters(
 class ParameterVector:
     """All parameters of a model as one flat vector of p values."""
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Hyperparameter, ...]
 
     def __post_init__(self) -> None:
         names = [parameter.name for parameter in self.parameters]
@@ -309,7 +309,7 @@ class ParameterVector:
         return sum(parameter.size for parameter in self.parameters)
 
     @cached_property
-    def _blocks(self) -> tuple[tuple[Parameter, slice], ...]:
+    def _blocks(self) -> tuple[tuple[Hyperparameter, slice], ...]:
         blocks, first = [], 0
         for parameter in self.parameters:
             blocks.append((parameter, slice(first, first + parameter.size)))

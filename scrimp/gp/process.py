@@ -17,7 +17,7 @@ import numpy as np
 from scrimp.gp.kernel import Array, Kernel
 from scrimp.gp.mean import ConstantMean, Mean
 from scrimp.gp.parametrised import Parametrised
-from scrimp.gp.priors import Parameter
+from scrimp.gp.priors import Hyperparameter
 
 __all__ = ["MeanAndKernel", "Prior"]
 
@@ -63,7 +63,7 @@ class MeanAndKernel(Prior):
     mean_function: Mean = field(default_factory=ConstantMean)
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return self.mean_function.parameters + self.kernel.parameters
 
     @property

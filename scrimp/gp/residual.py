@@ -28,16 +28,18 @@ from scrimp.gp.budget import RATE, SHAPE, SIZE
 from scrimp.gp.decay import decay
 from scrimp.gp.kernel import Array
 from scrimp.gp.parametrised import Parametrised
-from scrimp.gp.priors import IDENTITY, Gamma, Normal, Parameter
+from scrimp.gp.priors import IDENTITY, Gamma, Hyperparameter, Normal
 
 __all__ = ["DecayResidual", "InnovationResidual", "Residual", "ResidualMoments"]
 
 ResidualPullback = Callable[[Array, Array], tuple[Array, float]]
 """pull(dg (m,), dG (m, m)) -> gradients of the parameters (p,) and of the noise variance."""
 
-POWER = Parameter("power", Gamma.with_mean(0.5, 0.1), bounds=(1e-3, 5.0), initial=0.5)
-LOG_AMPLITUDE = Parameter("log_amplitude", Normal(0.0, 1.0), bounds=(-5.0, 5.0), encoding=IDENTITY)
-BEND = Parameter("bend", Gamma.with_mean(1.0, 0.1), bounds=(1e-3, 10.0), initial=1.0)
+POWER = Hyperparameter("power", Gamma.with_mean(0.5, 0.1), bounds=(1e-3, 5.0), initial=0.5)
+LOG_AMPLITUDE = Hyperparameter(
+    "log_amplitude", Normal(0.0, 1.0), bounds=(-5.0, 5.0), encoding=IDENTITY
+)
+BEND = Hyperparameter("bend", Gamma.with_mean(1.0, 0.1), bounds=(1e-3, 10.0), initial=1.0)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class DecayResidual(Residual):
         return self.natural
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return (SHAPE, RATE, SIZE)
 
     def with_values(self, values: Array) -> "DecayResidual":
@@ -110,7 +112,7 @@ class InnovationResidual(Residual):
         return self.natural
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return (POWER, LOG_AMPLITUDE, BEND)
 
     def with_values(self, values: Array) -> "InnovationResidual":

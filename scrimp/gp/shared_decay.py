@@ -35,7 +35,7 @@ from scrimp.gp.budget import DecayPrior
 from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant, solve
 from scrimp.gp.kernel import Array
 from scrimp.gp.marginal_likelihood import LogPosterior
-from scrimp.gp.priors import Parameter, ParameterVector
+from scrimp.gp.priors import Hyperparameter, ParameterVector
 
 __all__ = ["SharedDecayPosterior"]
 
@@ -46,13 +46,15 @@ class SharedDecayPosterior(LogPosterior):
     order of configurations."""
 
     prior: DecayPrior
-    noise: Parameter
+    noise: Hyperparameter
     x: Array  # (n, d + 1)
     y: Array  # (n, F)
     first: NDArray[np.intp]  # (k,) the first row of each configuration
 
     @classmethod
-    def of(cls, prior: DecayPrior, noise: Parameter, x: Array, y: Array) -> "SharedDecayPosterior":
+    def of(
+        cls, prior: DecayPrior, noise: Hyperparameter, x: Array, y: Array
+    ) -> "SharedDecayPosterior":
         """For rows in any order."""
         _, configs = np.unique(x[:, :-1], axis=0, return_inverse=True)
         order = np.argsort(configs, kind="stable")

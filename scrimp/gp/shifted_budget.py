@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scrimp.gp.kernel import Array
-from scrimp.gp.priors import Parameter
+from scrimp.gp.priors import Hyperparameter
 from scrimp.gp.process import Prior
 
 __all__ = ["ShiftedBudget"]
@@ -29,7 +29,7 @@ class ShiftedBudget(Prior):
         return np.column_stack([x[:, :-1], x[:, -1] - self.shift])
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return self.inner.parameters
 
     @property

@@ -33,19 +33,21 @@ from scrimp.gp.columns import Column
 from scrimp.gp.features import Features
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
 from scrimp.gp.matern import matern52_and_slope
-from scrimp.gp.priors import LogNormal, LogNormals, Parameter
+from scrimp.gp.priors import Hyperparameter, LogNormal, LogNormals
 
 __all__ = ["RBF", "Matern32", "Matern52", "Stationary", "length_scale_parameter"]
 
 
-def length_scale_parameter(dimensions: int, ard: bool) -> Parameter:
+def length_scale_parameter(dimensions: int, ard: bool) -> Hyperparameter:
     """l_k ~ LogNormal(sqrt 2 + log(d) / 2, sqrt 3): typical distances in a cube grow with sqrt d,
     so do the length-scales."""
     density = LogNormal(math.sqrt(2.0) + 0.5 * math.log(max(dimensions, 1)), math.sqrt(3.0))
-    return Parameter("length_scale", density, bounds=(0.02, 200.0), size=dimensions if ard else 1)
+    return Hyperparameter(
+        "length_scale", density, bounds=(0.02, 200.0), size=dimensions if ard else 1
+    )
 
 
-def expected_length_scales(columns: Sequence[Column], ard: bool) -> Parameter:
+def expected_length_scales(columns: Sequence[Column], ard: bool) -> Hyperparameter:
     """The same, centred at what is expected along each column where that is known (``scale``)."""
     usual = length_scale_parameter(len(columns), ard)
     if not ard or all(column.scale is None for column in columns):
@@ -69,9 +71,9 @@ class Stationary(Kernel):
 
     columns: Sequence[Column]
     ard: bool = True
-    length_scale: Parameter | None = None
+    length_scale: Hyperparameter | None = None
     features: Features = field(init=False, repr=False)
-    _parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
     _values: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class Stationary(Kernel):
         return self.profile_and_slope(r2)[0]
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return self._parameters
 
     @property

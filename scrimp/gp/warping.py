@@ -18,13 +18,13 @@ import numpy as np
 
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
-from scrimp.gp.priors import LogNormal, Parameter, joined_parameters
+from scrimp.gp.priors import Hyperparameter, LogNormal, joined_parameters
 
 __all__ = ["WARPING_POWER", "Warped", "kumaraswamy"]
 
 _EDGE = 1e-9
 
-WARPING_POWER = Parameter("warping", LogNormal(0.0, 0.75), bounds=(0.25, 4.0), initial=1.0)
+WARPING_POWER = Hyperparameter("warping", LogNormal(0.0, 0.75), bounds=(0.25, 4.0), initial=1.0)
 """Either power: log-normal around 1, as in Snoek et al. with the spread used for hyperparameter
 tuning."""
 
@@ -63,9 +63,9 @@ class Warped(Kernel):
 
     inner: Kernel
     columns: Sequence[Column]
-    power: Parameter = WARPING_POWER
+    power: Hyperparameter = WARPING_POWER
     _chosen: Array = field(init=False, repr=False)
-    _parameters: tuple[Parameter, ...] = field(init=False, repr=False)
+    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
     _powers: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class Warped(Kernel):
         object.__setattr__(self, "_powers", np.full(2 * len(chosen), self.power.start))
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Hyperparameter, ...]:
         return self._parameters
 
     @property

@@ -44,7 +44,7 @@ from scrimp.history.vetting import (
     shortened,
     tag_objection,
 )
-from scrimp.space.growth import upgrade
+from scrimp.space.growth import grown_config
 from scrimp.space.space import Space
 
 __all__ = ["Fold", "State"]
@@ -160,15 +160,15 @@ class State:
                 self.created, self.method, self.plugins = event, event.method, event.plugins
                 self.problem = self.parse(event.problem)
             case StudyChanged():
-                self._changed(event)
+                self._change(event)
             case SourceAttached():
                 self.sources.append(event)
             case CheckpointsRemoved():
                 self.freed += event.size
             case Annotated():
-                self._annotated(event)
+                self._annotate(event)
 
-    def _annotated(self, event: Annotated) -> None:
+    def _annotate(self, event: Annotated) -> None:
         """What was said; folds see no trial with it, for it changes nothing that anybody decides by."""
         objection = annotation_objection(event)
         if event.trial is not None and not 0 <= event.trial < len(self.trials):
@@ -197,7 +197,7 @@ class State:
                 ) from None
         return self.parsed[id(record)][1]
 
-    def _changed(self, event: StudyChanged) -> None:
+    def _change(self, event: StudyChanged) -> None:
         if event.problem is not None:
             old, self.problem = self.problem, self.parse(event.problem)
             if old is not None and old.space != self.problem.space:
@@ -214,10 +214,10 @@ class State:
         """Give every trial its place in a space that grew; one that fits no longer keeps its
         configuration as it was."""
         for number, trial in enumerate(self.trials):
-            config = upgrade(trial.config, old, new)
+            config = grown_config(trial.config, old, new)
             if config is not None:
                 self.trials[number] = replace(trial, config=config)
-        moved = (upgrade(config, old, new) for config in self.queue)
+        moved = (grown_config(config, old, new) for config in self.queue)
         self.queue = deque(config for config in moved if config is not None)
 
     def _added(self, event: TrialAdded) -> Trial:

@@ -7,7 +7,7 @@ from typing import Any
 
 from scrimp.errors import StudyError
 from scrimp.history.trial import Trial
-from scrimp.plots.style import plain
+from scrimp.plots.style import unmarked
 from scrimp.space.parameter import Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -39,7 +39,7 @@ def axis_type(parameter: Parameter) -> str:
 def labels(parameter: Parameter, values: Sequence[Any]) -> list[Any]:
     """The values as Plotly takes them: numbers, or plain texts; an ordinal keeps its order on the
     axis."""
-    return list(values) if is_numeric(parameter) else [plain(value, 30) for value in values]
+    return list(values) if is_numeric(parameter) else [unmarked(value, 30) for value in values]
 
 
 def order(parameter: Parameter) -> dict[str, Any]:

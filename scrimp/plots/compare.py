@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrimp.errors import StudyError
 from scrimp.plots.history import axis_title, best_line
 from scrimp.plots.ranges import value_axis
-from scrimp.plots.style import SERIES, figure, plain
+from scrimp.plots.style import SERIES, figure, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -32,15 +32,15 @@ def compare(*studies: Study, over: str = "trials", log: bool = False) -> "Figure
             "dash": "solid" if place < len(SERIES) else "dot",
         }
         xs, ys = [where for where, _, _ in line], [value for _, value, _ in line]
-        picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name=plain(study.name)))
+        picture.add_trace(Scatter(x=xs, y=ys, mode="lines", line=shape, name=unmarked(study.name)))
     problem = studies[0].history.problem
     picture.update_xaxes(title_text=axis_title(studies[0].history, over))
     seen = [value for trace in picture.data for value in trace.y]
     axis, outside = value_axis(seen, problem.sign, log)
     better = "low" if problem.sign > 0 else "high"
-    picture.update_yaxes(title_text=f"best {plain(problem.metric)} ({better} is good)", **axis)
+    picture.update_yaxes(title_text=f"best {unmarked(problem.metric)} ({better} is good)", **axis)
     title = (
-        f"Best {plain(problem.metric)} of {len(studies)}"
+        f"Best {unmarked(problem.metric)} of {len(studies)}"
         f" {'study' if len(studies) == 1 else 'studies'} over {over}"
     )
     ends = "; ".join(

@@ -14,7 +14,15 @@ from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, is_numeric, labels, order, with_value
 from scrimp.plots.model import Landscape, landscape_of
 from scrimp.plots.ranges import value_span
-from scrimp.plots.style import ACCENT, AREA, figure, number, params_text, plain, thinned
+from scrimp.plots.style import (
+    ACCENT,
+    AREA,
+    figure,
+    params_text,
+    short_value,
+    thinned_items,
+    unmarked,
+)
 from scrimp.space.space import Space
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
@@ -43,7 +51,7 @@ def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure
     colours = {
         "colorscale": AREA,
         "reversescale": problem.direction == "minimize",
-        "colorbar": {"title": {"text": plain(problem.metric, 20)}},
+        "colorbar": {"title": {"text": unmarked(problem.metric, 20)}},
         "name": "posterior mean",
     }
     heights = problem.sign * mean
@@ -61,15 +69,17 @@ def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure
     ]
     for trace in _marks(history, there, (first, second)):
         picture.add_trace(trace)
-    picture.update_xaxes(title_text=plain(first), **order(space[first]))
-    picture.update_yaxes(title_text=plain(second), **order(space[second]))
+    picture.update_xaxes(title_text=unmarked(first), **order(space[first]))
+    picture.update_yaxes(title_text=unmarked(second), **order(space[second]))
     at = (
-        "" if problem.budget is None else f" after {plain(problem.budget.amount(landscape.budget))}"
+        ""
+        if problem.budget is None
+        else f" after {unmarked(problem.budget.amount(landscape.budget))}"
     )
-    title = f"Model of {plain(problem.metric)} over {plain(first)} and {plain(second)}{at}"
+    title = f"Model of {unmarked(problem.metric)} over {unmarked(first)} and {unmarked(second)}{at}"
     row, column = np.unravel_index(int(np.argmin(mean)), mean.shape)
-    good = f"{plain(first)} = {number(across[column])} and {plain(second)} = {number(up[row])}"
-    words = f"The model of {len(there)} trials expects the best {plain(problem.metric)}{at} near"
+    good = f"{unmarked(first)} = {short_value(across[column])} and {unmarked(second)} = {short_value(up[row])}"
+    words = f"The model of {len(there)} trials expects the best {unmarked(problem.metric)}{at} near"
     others = (
         "" if len(space.searched) == 2 else "; the other parameters are those of the best trial"
     )
@@ -89,7 +99,7 @@ def _marks(history: History, there: list[Trial], names: tuple[str, str]) -> Iter
             "mode": "markers",
         }
 
-    shown = thinned(there, MOST)
+    shown = thinned_items(there, MOST)
     yield Scatter(
         **at(shown),
         marker={"color": "white", "size": 7, "line": {"color": "#22262d", "width": 1}},

@@ -14,11 +14,11 @@ from scrimp.errors import ScrimpError
 from scrimp.history.history import History
 from scrimp.history.trial import STATUSES, Trial
 from scrimp.plots.axes import powers
-from scrimp.plots.metrics import check_metric, limits_of
+from scrimp.plots.metrics import check_metric, metric_limits
 from scrimp.plots.ranges import value_axis
 from scrimp.plots.ranking import FEW, chosen_trials, line_colours
 from scrimp.plots.rungs import SYMBOLS
-from scrimp.plots.style import FAILED, LINE, MUTED, STATUS, figure, params_text, plain, rgba
+from scrimp.plots.style import FAILED, LINE, MUTED, STATUS, figure, params_text, rgba, unmarked
 from scrimp.policies.policy import Forecast
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.study import Study
@@ -106,10 +106,10 @@ def _drawn(
         picture.add_trace(_observed(metric, trial, colours[trial.id], trial.id == best))
     for trace in _entries({trial.status for trial in chosen}):
         picture.add_trace(trace)
-    limits = limits_of(problem.constraints.get(metric))
+    limits = metric_limits(problem.constraints.get(metric))
     for limit in limits:
         picture.add_hline(y=limit, line={"color": FAILED, "dash": "dash", "width": 1.5})
-    unit = "budget" if problem.budget is None else plain(problem.budget.units)
+    unit = "budget" if problem.budget is None else unmarked(problem.budget.units)
     picture.update_xaxes(title_text=unit)
     if problem.budget is not None and problem.full_budget > 20 * problem.budget.minimum:
         picture.update_xaxes(type="log", **powers(problem.budget.minimum, problem.full_budget))
@@ -123,10 +123,10 @@ def _drawn(
     sign = problem.sign if own else 1.0
     axis, outside = value_axis([*heights, *limits], sign, log, ASTRAY)
     better = f" ({'low' if problem.sign > 0 else 'high'} is good)" if own else ""
-    picture.update_yaxes(title_text=f"{plain(metric)}{better}", **axis)
+    picture.update_yaxes(title_text=f"{unmarked(metric)}{better}", **axis)
     words = _words(history, chosen, forecasts, metric)
     title = "Learning curve" if len(chosen) == 1 else "Learning curves"
-    return figure(picture, title if own else f"{title}: {plain(metric)}", words + outside)
+    return figure(picture, title if own else f"{title}: {unmarked(metric)}", words + outside)
 
 
 def _words(
@@ -137,13 +137,11 @@ def _words(
     budget, best = history.problem.budget, history.best
     if len(chosen) <= FEW:
         named = ", ".join(f"trial {trial.id}" for trial in chosen)
-        words = f"{plain(metric)} of {named}"
+        words = f"{unmarked(metric)} of {named}"
     else:
-        words = f"{plain(metric)} of {shown}; the stronger a line, the better its trial"
+        words = f"{unmarked(metric)} of {shown}; the stronger a line, the better its trial"
     if best is not None and budget is not None and any(best[0].id == t.id for t in chosen):
-        words += (
-            f"; orange: trial {best[0].id}, the best, after {plain(budget.amount(best[0].budget))}"
-        )
+        words += f"; orange: trial {best[0].id}, the best, after {unmarked(budget.amount(best[0].budget))}"
     predicted = ", ".join(str(number) for number in forecasts)
     return f"{words}.{f' Dashed: predicted continuations of {predicted}.' if forecasts else ''}"
 

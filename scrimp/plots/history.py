@@ -10,9 +10,18 @@ from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.reports import headline
 from scrimp.history.trial import Observation, Trial
-from scrimp.plots.metrics import check_metric, limits_of
+from scrimp.plots.metrics import check_metric, metric_limits
 from scrimp.plots.ranges import value_axis
-from scrimp.plots.style import ACCENT, FAILED, LINE, MUTED, figure, params_text, plain, thinned
+from scrimp.plots.style import (
+    ACCENT,
+    FAILED,
+    LINE,
+    MUTED,
+    figure,
+    params_text,
+    thinned_items,
+    unmarked,
+)
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -60,7 +69,7 @@ def axis_title(history: History, over: str) -> str:
     titles = {
         "trials": "trial",
         "time": "time since the start (seconds)",
-        "budget": f"budget spent ({plain(unit)})",
+        "budget": f"budget spent ({unmarked(unit)})",
     }
     return titles[over]
 
@@ -153,18 +162,18 @@ def _drawn(
     axis, outside = value_axis([*heights, *(value for _, value, _ in line)], problem.sign, log)
     picture.update_xaxes(title_text=axis_title(history, over))
     picture.update_layout(yaxis={"title": {"text": _label(history)}, **axis})
-    title = f"Best {plain(problem.metric)} over {over}"
+    title = f"Best {unmarked(problem.metric)} over {over}"
     return figure(picture, title, _words(history, line, len(known)) + outside)
 
 
 def _label(history: History) -> str:
     better = "low" if history.problem.sign > 0 else "high"
-    return f"{plain(history.problem.metric)} ({better} is good)"
+    return f"{unmarked(history.problem.metric)} ({better} is good)"
 
 
 def _words(history: History, line: list[tuple[float, float, int]], count: int) -> str:
     """What the picture shows, in words."""
-    metric, failed = plain(history.problem.metric), history.counts["failed"]
+    metric, failed = unmarked(history.problem.metric), history.counts["failed"]
     if not line:
         nothing = "no feasible value" if count else "nothing"
         return f"{nothing} was reported yet{f'; {failed} trials failed' if failed else ''}.".capitalize()
@@ -187,7 +196,7 @@ def _dots(
 
     full, staged = history.problem.full_budget, history.problem.budget is not None
     groups: dict[str, list[tuple[float, Trial]]] = {"partly trained": [], "trials": [], BROKEN: []}
-    for place, trial in thinned(known, MOST):
+    for place, trial in thinned_items(known, MOST):
         held = trial.last is not None and trial.last.feasible
         part = staged and trial.budget < full
         groups["partly trained" if held and part else "trials" if held else BROKEN].append(
@@ -217,7 +226,7 @@ def _failures(history: History, over: str) -> Any:
     if not failed or over == "budget":
         return None
     began = history.created.time
-    shown = thinned(sorted(failed, key=lambda trial: trial.id), MOST)
+    shown = thinned_items(sorted(failed, key=lambda trial: trial.id), MOST)
     return Scatter(
         x=[trial.id if over == "trials" else (trial.ended or began) - began for trial in shown],
         y=[0.015] * len(shown),
@@ -231,7 +240,7 @@ def _failures(history: History, over: str) -> Any:
         },
         name="failed",
         meta={"trials": True},
-        customdata=[[trial.id, plain(headline(trial.message), 90)] for trial in shown],
+        customdata=[[trial.id, unmarked(headline(trial.message), 90)] for trial in shown],
         hovertemplate="trial %{customdata[0]} failed: %{customdata[1]}<extra></extra>",
     )
 
@@ -247,16 +256,16 @@ def _other(
 
     there = [(place, trial) for place, trial in known if height(trial) is not None]
     picture = Figure(list(_dots(history, there, height)))
-    limits = limits_of(history.problem.constraints.get(metric))
+    limits = metric_limits(history.problem.constraints.get(metric))
     for limit in limits:
         picture.add_hline(y=limit, line={"color": FAILED, "dash": "dash", "width": 1.5})
     values = [value for _, trial in there if (value := height(trial)) is not None]
     axis, outside = value_axis([*values, *limits], 1.0, log)
     picture.update_xaxes(title_text=axis_title(history, over))
-    picture.update_layout(yaxis={"title": {"text": plain(metric)}, **axis})
+    picture.update_layout(yaxis={"title": {"text": unmarked(metric)}, **axis})
     held = (
         f" Dashed: its limit, {' and '.join(f'{limit:g}' for limit in limits)}." if limits else ""
     )
     span = f", from {min(values):.4g} to {max(values):.4g}" if values else ""
-    words = f"The last {plain(metric)} of {len(values)} trials{span}."
-    return figure(picture, f"{plain(metric)} over {over}", words + held + outside)
+    words = f"The last {unmarked(metric)} of {len(values)} trials{span}."
+    return figure(picture, f"{unmarked(metric)} over {over}", words + held + outside)

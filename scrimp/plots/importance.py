@@ -27,7 +27,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.plots.model import Landscape, landscape_of
-from scrimp.plots.style import LINE, MUTED, figure, plain
+from scrimp.plots.style import LINE, MUTED, figure, unmarked
 from scrimp.sobol import sobol_points
 from scrimp.space.space import Pool, Space
 from scrimp.tuning.study import Study
@@ -72,14 +72,14 @@ def importance(study: Study, budget: float | None = None) -> "Figure":
     bars = Bar(
         orientation="h",
         x=middle,
-        y=[plain(name) for name in names],
+        y=[unmarked(name) for name in names],
         error_x=spread,
         marker={"color": [MUTED, *([LINE] * len(alone))]},
         name="share of variance",
         hovertemplate="%{y}: %{x:.1%}<extra></extra>",
     )
     picture = Figure(bars)
-    metric = plain(history.problem.metric)
+    metric = unmarked(history.problem.metric)
     picture.update_xaxes(
         title_text=f"share of the variance of {metric}", tickformat=".0%", rangemode="tozero"
     )
@@ -88,10 +88,10 @@ def importance(study: Study, budget: float | None = None) -> "Figure":
     at = (
         ""
         if history.problem.budget is None
-        else f" after {plain(history.problem.budget.amount(landscape.budget))}"
+        else f" after {unmarked(history.problem.budget.amount(landscape.budget))}"
     )
     title = f"Importance of parameters for {metric}{at}"
-    listed = ", ".join(f"{plain(name)} {shares[name][0]:.0%}" for name in reversed(alone))
+    listed = ", ".join(f"{unmarked(name)} {shares[name][0]:.0%}" for name in reversed(alone))
     rest = f"{TOGETHER} they explain another {shares[TOGETHER][0]:.0%}"
     words = f"Share of the variance that each explains alone: {listed}; {rest}. From a model of"
     return figure(

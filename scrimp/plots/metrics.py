@@ -13,13 +13,13 @@ from scrimp.history.history import History
 from scrimp.history.problem import AtLeast, AtMost, Constraint
 from scrimp.history.trial import Trial
 from scrimp.plots.ranking import chosen_trials, line_colours
-from scrimp.plots.style import FAILED, figure, params_text, plain, thinned
+from scrimp.plots.style import FAILED, figure, params_text, thinned_items, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure
 
-__all__ = ["check_metric", "limits_of", "metrics", "reported_metrics"]
+__all__ = ["check_metric", "metric_limits", "metrics", "reported_metrics"]
 
 LINES = 24
 """Trials shown unless they are named: half of them the best ones, half the newest."""
@@ -40,7 +40,7 @@ def metrics(study: Study, trials: Sequence[int] | None = None, columns: int = 3)
     picture = make_subplots(
         rows=lines,
         cols=columns,
-        subplot_titles=[plain(name, 30) for name in names],
+        subplot_titles=[unmarked(name, 30) for name in names],
         vertical_spacing=0.26 / lines,
         horizontal_spacing=0.18 / columns,
     )
@@ -48,20 +48,22 @@ def metrics(study: Study, trials: Sequence[int] | None = None, columns: int = 3)
     for place, name in enumerate(names):
         where = (place // columns + 1, place % columns + 1)
         _add_metric(picture, history, name, shown, where)
-        for limit in limits_of(history.problem.constraints.get(name)):
+        for limit in metric_limits(history.problem.constraints.get(name)):
             picture.add_hline(
                 y=limit,
                 line={"color": FAILED, "dash": "dash", "width": 1},
                 row=where[0],
                 col=where[1],
             )
-    unit = "trial" if history.problem.budget is None else plain(history.problem.budget.units)
+    unit = "trial" if history.problem.budget is None else unmarked(history.problem.budget.units)
     for column in range(1, columns + 1):
         picture.update_xaxes(title_text=unit, row=lines, col=column)
     picture.update_annotations(font_size=12)
     picture.update_layout(height=130 + 210 * lines, showlegend=False)
     count = f"{len(shown)} of {len(history.trials)} trials"
-    words = f"{len(names)} reported metrics of {count}: {', '.join(plain(name) for name in names)}."
+    words = (
+        f"{len(names)} reported metrics of {count}: {', '.join(unmarked(name) for name in names)}."
+    )
     return figure(picture, "Every reported metric", words + _limit_words(history))
 
 
@@ -81,7 +83,7 @@ def check_metric(history: History, metric: str) -> None:
         raise StudyError(f"no metric {metric!r} was reported; there are {', '.join(names)}")
 
 
-def limits_of(rule: Constraint | None) -> list[float]:
+def metric_limits(rule: Constraint | None) -> list[float]:
     """Where a constraint ends: one value, or two around a wanted one."""
     if rule is None:
         return []
@@ -101,7 +103,7 @@ def _add_metric(
 
     colours = line_colours(history, shown)
     if history.problem.budget is None:
-        last = [(trial, _last(trial, name)) for trial in thinned(shown, DOTS)]
+        last = [(trial, _last(trial, name)) for trial in thinned_items(shown, DOTS)]
         there = [(trial, value) for trial, value in last if value is not None]
         picture.add_trace(
             Scatter(
@@ -109,7 +111,7 @@ def _add_metric(
                 y=[value for _, value in there],
                 mode="markers",
                 marker={"color": [colours[trial.id] for trial, _ in there], "size": 6},
-                name=plain(name),
+                name=unmarked(name),
                 meta={"trials": True},
                 customdata=[[trial.id, params_text(trial.config)] for trial, _ in there],
                 hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[1]}<extra></extra>",

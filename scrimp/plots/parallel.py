@@ -13,8 +13,8 @@ from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, is_numeric, marks, with_value
 from scrimp.plots.ranges import value_span
-from scrimp.plots.ranking import ranks
-from scrimp.plots.style import SCALE, TEXT, figure, number, plain, thinned
+from scrimp.plots.ranking import trial_ranks
+from scrimp.plots.style import SCALE, TEXT, figure, short_value, thinned_items, unmarked
 from scrimp.space.parameter import Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.tuning.study import Study
@@ -39,11 +39,13 @@ def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
     problem = history.problem
     names = check_parameters(problem.space, parameters, 12)
     known = with_value(history.trials)
-    place = ranks(history)
-    shown = sorted(thinned(known, MOST), key=lambda trial: -place[trial.id])  # the best on top
+    place = trial_ranks(history)
+    shown = sorted(
+        thinned_items(known, MOST), key=lambda trial: -place[trial.id]
+    )  # the best on top
     values = [trial.value for trial in shown if trial.value is not None]
     axes = [_axis(name, problem.space[name], shown) for name in names]
-    axes.append({"label": plain(problem.metric, 24), "values": values})
+    axes.append({"label": unmarked(problem.metric, 24), "values": values})
     span = value_span(values, problem.sign)
     better = {"minimize": "low", "maximize": "high"}[problem.direction]
     line = {
@@ -74,8 +76,8 @@ def _described(name: str, parameter: Parameter) -> dict[str, Any]:
 
 
 def _alternative(history: History, names: Sequence[str], shown: int, count: int) -> str:
-    metric = plain(history.problem.metric)
-    listed = ", ".join(plain(name) for name in names)
+    metric = unmarked(history.problem.metric)
+    listed = ", ".join(unmarked(name) for name in names)
     part = f"{count} trials" if shown == count else f"{shown} of {count} trials"
     words = f"{part} as lines through {listed} and {metric}; gold is good"
     return f"{words}. A range brushed on an axis filters the table of trials."
@@ -91,11 +93,11 @@ def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str,
     else:
         choices = list(parameter.grid or ())
         places = [-1.0 if value is ABSENT else float(_index(choices, value)) for value in given]
-        ticks = {float(place): plain(choice, 20) for place, choice in enumerate(choices)}
+        ticks = {float(place): unmarked(choice, 20) for place, choice in enumerate(choices)}
         if ABSENT in given:
             ticks[-1.0] = ABSENT
     return {
-        "label": plain(name, 24),
+        "label": unmarked(name, 24),
         "values": places,
         "tickvals": list(ticks),
         "ticktext": list(ticks.values()),
@@ -108,7 +110,7 @@ def _numeric(parameter: Float | Int, given: Sequence[Any]) -> tuple[list[float],
     low, high = scale(parameter.low), scale(parameter.high)
     apart = 0.05 * (high - low)
     ticks = {
-        place: number(float(f"{value:.3g}"))
+        place: short_value(float(f"{value:.3g}"))
         for value in _marks(parameter)
         if (place := scale(value)) in (low, high) or low + apart < place < high - apart
     }

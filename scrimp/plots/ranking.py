@@ -9,13 +9,13 @@ from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.plots.style import ACCENT, LINE, MUTED, SERIES, rgba
 
-__all__ = ["FEW", "chosen_trials", "line_colours", "ranks", "shade"]
+__all__ = ["FEW", "chosen_trials", "line_colours", "shade", "trial_ranks"]
 
 FEW = 7
 """So many lines have a colour of their own each."""
 
 
-def ranks(history: History) -> dict[int, float]:
+def trial_ranks(history: History) -> dict[int, float]:
     """Every trial with a value, from 0 for the best to 1 for the worst by its best feasible value;
     those that broke a constraint come last."""
     known = [trial for trial in history.trials if trial.loss is not None]
@@ -50,7 +50,7 @@ def _parts(colour: str) -> tuple[int, int, int]:
 
 def line_colours(history: History, chosen: Sequence[Trial]) -> dict[int, str]:
     """A colour for each trial: by rank, or, of a few, one that tells it from the others."""
-    place = ranks(history)
+    place = trial_ranks(history)
     colours = {trial.id: shade(place.get(trial.id)) for trial in chosen}
     if 1 < len(chosen) <= FEW:
         others = [trial.id for trial in chosen if place.get(trial.id) != 0.0]
@@ -62,7 +62,7 @@ def line_colours(history: History, chosen: Sequence[Trial]) -> dict[int, str]:
 def chosen_trials(history: History, trials: Sequence[int] | None, most: int) -> list[Trial]:
     """The named trials, or half of ``most`` the best and half the newest; the worst first, so that
     the best are drawn on top."""
-    place = ranks(history)
+    place = trial_ranks(history)
     if trials is not None:
         for number in trials:
             if not 0 <= number < len(history.trials):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scrimp.errors import TableError
-from scrimp.plots.style import SERIES, figure, plain, rgba
+from scrimp.plots.style import SERIES, figure, rgba, unmarked
 
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure
@@ -65,7 +65,7 @@ def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> "Figure":
                 y=mean,
                 mode="lines+markers",
                 line=line,
-                name=plain(method),
+                name=unmarked(method),
                 legendgroup=method,
             )
         )
@@ -74,8 +74,10 @@ def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> "Figure":
     suites = ", ".join(
         sorted({" ".join(dict.fromkeys((record["suite"], record["table"]))) for record in records})
     )
-    title = f"Regret of {len(curves)} methods on {plain(suites, 80)}"
-    last = "; ".join(f"{plain(method)} {mean[-1]:.3g}" for method, (_, mean, _) in curves.items())
+    title = f"Regret of {len(curves)} methods on {unmarked(suites, 80)}"
+    last = "; ".join(
+        f"{unmarked(method)} {mean[-1]:.3g}" for method, (_, mean, _) in curves.items()
+    )
     return figure(picture, title, f"{title}, {len(records)} runs; at the end: {last}.")
 
 

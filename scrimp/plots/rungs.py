@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scrimp.history.events import BudgetGranted
 from scrimp.history.history import History
 from scrimp.history.trial import STATUSES, Trial
-from scrimp.plots.style import STATUS, figure, plain
+from scrimp.plots.style import STATUS, figure, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -91,7 +91,7 @@ def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
 def _finished(picture: Any, history: History, shown: int) -> Any:
     problem = history.problem
     levels = [row["budget"] for row in rung_counts(history)]
-    unit = "" if problem.budget is None else f" ({plain(problem.budget.units)})"
+    unit = "" if problem.budget is None else f" ({unmarked(problem.budget.units)})"
     picture.update_xaxes(title_text="time since the start (seconds)")
     picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero")
     picture.update_yaxes(tickvals=_apart(levels))

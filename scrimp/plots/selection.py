@@ -24,10 +24,10 @@ from scrimp.plots.style import (
     MUTED,
     SERIES,
     figure,
-    plain,
-    thinned,
+    thinned_items,
+    unmarked,
 )
-from scrimp.selection.cell_policy import believed, pending_cells, recommendation, score_table
+from scrimp.selection.cell_policy import believed_means, pending_cells, recommendation, score_table
 from scrimp.selection.score_table import ScoreTable
 from scrimp.selection.selection import Selection
 from scrimp.surrogates.surrogate import Array
@@ -59,7 +59,7 @@ class _Belief:
         """The checkpoints in this order: steps as numbers, names as text."""
         names = [self.table.checkpoints[row] for row in self.order]
         return (
-            [plain(name) for name in names]
+            [unmarked(name) for name in names]
             if any(isinstance(name, str) for name in names)
             else names
         )
@@ -77,8 +77,8 @@ def selection_grid(selection: Selection) -> "Figure":
         table.weights
     )  # higher is better
     shades = (centred / np.maximum(centred.std(axis=0), 1e-12))[order].T
-    columns = [plain(str(label)) for label in belief.labels]
-    rows = [plain(task) for task in table.tasks]
+    columns = [unmarked(str(label)) for label in belief.labels]
+    rows = [unmarked(task) for task in table.tasks]
     picture = Figure(
         Heatmap(
             z=shades,
@@ -114,7 +114,7 @@ def selection_grid(selection: Selection) -> "Figure":
     picture.update_layout(height=max(360, 200 + 18 * len(rows)), showlegend=True)
     done = int(table.seen.sum())
     title = f"{done} of {table.scores.size} cells evaluated"
-    answer = plain(belief.answer.checkpoint)
+    answer = unmarked(belief.answer.checkpoint)
     return figure(picture, title, f"{title}; the answer is checkpoint {answer}. Bright is good.")
 
 
@@ -127,8 +127,8 @@ def _add_cells(picture: Any, belief: _Belief, mask: Any, name: str, marker: dict
     cells = np.argwhere(mask).tolist()
     picture.add_trace(
         Scatter(
-            x=[plain(str(table.checkpoints[row])) for row, _ in cells],
-            y=[plain(table.tasks[column]) for _, column in cells],
+            x=[unmarked(str(table.checkpoints[row])) for row, _ in cells],
+            y=[unmarked(table.tasks[column]) for _, column in cells],
             mode="markers",
             marker={**marker, "line": {"width": 1, "color": "rgba(0, 0, 0, 0.6)"}},
             name=name,
@@ -151,7 +151,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
         raise StudyError(
             f"there is no task {unknown[0]!r}; known are {', '.join(table.tasks[:12])}"
         )
-    shown = list(tasks) if tasks else thinned(table.tasks, MOST_TASKS)
+    shown = list(tasks) if tasks else thinned_items(table.tasks, MOST_TASKS)
     picture = make_subplots(
         rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.55, 0.45]
     )
@@ -178,7 +178,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     picture.update_xaxes(title_text="checkpoint", row=2, col=1)
     picture.update_layout(height=640)
     score = belief.answer.expected_score
-    title = f"Checkpoint {plain(belief.answer.checkpoint)}"
+    title = f"Checkpoint {unmarked(belief.answer.checkpoint)}"
     title += "" if score is None else f", mean score {score:.4g}"
     drawn = figure(
         picture,
@@ -194,12 +194,12 @@ def _add_task(picture: Any, belief: _Belief, task: str, colour: str, mode: str) 
     from plotly.graph_objects import Scatter
 
     table, order = belief.table, belief.order
-    column, xs, name = table.tasks.index(task), belief.labels, plain(task)
-    believed = belief.cells[order, column].tolist()
+    column, xs, name = table.tasks.index(task), belief.labels, unmarked(task)
+    believed_means = belief.cells[order, column].tolist()
     picture.add_trace(
         Scatter(
             x=xs,
-            y=believed,
+            y=believed_means,
             mode=mode,
             line={"color": colour, "width": 1.5},
             name=name,
@@ -237,7 +237,7 @@ def selection_confidence(selection: Selection) -> "Figure":
             " with a model such as kg"
         )
     cells = [cell for cell, _ in moments]
-    texts = [f"checkpoint {plain(answer.checkpoint)}" for _, answer in moments]
+    texts = [f"checkpoint {unmarked(answer.checkpoint)}" for _, answer in moments]
     picture = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09)
     for row, (name, colour, values) in enumerate(
         (
@@ -279,7 +279,7 @@ def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
     there is confidence."""
     ends = [event.seen for event in history.events if isinstance(event, Noted)]
     found: dict[int, Recommendation] = {}
-    for end in thinned([*(end for end in ends if end > 1), history.length], MOST_MOMENTS):
+    for end in thinned_items([*(end for end in ends if end > 1), history.length], MOST_MOMENTS):
         then = History.of(history.events[:end])
         answer = recommendation(then)
         if answer.probability_best is not None:
@@ -292,7 +292,7 @@ def _belief(history: History) -> _Belief:
     alone."""
     from scrimp.selection.posterior import posterior_of
 
-    table, answer, means = score_table(history), recommendation(history), believed(history)
+    table, answer, means = score_table(history), recommendation(history), believed_means(history)
     order = (
         list(range(table.shape[0]))
         if table.steps is None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scrimp.plots.style import SCALE, figure, plain
+from scrimp.plots.style import SCALE, figure, unmarked
 from scrimp.selection.selection import Selection
 from scrimp.surrogates.surrogate import Array
 
@@ -27,7 +27,7 @@ def selection_correlations(selection: Selection, kernel: bool = False) -> "Figur
 
     matrix = selection.task_correlations(kernel=kernel)
     order = _together(matrix)
-    names = [plain(selection.tasks[place]) for place in order]
+    names = [unmarked(selection.tasks[place]) for place in order]
     picture = Figure(
         Heatmap(
             z=matrix[np.ix_(order, order)],
@@ -46,7 +46,7 @@ def selection_correlations(selection: Selection, kernel: bool = False) -> "Figur
     picture.update_layout(height=max(360, 200 + 18 * len(names)))
     title = f"How {len(names)} tasks move together along the run"
     return figure(
-        picture, title, f"{title}{_extremes(matrix, [plain(task) for task in selection.tasks])}."
+        picture, title, f"{title}{_extremes(matrix, [unmarked(task) for task in selection.tasks])}."
     )
 
 

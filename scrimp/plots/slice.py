@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from scrimp.history.history import History
 from scrimp.plots.axes import check_parameters, is_numeric, labels, order, with_value
 from scrimp.plots.ranges import value_axis
-from scrimp.plots.ranking import ranks
-from scrimp.plots.style import SCALE, figure, number, params_text, plain, thinned
+from scrimp.plots.ranking import trial_ranks
+from scrimp.plots.style import SCALE, figure, params_text, short_value, thinned_items, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -45,7 +45,7 @@ def slice(
         rows=lines, cols=columns, shared_yaxes=True, vertical_spacing=0.32 / lines
     )
     known = with_value(history.trials)
-    shown = thinned(known, MOST)
+    shown = thinned_items(known, MOST)
     for place, name in enumerate(names):
         there = [trial for trial in shown if name in trial.config]
         marker = {"color": [trial.id for trial in there], "coloraxis": "coloraxis", "size": 6}
@@ -54,7 +54,7 @@ def slice(
             y=[trial.value for trial in there],
             mode="markers",
             marker=marker,
-            name=plain(name),
+            name=unmarked(name),
             showlegend=False,
             meta={"trials": True},
             customdata=[[trial.id, params_text(trial.config)] for trial in there],
@@ -62,23 +62,23 @@ def slice(
         )
         row, column = place // columns + 1, place % columns + 1
         picture.add_trace(trace, row, column)
-        picture.update_xaxes(title_text=plain(name), row=row, col=column, **order(space[name]))
+        picture.update_xaxes(title_text=unmarked(name), row=row, col=column, **order(space[name]))
         if column == 1:
-            picture.update_yaxes(title_text=plain(history.problem.metric), row=row, col=1)
+            picture.update_yaxes(title_text=unmarked(history.problem.metric), row=row, col=1)
     bar = {"colorscale": [list(stop) for stop in SCALE], "colorbar": {"title": {"text": "trial"}}}
     picture.update_layout(coloraxis=bar, height=150 + 260 * lines)
     values = [trial.value for trial in known if trial.value is not None]
     axis, outside = value_axis(values, history.problem.sign, log)
     picture.update_yaxes(**axis)
-    title = f"{plain(history.problem.metric)} over each parameter"
+    title = f"{unmarked(history.problem.metric)} over each parameter"
     part = "" if len(shown) == len(known) else f" {len(shown)} of {len(known)} trials are shown."
     return figure(picture, title, _words(history, names) + part + outside)
 
 
 def _words(history: History, names: Sequence[str]) -> str:
     """Where the best tenth of the trials lies, for the two parameters that it narrows down most."""
-    place = ranks(history)
-    best = sorted(place, key=lambda number: place[number])[: max(len(place) // 10, 3)]
+    place = trial_ranks(history)
+    best = sorted(place, key=lambda short_value: place[short_value])[: max(len(place) // 10, 3)]
     space = history.problem.space
     found = []
     for name in names:
@@ -87,7 +87,9 @@ def _words(history: History, names: Sequence[str]) -> str:
         if is_numeric(parameter) and len(given) == len(best):
             low, high = min(given), max(given)
             width = float(parameter.to_unit(high) - parameter.to_unit(low))
-            found.append((width, f"{plain(name)} from {number(low)} to {number(high)}"))
+            found.append(
+                (width, f"{unmarked(name)} from {short_value(low)} to {short_value(high)}")
+            )
     narrow = [words for width, words in sorted(found) if width < 0.75][:2]
     if not narrow:
         return f"The best {len(best)} of {len(place)} trials are spread over the whole range."

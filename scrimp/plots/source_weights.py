@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrimp.errors import StudyError
 from scrimp.history.events import Noted
 from scrimp.history.history import History
-from scrimp.plots.style import SERIES, figure, plain
+from scrimp.plots.style import SERIES, figure, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -38,10 +38,10 @@ def source_weights(study: Study) -> "Figure":
             [decision for decision, _ in recorded],
             [weights.get(name, 0.0) for _, weights in recorded],
         )
-        picture.add_trace(Scatter(x=xs, y=ys, mode="lines+markers", line=line, name=plain(name)))
+        picture.add_trace(Scatter(x=xs, y=ys, mode="lines+markers", line=line, name=unmarked(name)))
     picture.update_xaxes(title_text="decision")
     picture.update_yaxes(title_text="weight (share)", rangemode="tozero")
-    last = ", ".join(f"{plain(name)} {recorded[-1][1].get(name, 0.0):.2f}" for name in names)
+    last = ", ".join(f"{unmarked(name)} {recorded[-1][1].get(name, 0.0):.2f}" for name in names)
     words = (
         f"How much each past study counted in {len(recorded)} decisions; in the last one {last}."
     )

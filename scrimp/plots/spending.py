@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scrimp.history.events import BudgetGranted
 from scrimp.history.history import History
 from scrimp.plots.axes import check_parameters
-from scrimp.plots.style import LINE, MUTED, STATUS, figure, number, plain
+from scrimp.plots.style import LINE, MUTED, STATUS, figure, short_value, unmarked
 from scrimp.space.parameter import Categorical
 from scrimp.space.parameter_contract import Parameter
 from scrimp.tuning.study import Study
@@ -198,12 +198,14 @@ def _add_reach(
     _bar(
         picture,
         "started",
-        [number(float(budget)) for budget in reached],
+        [short_value(float(budget)) for budget in reached],
         count,
         where,
         marker={"color": colours},
     )
-    unit = "evaluations" if history.problem.budget is None else plain(history.problem.budget.units)
+    unit = (
+        "evaluations" if history.problem.budget is None else unmarked(history.problem.budget.units)
+    )
     picture.update_xaxes(title_text=unit, type="category", row=where[0], col=where[1])
     picture.update_yaxes(title_text="configurations", row=where[0], col=where[1])
 
@@ -219,7 +221,7 @@ def _add_parameter(
     edges = _edges(parameter, listed)
     middle = (edges[:-1] + edges[1:]) / 2
     texts = [
-        number(value)
+        short_value(value)
         for value in (grid if listed and grid is not None else parameter.from_units(middle))
     ]
     for kind, part in _counts(there).items():
@@ -234,10 +236,12 @@ def _add_parameter(
             where,
             width=0.92 * np.diff(edges),
             customdata=texts,
-            hovertemplate=f"{plain(name)} %{{customdata}}: %{{y}} {kind}<extra></extra>",
+            hovertemplate=f"{unmarked(name)} %{{customdata}}: %{{y}} {kind}<extra></extra>",
         )
     ticks = middle if listed else np.array([0.0, 0.5, 1.0])
-    words = texts if listed else [number(float(value)) for value in parameter.from_units(ticks)]
+    words = (
+        texts if listed else [short_value(float(value)) for value in parameter.from_units(ticks)]
+    )
     picture.update_xaxes(
         tickvals=ticks,
         ticktext=[word[:9] for word in words],
@@ -263,9 +267,9 @@ def _share(parameter: Parameter, name: str, found: Sequence[Course]) -> tuple[fl
 
 def _title(name: str, share: tuple[float, float] | None) -> str:
     return (
-        plain(name, 24)
+        unmarked(name, 24)
         if share is None
-        else f"{plain(name, 24)}: {share[0]:.0%} at bounds (even {share[1]:.0%})"
+        else f"{unmarked(name, 24)}: {share[0]:.0%} at bounds (even {share[1]:.0%})"
     )
 
 

@@ -4,7 +4,7 @@ text alternative.
 Text is of middle brightness, at least 4:1 against white and against near-black, on a transparent
 ground; lines and markers are at least 3:1. `SCALE` is for coloured lines and dots and keeps to that all along, from blue to
 gold, which everybody can tell apart; `AREA` is for coloured ground, even to the eye from end to
-end. Names that come from users pass through `plain`, because
+end. Names that come from users pass through `unmarked`, because
 Plotly reads some HTML in texts.
 """
 
@@ -27,11 +27,11 @@ __all__ = [
     "STATUS",
     "TEXT",
     "figure",
-    "number",
     "params_text",
-    "plain",
     "rgba",
-    "thinned",
+    "short_value",
+    "thinned_items",
+    "unmarked",
 ]
 
 LINE = "#3b78c2"  # what a model believes
@@ -65,30 +65,30 @@ def rgba(colour: str, alpha: float) -> str:
     return f"rgba({red}, {green}, {blue}, {alpha:g})"
 
 
-def plain(text: Any, most: int = 60) -> str:
+def unmarked(text: Any, most: int = 60) -> str:
     """Text that Plotly shows as it is: nothing of it is read as markup, and it has an end.
 
-    >>> plain("<b>loud</b>")
+    >>> unmarked("<b>loud</b>")
     '&lt;b&gt;loud&lt;/b&gt;'
     """
     shown = "".join(character if character.isprintable() else "�" for character in str(text))
     return escape(shown if len(shown) <= most else f"{shown[: most - 1]}…", quote=False)
 
 
-def number(value: Any) -> str:
+def short_value(value: Any) -> str:
     """A value of a parameter or a metric, short; plain."""
-    return f"{value:.4g}" if isinstance(value, float) else plain("-" if value is None else value)
+    return f"{value:.4g}" if isinstance(value, float) else unmarked("-" if value is None else value)
 
 
 def params_text(config: dict[str, Any]) -> str:
     """A configuration for a hover text, one parameter per line."""
-    return "<br>".join(f"{plain(name)} = {number(value)}" for name, value in config.items())
+    return "<br>".join(f"{unmarked(name)} = {short_value(value)}" for name, value in config.items())
 
 
-def thinned(items: Sequence[T], most: int) -> list[T]:
+def thinned_items(items: Sequence[T], most: int) -> list[T]:
     """At most ``most`` items, evenly spaced, the last always among them: a picture needs no more.
 
-    >>> thinned([0, 1, 2, 3, 4, 5, 6], 3)
+    >>> thinned_items([0, 1, 2, 3, 4, 5, 6], 3)
     [0, 3, 6]
     """
     if len(items) <= most:

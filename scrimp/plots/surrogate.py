@@ -17,7 +17,16 @@ from scrimp.history.trial import Trial
 from scrimp.plots.axes import check_parameters, labels, order
 from scrimp.plots.model import belief_of
 from scrimp.plots.ranges import value_span
-from scrimp.plots.style import ACCENT, BAND, LINE, MUTED, figure, number, plain, thinned
+from scrimp.plots.style import (
+    ACCENT,
+    BAND,
+    LINE,
+    MUTED,
+    figure,
+    short_value,
+    thinned_items,
+    unmarked,
+)
 from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
@@ -49,7 +58,7 @@ def surrogate(study: Study, parameter: str | None = None, iteration: int | None 
     picture = _drawn(history, belief, parameter, _slice(belief, history, parameter), chosen)
     if not isinstance(study.suggester, BayesianSuggester):
         picture.layout.meta["alternative"] += (
-            f" It is a model of the last values; {plain(study.method)} decides otherwise."
+            f" It is a model of the last values; {unmarked(study.method)} decides otherwise."
         )
     return picture
 
@@ -108,7 +117,7 @@ def _drawn(
     seen = [
         trial for trial in history.trials if trial.value is not None and parameter in trial.config
     ]
-    shown = thinned(seen, MOST)
+    shown = thinned_items(seen, MOST)
     spec = problem.space[parameter]
     places, heights = (
         labels(spec, [trial.config[parameter] for trial in shown]),
@@ -137,20 +146,20 @@ def _drawn(
         (where,) = labels(spec, [chosen.config[parameter]])
         picture.add_vline(x=where, line={"color": ACCENT, "dash": "dot"})
     picture.update_xaxes(**order(spec))
-    picture.update_xaxes(title_text=plain(parameter), row=2, col=1)
+    picture.update_xaxes(title_text=unmarked(parameter), row=2, col=1)
     span = value_span([value for value in heights if value is not None], problem.sign)
     limits = {} if span is None else {"range": list(span)}
-    picture.update_yaxes(title_text=plain(problem.metric), row=1, col=1, **limits)
+    picture.update_yaxes(title_text=unmarked(problem.metric), row=1, col=1, **limits)
     highest = float(np.max(scores))
     picture.update_yaxes(title_text="acquisition", row=2, col=1)
     if (
         float(np.min(scores)) < highest - DEPTH
     ):  # a logarithm falls without end beside what is known
         picture.update_yaxes(range=[highest - DEPTH, highest + 0.05 * DEPTH], row=2, col=1)
-    next_ = number(values[int(np.argmax(scores))])
-    title = f"Model of {plain(problem.metric)} along {plain(parameter)}"
+    next_ = short_value(values[int(np.argmax(scores))])
+    title = f"Model of {unmarked(problem.metric)} along {unmarked(parameter)}"
     words = (
-        f"After {len(seen)} observations the acquisition is highest at {plain(parameter)} = {next_}; "
+        f"After {len(seen)} observations the acquisition is highest at {unmarked(parameter)} = {next_}; "
         "the band is two standard deviations, the other parameters are those of the best trial."
     )
     return figure(picture, title, words)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scrimp.history.events import BudgetGranted, Ended, Event, Lost, Reported
 from scrimp.history.history import History
-from scrimp.plots.style import STATUS, figure, plain
+from scrimp.plots.style import STATUS, figure, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -128,5 +128,5 @@ def _lanes(found: Iterable[Stretch]) -> list[tuple[str, Stretch]]:
         ends = busy[stretch.worker]
         lane = next((place for place, end in enumerate(ends) if end <= stretch.begin), len(ends))
         ends[lane : lane + 1] = [stretch.end]
-        placed.append((f"{plain(stretch.worker, 40)} · {lane + 1}", stretch))
+        placed.append((f"{unmarked(stretch.worker, 40)} · {lane + 1}", stretch))
     return placed

@@ -20,13 +20,13 @@ from scrimp.history.notes import Fit, LossCheck, Notes
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Finish, Policy, Start, Wait
 from scrimp.selection.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
-from scrimp.selection.stopping import CHECKS_APART, StopRule, stop_reason
+from scrimp.selection.stopping import CHECKS_APART, CellStopRule, stop_reason
 from scrimp.space.parameter import Categorical
 from scrimp.space.space import Space
 from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # loading them takes SciPy
-    from scrimp.selection.posterior import Posterior
+    from scrimp.selection.posterior import TablePosterior
     from scrimp.selection.recommendation import Recommendation
     from scrimp.selection.row_means import RowMeans
     from scrimp.selection.selector import Selector
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # loading them takes SciPy
 __all__ = [
     "AnyCellPolicy",
     "CellPolicy",
-    "believed",
+    "believed_means",
     "cell_of",
     "cell_space",
     "correlations",
@@ -100,10 +100,10 @@ def pending_cells(history: History) -> list[tuple[Checkpoint, str]]:
     return [cell_of(trial) for trial in history.with_status("running", "stale")]
 
 
-def stop_rule(history: History) -> StopRule:
+def stop_rule(history: History) -> CellStopRule:
     """When the selection ends, as recorded."""
     stop = history.limits.stop
-    return StopRule() if stop is None else StopRule(**msgspec.structs.asdict(stop))
+    return CellStopRule() if stop is None else CellStopRule(**msgspec.structs.asdict(stop))
 
 
 def selector_of(history: History) -> "Selector":
@@ -130,7 +130,7 @@ def recommendation(history: History) -> "Recommendation":
         return selector.recommend(score_table(history), _memory(history))
 
 
-def believed(history: History) -> "RowMeans | None":
+def believed_means(history: History) -> "RowMeans | None":
     """What the selection's model makes of all scores so far; None without a model or without a
     score."""
     selector = selector_of(history)
@@ -138,7 +138,7 @@ def believed(history: History) -> "RowMeans | None":
         return selector.believe(score_table(history), _memory(history))
 
 
-def posterior(history: History) -> "Posterior":
+def posterior(history: History) -> "TablePosterior":
     """Means and standard deviations of all cells and of the checkpoints' averages."""
     from scrimp.selection.posterior import posterior_of
 
@@ -152,7 +152,7 @@ def correlations(history: History, kernel: bool = False) -> "Array":
 
 def needed_belief(history: History) -> "RowMeans":
     """What the model believes; an error says why it believes nothing."""
-    means = believed(history)
+    means = believed_means(history)
     if means is not None:
         return means
     name, method = history.created.name, history.method["name"]
@@ -259,7 +259,7 @@ def _choices(space: Space, name: str) -> tuple[Any, ...]:
     return tuple(parameter.choices)
 
 
-def _planned(history: History, rule: StopRule) -> int | None:
+def _planned(history: History, rule: CellStopRule) -> int | None:
     """Cells in all, as far as the stop rule says."""
     space, costs = history.problem.space, history.method["settings"]["costs"]
     tasks = _choices(space, "task")

@@ -43,7 +43,7 @@ from scrimp.selection.choices import (
 )
 from scrimp.selection.score_table import Cell, ScoreTable
 from scrimp.selection.task_grid_icm import Coregional, CoregionalDiagonal
-from scrimp.selection.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve
+from scrimp.selection.task_grid_models import GridModel, RowEffects, SharedCurve, TaskCurves
 from scrimp.surrogates.surrogate import Array
 
 __all__ = [
@@ -135,7 +135,7 @@ METHODS = {
         SelectionMethod("ei", SharedCurve(), quarter_start, choose_improvement, opens=3),
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
         SelectionMethod("random", SharedCurve(), nothing_first, choose_random, blind=True),
-        SelectionMethod("independent", OwnCurves(), two_per_task, choose_improvement),
+        SelectionMethod("independent", TaskCurves(), two_per_task, choose_improvement),
         SelectionMethod(
             "ei-icm", Coregional(), two_per_task, choose_improvement, coordinate="rank", judge="kg"
         ),

@@ -22,11 +22,11 @@ from scrimp.selection.row_means import RowMeans
 from scrimp.selection.score_table import Checkpoint, Mask
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["Posterior", "posterior_of"]
+__all__ = ["TablePosterior", "posterior_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class TablePosterior:
     """Means and standard deviations of all scores, in the units in which they are told.
 
     The answer is the arg max of ``average_mean`` among the checkpoints measured at least once; the
@@ -89,12 +89,12 @@ class Posterior:
         return pandas.DataFrame(self.averages() if averages else self.records())
 
 
-def posterior_of(means: RowMeans) -> Posterior:
+def posterior_of(means: RowMeans) -> TablePosterior:
     """The posterior that row means rest on."""
     table, fitted, posterior = means.table, means.fitted, means.posterior
     spread = np.sqrt(posterior.score_variance) * np.abs(table.scales) * fitted.units.unit
     variance = np.diag(means.covariance_of(np.arange(table.shape[0])))
-    return Posterior(
+    return TablePosterior(
         table.checkpoints,
         table.tasks,
         np.where(table.seen, table.scores, fitted.mean()),

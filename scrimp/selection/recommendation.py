@@ -16,7 +16,7 @@ from scrimp.selection.row_means import RowMeans
 from scrimp.selection.score_table import Checkpoint, ScoreTable
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["Recommendation", "losses", "recommend_measured", "recommend_modelled"]
+__all__ = ["Recommendation", "expected_losses", "recommend_measured", "recommend_modelled"]
 
 _DRAWS = 4096
 
@@ -102,7 +102,7 @@ class Recommendation:
         )
 
 
-def losses(
+def expected_losses(
     centre: Array, covariance: Array, answer: int, rng: np.random.Generator, count: int = _DRAWS
 ) -> Array:
     """Draws (count,) of max_k T_k - T_answer for T ~ N(centre, covariance)."""
@@ -122,7 +122,7 @@ def recommend_modelled(
     judge = means if judge is None else judge
     rows = np.union1d(judge.contenders, best)
     covariance, place = judge.covariance_of(rows), int(np.searchsorted(rows, best))
-    loss = losses(judge.measured[rows], covariance, place, rng)
+    loss = expected_losses(judge.measured[rows], covariance, place, rng)
     spread = (
         covariance[place, place] if judge is means else means.covariance_of(np.array([best]))[0, 0]
     )

@@ -51,7 +51,7 @@ from scrimp.selection.cell_policy import (
 )
 from scrimp.selection.evaluation import METRIC, Evaluation, plain_checkpoint
 from scrimp.selection.score_table import Checkpoint, ScoreTable, check_score
-from scrimp.selection.stopping import StopRule
+from scrimp.selection.stopping import CellStopRule
 from scrimp.space.html_table import html_table
 from scrimp.storage.store import EventStore
 from scrimp.tuning.decisions import next_decision
@@ -59,7 +59,7 @@ from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.running import Run, run
 
 if TYPE_CHECKING:  # loading it takes SciPy
-    from scrimp.selection.posterior import Posterior
+    from scrimp.selection.posterior import TablePosterior
     from scrimp.selection.recommendation import Recommendation
     from scrimp.surrogates.surrogate import Array
 
@@ -147,7 +147,7 @@ class Selection:
         """The checkpoint to take, how good it is, and how sure that is; at any time."""
         return recommendation(self.history)
 
-    def posterior(self) -> "Posterior":
+    def posterior(self) -> "TablePosterior":
         """What the model believes of every cell and of every checkpoint's mean: ``.mean``, ``.std``
         (checkpoints, tasks), ``.average_mean``, ``.average_std`` (checkpoints,), in the order of
         ``checkpoints`` and ``tasks``; ``.dataframe()``.
@@ -177,7 +177,7 @@ class Selection:
         The first that holds counts. A new rule replaces the old one; without arguments every cell
         is measured.
         """
-        rule = StopRule(share, budget, loss, loss_per_cost)
+        rule = CellStopRule(share, budget, loss, loss_per_cost)
         if stop_rule(self._ledger.refresh()) != rule:
             self._ledger.append(
                 [StudyChanged(stop=StopSettings(**asdict(rule)), time=wall_clock())]
@@ -246,7 +246,7 @@ class Selection:
         elif table.failed[cell]:
             return
         reason = (message or "told as failed") if failed else ""
-        while not self._told((label, task), value, stderr, reason):
+        while not self._append_outcome((label, task), value, stderr, reason):
             pass  # somebody decided first: look again
 
     def give_back(self, checkpoint: Checkpoint, task: str) -> None:
@@ -270,7 +270,7 @@ class Selection:
                 return
             space = cell_space(grown.checkpoints, grown.tasks).to_json()
             changed = StudyChanged(problem={**problem.to_json(), "space": space}, time=wall_clock())
-            if self._decided([changed], Told("checkpoints")):
+            if self._append_decision([changed], Told("checkpoints")):
                 return
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -337,7 +337,7 @@ class Selection:
             None,
         )
 
-    def _told(
+    def _append_outcome(
         self, cell: tuple[Checkpoint, str], score: float, stderr: float | None, failure: str
     ) -> bool:
         """Record an outcome; False when another process came first."""
@@ -367,11 +367,11 @@ class Selection:
             )
             outcome = report_events(report, METRIC)
         if before:
-            return self._decided([*before, *outcome], Told())
+            return self._append_decision([*before, *outcome], Told())
         self._ledger.append(outcome)
         return self._ledger.history.trials[number].finished
 
-    def _decided(self, events: Sequence[Event], reason: Told) -> bool:
+    def _append_decision(self, events: Sequence[Event], reason: Told) -> bool:
         """Append what nobody may come before, as a numbered decision; False when somebody did."""
         history = self._ledger.history
         noted = Noted(

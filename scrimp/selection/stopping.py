@@ -17,14 +17,14 @@ from scrimp.errors import MethodError
 from scrimp.history.notes import LossCheck
 from scrimp.selection.score_table import ScoreTable
 
-__all__ = ["CHECKS_APART", "StopRule", "stop_reason"]
+__all__ = ["CHECKS_APART", "CellStopRule", "stop_reason"]
 
 _CAUTION = 2.0
 CHECKS_APART = 1.1
 
 
 @dataclass(frozen=True)
-class StopRule:
+class CellStopRule:
     """``share`` of all cells, ``budget`` in units of cost, ``loss`` in units of the score,
     ``loss_per_cost`` of what remains.
 
@@ -50,7 +50,10 @@ class StopRule:
 
 
 def stop_reason(
-    rule: StopRule, table: ScoreTable, check: LossCheck | None, earlier: Sequence[LossCheck] = ()
+    rule: CellStopRule,
+    table: ScoreTable,
+    check: LossCheck | None,
+    earlier: Sequence[LossCheck] = (),
 ) -> str | None:
     """Why to stop now, or None. ``check`` is the present one, None where the method states no
     loss."""

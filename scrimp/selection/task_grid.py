@@ -7,7 +7,7 @@ cells.
     # the same hyperparameters with further cells: one factorisation
     TaskGrid().restore(more_data, fitted.state)
 
-Scores are centred and divided by the spread within tasks (`Units`), so one set of priors fits
+Scores are centred and divided by the spread within tasks (`ScoreUnits`), so one set of priors fits
 accuracies and percentages. The beliefs themselves are the `GridModel`; the algebra is in
 `task_grid_algebra`.
 """
@@ -27,7 +27,7 @@ from scrimp.selection.task_grid_models import GridModel, SharedCurve
 from scrimp.selection.task_grid_separable import SeparableSolution
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["FittedTaskGrid", "GridData", "TaskGrid", "Units", "measure_units"]
+__all__ = ["FittedTaskGrid", "GridData", "ScoreUnits", "TaskGrid", "measure_units"]
 
 _ITERATIONS, _TOLERANCE = 40, 1e-5
 _SPREADS_OF_A_WARM_START = (
@@ -52,7 +52,7 @@ class GridData:
 
 
 @dataclass(frozen=True)
-class Units:
+class ScoreUnits:
     """Scores become (y / scale_j - offset) / unit; ``level`` is the prior variance of a task's
     level in these units."""
 
@@ -61,7 +61,7 @@ class Units:
     level: float
 
 
-def measure_units(values: Array, tasks: Index, task_count: int) -> Units:
+def measure_units(values: Array, tasks: Index, task_count: int) -> ScoreUnits:
     """Units from scores: offset = mean of the task means, unit = spread within tasks.
 
     unit^2 = [sum (y_ij - c_j)^2 + 2 (0.15 s_b)^2] / [sum_j (n_j - 1) + 2] with task means c_j and
@@ -72,7 +72,7 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> Units:
     counts = np.bincount(tasks, minlength=task_count)
     opened = counts > 0
     if not opened.any():
-        return Units(0.0, 1.0, 36.0)
+        return ScoreUnits(0.0, 1.0, 36.0)
     centres = np.bincount(tasks, weights=values, minlength=task_count)[opened] / counts[opened]
     between = float(centres.std())
     full = np.zeros(task_count)
@@ -83,7 +83,7 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> Units:
         within, between = 0.0, size or 1.0
     square = (within + 2.0 * (0.15 * between) ** 2) / (float((counts[opened] - 1).sum()) + 2.0)
     unit = float(np.sqrt(square))
-    return Units(float(centres.mean()), unit, 4.0 * max(between / unit, 3.0) ** 2)
+    return ScoreUnits(float(centres.mean()), unit, 4.0 * max(between / unit, 3.0) ** 2)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class FittedTaskGrid:
     those of the scores."""
 
     solution: GridSolution | SeparableSolution
-    units: Units
+    units: ScoreUnits
     scales: Array  # (J,)
     values: Array  # (p,) hyperparameters
     smooth_covariance: Array | None
@@ -188,7 +188,7 @@ class TaskGrid:
         values = self.model.parameters(len(data.scales)).from_json(state["parameters"])
         if values is None:
             values = self._start(len(data.scales), state)
-        units = Units(state["offset"], state["unit"], state["level"])
+        units = ScoreUnits(state["offset"], state["unit"], state["level"])
         return self._fitted(data, values, units, int(state["cells"]))
 
     def _start(self, task_count: int, state: Mapping[str, Any] | None) -> Array:
@@ -210,7 +210,7 @@ class TaskGrid:
         return np.asarray(np.clip(recorded, vector.initial - reach, vector.initial + reach))
 
     def _fitted(
-        self, data: GridData, values: Array, units: Units, cells_at_fit: int
+        self, data: GridData, values: Array, units: ScoreUnits, cells_at_fit: int
     ) -> FittedTaskGrid:
         positions = _unit_interval(data.positions)
         task_count = len(data.scales)
@@ -259,7 +259,7 @@ def _resized(named: Mapping[str, Any], task_count: int) -> dict[str, list[float]
     }
 
 
-def _cells(data: GridData, units: Units) -> GridCells:
+def _cells(data: GridData, units: ScoreUnits) -> GridCells:
     scales = data.scales[data.tasks]
     values = (data.values / scales - units.offset) / units.unit
     known = (

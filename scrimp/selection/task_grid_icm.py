@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from scrimp.gp.priors import IDENTITY, Normal, Parameter, ParameterVector
+from scrimp.gp.priors import IDENTITY, Hyperparameter, Normal, ParameterVector
 from scrimp.selection.task_grid_algebra import GridPrior
 from scrimp.selection.task_grid_cells import GridGradient
 from scrimp.selection.task_grid_models import GridModel, PriorPullback, log_parameter
@@ -44,7 +44,7 @@ class Coregional(GridModel):
 
     def parameters(self, task_count: int) -> ParameterVector:
         loadings = [
-            Parameter(
+            Hyperparameter(
                 f"loading_{curve}", Normal(0.0, 1.0), (-10.0, 10.0), IDENTITY, size=task_count
             )
             for curve in range(min(self.rank, task_count))
@@ -97,14 +97,16 @@ class CoregionalDiagonal(GridModel):
         columns = self._columns(task_count)
         spread = float(np.sqrt(2.0 / max(columns, 2)))
         loadings = [
-            Parameter(
+            Hyperparameter(
                 f"loading_{curve}", Normal(0.0, spread), (-10.0, 10.0), IDENTITY, size=task_count
             )
             for curve in range(columns)
         ]
         limits = (float(np.log(1e-3)), float(np.log(1e2)))
         own = [
-            Parameter("log_own", Normal(float(np.log(0.3)), 0.7), limits, IDENTITY, size=task_count)
+            Hyperparameter(
+                "log_own", Normal(float(np.log(0.3)), 0.7), limits, IDENTITY, size=task_count
+            )
         ]
         length = log_parameter("length", 0.4, 0.7, (0.03, 4.0))
         noise = log_parameter("noise", 0.5, 1.0, (1e-2, 1e2))

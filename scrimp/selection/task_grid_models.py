@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.gp.matern import matern52_by_length
-from scrimp.gp.priors import IDENTITY, Normal, Parameter, ParameterVector
+from scrimp.gp.priors import IDENTITY, Hyperparameter, Normal, ParameterVector
 from scrimp.selection.task_grid_algebra import GridPrior
 from scrimp.selection.task_grid_cells import GridGradient
 from scrimp.selection.task_grid_separable import SeparablePrior
@@ -35,10 +35,10 @@ from scrimp.surrogates.surrogate import Array
 __all__ = [
     "AnyPrior",
     "GridModel",
-    "OwnCurves",
     "PriorPullback",
     "RowEffects",
     "SharedCurve",
+    "TaskCurves",
     "log_parameter",
 ]
 
@@ -79,18 +79,18 @@ class GridModel(ABC):
 
 def log_parameter(
     name: str, median: float, spread: float, bounds: tuple[float, float] = (1e-4, 1e4)
-) -> Parameter:
+) -> Hyperparameter:
     """The logarithm of a scale, normal around log(median) with standard deviation ``spread``."""
     limits = (float(np.log(bounds[0])), float(np.log(bounds[1])))
-    return Parameter(f"log_{name}", Normal(float(np.log(median)), spread), limits, IDENTITY)
+    return Hyperparameter(f"log_{name}", Normal(float(np.log(median)), spread), limits, IDENTITY)
 
 
 def _task_noise(log_noise: float, deviations: Array) -> Array:
     return np.asarray(np.exp(2.0 * (log_noise + deviations)))
 
 
-def _deviations(task_count: int) -> Parameter:
-    return Parameter("task_noise", Normal(0.0, 0.3), (-3.0, 3.0), IDENTITY, size=task_count)
+def _deviations(task_count: int) -> Hyperparameter:
+    return Hyperparameter("task_noise", Normal(0.0, 0.3), (-3.0, 3.0), IDENTITY, size=task_count)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class RowEffects(GridModel):
 
 
 @dataclass(frozen=True)
-class OwnCurves(GridModel):
+class TaskCurves(GridModel):
     """m_j + h_j(x) + e_ij: a Gaussian process per task, with hyperparameters they agree on."""
 
     def parameters(self, task_count: int) -> ParameterVector:

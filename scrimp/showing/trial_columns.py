@@ -19,9 +19,9 @@ __all__ = [
     "FIXED",
     "TableQuery",
     "TrialTable",
-    "aligned",
     "column_names",
     "fitted",
+    "padded_lines",
     "selected_trials",
     "trial_table",
 ]
@@ -192,7 +192,7 @@ def fitted(table: TrialTable, width: int) -> TrialTable:
     return replace(table, columns=columns, rows=tuple(rows), left_out=left_out)
 
 
-def aligned(table: TrialTable) -> list[tuple[str, ...]]:
+def padded_lines(table: TrialTable) -> list[tuple[str, ...]]:
     """Header and rows with every cell as wide as its column; numbers stand at the right."""
     lines = [table.columns, *table.rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(table.columns))]

@@ -3,11 +3,11 @@
 A space may *grow*: wider bounds, finer steps or none, further choices or values, a new parameter
 with a default, a constant that becomes a parameter, a condition that is tightened (the parameter is
 dropped where it no longer exists) or loosened (it has a default). Then every old configuration has
-its place in the new space, and `losses` is empty. Scale (``log``), default and prior may change at
+its place in the new space, and `narrowings` is empty. Scale (``log``), default and prior may change at
 will, and so may the order of parameters.
 
-Anything else *narrows* the space: `losses` says in which ways, so that a study can refuse or warn.
-Configurations that still fit keep informing the models; for the others `upgrade` gives None, and
+Anything else *narrows* the space: `narrowings` says in which ways, so that a study can refuse or warn.
+Configurations that still fit keep informing the models; for the others `grown_config` gives None, and
 they stay in the history without being used. A new parameter without a default leaves no old
 configuration usable, since nobody knows what they had there.
 
@@ -22,10 +22,10 @@ from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
 
-__all__ = ["losses", "upgrade"]
+__all__ = ["grown_config", "narrowings"]
 
 
-def upgrade(config: Mapping[str, Any], old: Space, new: Space) -> Config | None:
+def grown_config(config: Mapping[str, Any], old: Space, new: Space) -> Config | None:
     """The configuration of ``new`` that ``config`` of ``old`` stands for, or None when there is
     none.
 
@@ -42,11 +42,11 @@ def upgrade(config: Mapping[str, Any], old: Space, new: Space) -> Config | None:
         return None
 
 
-def losses(old: Space, new: Space) -> tuple[str, ...]:
+def narrowings(old: Space, new: Space) -> tuple[str, ...]:
     """Why some configurations of ``old`` have no place in ``new``, in words; empty when ``new`` is
     ``old`` or grew from it."""
     if isinstance(old, Pool):
-        lost = sum(upgrade(config, old, new) is None for config in old.configs)
+        lost = sum(grown_config(config, old, new) is None for config in old.configs)
         return (
             (f"{lost} of {len(old.configs)} configurations of the pool do not fit",) if lost else ()
         )

@@ -119,7 +119,7 @@ class JournalLog(Connected):
                     raise decision_taken(self.name, decision)
                 with self._explained():
                     whole = _Batch(decision, batch, link(self._checksum, b"\n".join(batch)))
-                    if self._claimed(whole):
+                    if self._claim(whole):
                         self._take(whole)
                         return len(self.lines)
 
@@ -132,7 +132,7 @@ class JournalLog(Connected):
             self._decisions.add(batch.decision)
         self._place += 1
 
-    def _claimed(self, batch: _Batch) -> bool:
+    def _claim(self, batch: _Batch) -> bool:
         """Whether the batch got the next place; False when somebody else has it."""
         try:
             own = self._opened()

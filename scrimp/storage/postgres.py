@@ -25,7 +25,7 @@ from scrimp.errors import Conflict, StorageError, TurnLost
 from scrimp.history.events import Event
 from scrimp.storage.chain import damaged, link
 from scrimp.storage.event_json import Appended, decode_text
-from scrimp.storage.postgres_schema import FLUSH, LOCKS, page
+from scrimp.storage.postgres_schema import FLUSH, LOCKS, page_query
 from scrimp.storage.postgres_server import Connection, PostgresServer
 from scrimp.storage.refusals import (
     check_name,
@@ -48,7 +48,7 @@ SELECT id, 0, %(batch)s::uuid, %(lines)s, %(checksum)s FROM made RETURNING study
 APPEND = "CALL scrimp_append(%s, %s, %s, %s, %s, %s, %s, NULL, NULL, NULL, NULL)"
 READ = f"""
 SELECT length, place, lines, CASE WHEN place IS NOT NULL THEN {FLUSH} END
-FROM scrimp_studies, LATERAL ({page("id", "%s")}) AS found WHERE id = %s
+FROM scrimp_studies, LATERAL ({page_query("id", "%s")}) AS found WHERE id = %s
 """
 DAMAGED = """
 SELECT position FROM (

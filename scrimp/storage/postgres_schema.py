@@ -19,7 +19,7 @@ here before they are used.
 
 from collections.abc import Callable
 
-__all__ = ["FLUSH", "LOCKS", "STEPS", "page", "routines"]
+__all__ = ["FLUSH", "LOCKS", "STEPS", "page_query", "routines"]
 
 # "scrm": the kind of advisory locks that are ours; number 0 is for upgrades, the others for studies
 LOCKS = 0x7363726D
@@ -36,7 +36,7 @@ FLUSH = (
 before it."""
 
 
-def page(study: str, start: str, schema: str = "") -> str:
+def page_query(study: str, start: str, schema: str = "") -> str:
     """A query for the lines of a study from position ``start`` on, and the place of the first; cut
     short where there are many."""
     return f"""
@@ -66,7 +66,7 @@ def routines(schema: str) -> dict[str, str]:
     BEGIN
         PERFORM set_config('lock_timeout', patience, true), pg_advisory_lock({LOCKS}, turn);
         SELECT length, found.place, found.lines INTO grown, first, news FROM {schema}scrimp_studies, LATERAL (
-            {page("of_study", "start", schema)}
+            {page_query("of_study", "start", schema)}
         ) AS found WHERE id = of_study;
     END """
         ),
@@ -87,7 +87,7 @@ def routines(schema: str) -> dict[str, str]:
             PERFORM pg_advisory_unlock({LOCKS}, turn);
         END IF;
         IF start IS NOT NULL THEN
-            SELECT place, found.lines INTO first, news FROM ({page("of_study", "start", schema)}) AS found;
+            SELECT place, found.lines INTO first, news FROM ({page_query("of_study", "start", schema)}) AS found;
         END IF;
         PERFORM pg_logical_emit_message(true, 'scrimp', '');
     END """

@@ -13,7 +13,7 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
 from scrimp.acquisition.context import Context
-from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize
+from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize_acquisition
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
@@ -83,7 +83,7 @@ class Choice:
         def find(pending: Array) -> Found:
             score = self.score(pending, rng)
             drawn = rng if self.seed is None else np.random.default_rng(self.seed)
-            return maximize(score, self.encoding.domain, drawn, self._search(pending))
+            return maximize_acquisition(score, self.encoding.domain, drawn, self._search(pending))
 
         pending, loss = self.training.pending, self._fitted()["loss"]
         return best_in_turn(self.encoding, pending, count, find, loss)

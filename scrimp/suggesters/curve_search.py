@@ -23,7 +23,7 @@ import numpy as np
 from scrimp.acquisition.acquisition import BoundAcquisition, MeanStdAcquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import Domain, contains_rows
-from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, maximize
+from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, maximize_acquisition
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.registry import create_acquisition
 from scrimp.encoding.encoding import Encoding
@@ -205,7 +205,7 @@ def _maximized(
     training, scales = curves.training, length_scales(curves.fitted, encoding.dimension)
     known = pending[:0] if training.repeatable else training.known
     if encoding.domain.pool is not None:
-        return maximize(
+        return maximize_acquisition(
             score,
             _part(encoding.domain, known, plan.candidates, rng),
             rng,
@@ -222,7 +222,7 @@ def _maximized(
         found = _climbed_from_draw(score, curves.fitted, encoding.domain, search, plan, rng)
         if len(found.x):
             return found
-    return maximize(score, encoding.domain, rng, search)
+    return maximize_acquisition(score, encoding.domain, rng, search)
 
 
 def _climbed_from_draw(

@@ -20,7 +20,7 @@ from scrimp.history.events import Config, Event, StudyChanged, TrialAdded
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
-from scrimp.space.growth import upgrade
+from scrimp.space.growth import grown_config
 from scrimp.space.space import Pool, Space
 
 __all__ = ["KNOWN", "Known", "KnownConfigs"]
@@ -65,7 +65,7 @@ class Known:
         """Begin anew in a changed space, with the trials that have a place in it."""
         moved = Known(space)
         for config in self.configs:
-            moved.add(None if config is None else upgrade(config, self.space, space))
+            moved.add(None if config is None else grown_config(config, self.space, space))
         self.__dict__.update(moved.__dict__)
 
     @property

@@ -19,7 +19,7 @@ from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
-from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.priors import Hyperparameter, LogNormal
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import Matern32
 from scrimp.gp.warping import Warped
@@ -254,8 +254,8 @@ def _failure_model(columns: Sequence[Column]) -> ExactGP:
     third of the cube, and noise near a tenth.
     """
     scale = LogNormal(math.log(0.3) + 0.5 * math.log(len(columns)), 0.3)
-    length = Parameter("length_scale", scale, bounds=(0.05, 10.0), size=len(columns))
-    noise = Parameter("noise", LogNormal(math.log(0.1), 0.3), bounds=(0.02, 0.5))
+    length = Hyperparameter("length_scale", scale, bounds=(0.05, 10.0), size=len(columns))
+    noise = Hyperparameter("noise", LogNormal(math.log(0.1), 0.3), bounds=(0.02, 0.5))
     return ExactGP(MeanAndKernel(Scaled(Matern32(columns, length_scale=length))), noise)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.gp.columns import Column
-from scrimp.gp.deep_kernel import CurveTable, DeepKernel
+from scrimp.gp.deep_kernel import DeepKernel, ObservedRows
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.process import MeanAndKernel
@@ -41,6 +41,6 @@ class DeepCurves(Surrogate):
         return self._over(data).restore(data, state)
 
     def _over(self, data: Data) -> ExactGP:
-        curves = CurveTable(data.x, as_columns(data.y)[:, 0])
+        curves = ObservedRows(data.x, as_columns(data.y)[:, 0])
         kernel = DeepKernel((*self.columns, Column()), curves)
         return ExactGP(MeanAndKernel(Scaled(kernel)), search=self.search)

@@ -48,7 +48,7 @@ from scrimp.gp.marginal_likelihood import (
     polished,
     spread_rows,
 )
-from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
+from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.shared_decay import SharedDecayPosterior
 from scrimp.surrogates.recorded_fit import (
@@ -79,7 +79,7 @@ __all__ = [
     "part_of",
 ]
 
-NOISE = Parameter("noise", LogNormal(-8.0, 2.0), bounds=(1e-6, 1.0))
+NOISE = Hyperparameter("noise", LogNormal(-8.0, 2.0), bounds=(1e-6, 1.0))
 """Noise variance of standardised targets, with the floor that keeps factors well conditioned.
 
 Wide, because objectives are deterministic or noisy and nothing in between: on ten test functions
@@ -96,7 +96,7 @@ class ExactGP(Surrogate):
     """
 
     prior: Prior
-    noise: Parameter = NOISE
+    noise: Hyperparameter = NOISE
     search: SearchSettings = field(default_factory=SearchSettings)
 
     @classmethod

@@ -32,7 +32,7 @@ from scrimp.gp.marginal_likelihood import (
     maximum_a_posteriori,
 )
 from scrimp.gp.mean import CONSTANT_MEAN, ConstantMean
-from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
+from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel
 from scrimp.surrogates.exact_gp import NOISE, FittedGP, as_columns, check_finite, fitted_gp, joined
 from scrimp.surrogates.surrogate import (
@@ -46,7 +46,7 @@ from scrimp.surrogates.surrogate import (
 
 __all__ = ["FittedIndependentGPs", "IndependentGPs"]
 
-LEVEL_SCALE = Parameter("level_scale", LogNormal(0.0, 1.0), bounds=(1e-3, 1e3), initial=1.0)
+LEVEL_SCALE = Hyperparameter("level_scale", LogNormal(0.0, 1.0), bounds=(1e-3, 1e3), initial=1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import pytest
 from scrimp.errors import Conflict
 from scrimp.storage.store import EventStore, Lease, Storage
 from scrimp.testing.every_event import EVERY_KIND
-from scrimp.testing.storages import StorageContract, check_race, decide, report
+from scrimp.testing.storages import StorageContract, check_race, decide, report_of
 
 __all__ = ["DurableStorageContract"]
 
@@ -27,13 +27,13 @@ class DurableStorageContract(StorageContract):
         assert again.names() == ["digits"] and reopened.read(1) == EVERY_KIND
         assert len(reopened.leases()) == 1
         with pytest.raises(Conflict):
-            reopened.append([report(0)], decision=0)
+            reopened.append([report_of(0)], decision=0)
         again.close()
 
     def test_a_pickled_store_reaches_the_same_study(self, store: EventStore) -> None:
         copy = pickle.loads(pickle.dumps(store))
-        copy.append([report(0)])
-        assert store.read(1) == [report(0)] and copy.name == store.name
+        copy.append([report_of(0)])
+        assert store.read(1) == [report_of(0)] and copy.name == store.name
 
     @pytest.mark.filterwarnings(
         "ignore:.*fork:DeprecationWarning"

@@ -17,11 +17,11 @@ from scrimp.schedulers.scheduler import Scheduler
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.testing.policies import PolicyBattery
 
-__all__ = ["SchedulerBattery", "Uniform"]
+__all__ = ["SchedulerBattery", "UniformSuggester"]
 
 
 @dataclass(frozen=True)
-class Uniform(Suggester):
+class UniformSuggester(Suggester):
     """Uniform draws, whatever happened: the plainest partner of a scheduler."""
 
     def suggest(
@@ -42,4 +42,4 @@ class SchedulerBattery(PolicyBattery):
 
     def policy(self) -> Policy:
         """The scheduler with random configurations."""
-        return Scheduled(self.scheduler(), Uniform())
+        return Scheduled(self.scheduler(), UniformSuggester())

@@ -21,7 +21,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from scrimp.errors import Conflict, StudyError
 from scrimp.history.events import Event
 from scrimp.storage.store import EventStore, Lease, Storage
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 
 __all__ = ["storage_machine"]
 
@@ -67,7 +67,7 @@ class _StorageMachine(RuleBasedStateMachine):
     @rule(target=handles, name=NAMES)
     def create(self, name: str) -> Any:
         if name in self.studies:
-            _refused(StudyError, lambda: self.storage.create(name, [first_event(name)]))
+            _refuse(StudyError, lambda: self.storage.create(name, [first_event(name)]))
             return multiple()
         self.studies[name] = _Study([first_event(name)])
         return self.storage.create(name, [first_event(name)]), self.studies[name]
@@ -76,7 +76,7 @@ class _StorageMachine(RuleBasedStateMachine):
     def open(self, name: str) -> Any:
         if name in self.studies:
             return self.storage.open(name), self.studies[name]
-        _refused(StudyError, lambda: self.storage.open(name))
+        _refuse(StudyError, lambda: self.storage.open(name))
         return multiple()
 
     @rule(name=NAMES)
@@ -95,14 +95,14 @@ class _StorageMachine(RuleBasedStateMachine):
     @rule(handle=handles, count=st.sampled_from([1, 2, 3, 0]), decision=DECISIONS)
     def append(self, handle: Handle, count: int, decision: int | None) -> None:
         store, study = handle
-        events: list[Event] = [report(self.counter, step + 1.0) for step in range(count)]
+        events: list[Event] = [report_of(self.counter, step + 1.0) for step in range(count)]
         self.counter += 1
         if not events:
             decision = None
         if study.deleted:
-            _refused(StudyError, lambda: store.append(events))
+            _refuse(StudyError, lambda: store.append(events))
         elif decision in study.decisions:
-            _refused(Conflict, lambda: store.append(events, decision))
+            _refuse(Conflict, lambda: store.append(events, decision))
         else:
             study.log += events
             if decision is not None:
@@ -113,7 +113,7 @@ class _StorageMachine(RuleBasedStateMachine):
     def read(self, handle: Handle, start: int) -> None:
         store, study = handle
         if study.deleted:
-            _refused(StudyError, lambda: store.read(start))
+            _refuse(StudyError, lambda: store.read(start))
         else:
             assert store.read(start) == study.log[start:]
 
@@ -125,7 +125,7 @@ class _StorageMachine(RuleBasedStateMachine):
             trial, attempt, f"w{self.counter}", "host", 7, -1000.0 if expired else 1000.0, started=3
         )
         if study.deleted:
-            _refused(StudyError, lambda: store.lease(lease))
+            _refuse(StudyError, lambda: store.lease(lease))
         else:
             store.lease(lease)
             if study.leases.get(trial, (0,))[0] <= attempt:
@@ -142,7 +142,7 @@ class _StorageMachine(RuleBasedStateMachine):
     def leases(self, handle: Handle) -> None:
         store, study = handle
         if study.deleted:
-            _refused(StudyError, store.leases)
+            _refuse(StudyError, store.leases)
         else:
             found = {
                 lease.trial: (lease.attempt, lease.worker, lease.remaining < 0)
@@ -156,7 +156,7 @@ class _StorageMachine(RuleBasedStateMachine):
             assert self.storage.names() == list(self.studies)
 
 
-def _refused(kind: type[Exception], use: Callable[[], object]) -> None:
+def _refuse(kind: type[Exception], use: Callable[[], object]) -> None:
     with contextlib.suppress(kind):
         use()
         raise AssertionError(f"{kind.__name__} was due")

@@ -55,7 +55,7 @@ def first_event(name: str) -> StudyCreated:
     )
 
 
-def report(trial: int, step: float = 1.0) -> Reported:
+def report_of(trial: int, step: float = 1.0) -> Reported:
     """Something that comes without a decision."""
     return Reported(trial=trial, step=step, metrics={"loss": trial + step / 1000})
 
@@ -78,7 +78,7 @@ def decide(store: EventStore, taker: int, rounds: int) -> list[int]:
             won.append(number)
         except Conflict:
             continue
-        store.append([report(number, step) for step in (1.0, 2.0)])
+        store.append([report_of(number, step) for step in (1.0, 2.0)])
     return won
 
 
@@ -166,9 +166,9 @@ class StorageContract:
         assert storage.names() == []
 
     def test_append_and_read(self, storage: Storage, store: EventStore) -> None:
-        assert store.append([report(0), report(1)]) == 3
-        assert store.append([report(2)]) == 4
-        whole = [first_event("digits"), report(0), report(1), report(2)]
+        assert store.append([report_of(0), report_of(1)]) == 3
+        assert store.append([report_of(2)]) == 4
+        whole = [first_event("digits"), report_of(0), report_of(1), report_of(2)]
         for start in range(6):
             assert store.read(start) == whole[start:]
         assert storage.open("digits").read() == whole
@@ -200,15 +200,15 @@ class StorageContract:
         "bad",
         [
             Enqueued(config={"x": object()}),
-            report(0, float("nan")),
+            report_of(0, float("nan")),
             Enqueued(config={"x": "\ud800"}),
         ],
     )
     def test_what_cannot_be_stored_stores_nothing(self, store: EventStore, bad: Event) -> None:
         with pytest.raises(StorageError, match="cannot be stored"):
-            store.append([report(0), bad], decision=0)
+            store.append([report_of(0), bad], decision=0)
         assert store.read() == [first_event("digits")]
-        assert store.append([report(0)], decision=0) == 2
+        assert store.append([report_of(0)], decision=0) == 2
 
     def test_changing_an_event_later_changes_nothing(self, store: EventStore) -> None:
         config = {"lr": 0.1}
@@ -222,18 +222,18 @@ class StorageContract:
             store.append([], decision=3)
 
     def test_the_first_to_append_a_decision_wins(self, storage: Storage, store: EventStore) -> None:
-        assert store.append([report(0), report(1)], decision=0) == 3
+        assert store.append([report_of(0), report_of(1)], decision=0) == 3
         with pytest.raises(Conflict, match="decision 0 of study 'digits'"):
-            storage.open("digits").append([report(2)], decision=0)
-        assert store.append([report(3)], decision=1) == 4
-        assert store.read(1) == [report(0), report(1), report(3)]
+            storage.open("digits").append([report_of(2)], decision=0)
+        assert store.append([report_of(3)], decision=1) == 4
+        assert store.read(1) == [report_of(0), report_of(1), report_of(3)]
 
     def test_studies_are_apart(self, storage: Storage, store: EventStore) -> None:
         other = storage.create("other", [first_event("other")])
-        store.append([report(0)], decision=0)
-        other.append([report(1)], decision=0)
+        store.append([report_of(0)], decision=0)
+        other.append([report_of(1)], decision=0)
         other.lease(Lease(1, 1, "w", "h", 1, 60.0))
-        assert store.read(1) == [report(0)] and other.read(1) == [report(1)]
+        assert store.read(1) == [report_of(0)] and other.read(1) == [report_of(1)]
         assert store.leases() == [] and len(other.leases()) == 1
 
     def test_delete(self, storage: Storage, store: EventStore) -> None:
@@ -248,7 +248,7 @@ class StorageContract:
         storage.delete("digits")
         again = storage.create("digits", [first_event("digits")])
         uses: list[Callable[[], object]] = [
-            lambda: store.append([report(0)]),
+            lambda: store.append([report_of(0)]),
             lambda: store.append([]),
             store.read,
             lambda: store.lease(Lease(0, 1, "w", "h", 1, 60.0)),
@@ -349,7 +349,7 @@ class StorageContract:
         with store.turn(0):
             pass
         with store.turn(0):
-            assert store.append([report(0)], decision=0) == 2
+            assert store.append([report_of(0)], decision=0) == 2
 
     def test_what_is_kept_comes_back_or_is_forgotten(
         self, storage: Storage, store: EventStore

@@ -204,7 +204,7 @@ def torture(
     with _company(fire, folder) as company:
         for left in _attack(company, fire, folder, Counter() if struck is None else struck):
             wrong += after_a_cut(study.history, left)
-        total = _settled(study)
+        total = _settle(study)
         codes = company.finish()
     history = load_study("fire", storage=fire.url).history
     found = wrong + defects(history, acknowledged_reports(folder / "acknowledged"), total)
@@ -214,7 +214,7 @@ def torture(
     return history, found
 
 
-def _settled(study: Study) -> int:
+def _settle(study: Study) -> int:
     """The total the study gets: beyond what was added until it stands in the log, and what is being
     decided just then."""
     while True:

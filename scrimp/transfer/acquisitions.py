@@ -52,7 +52,9 @@ class MixedImprovement(Acquisition):
     experts: bool = False
     at_hand: Acquisition = field(default_factory=LogExpectedImprovement)
 
-    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMixture":
+    def bind(
+        self, models: Mapping[str, FittedSurrogate], context: Context
+    ) -> "BoundMixedImprovement":
         own = self.at_hand.bind(models, context)
         assert isinstance(own, FantasyAverage)
         known = (
@@ -60,13 +62,13 @@ class MixedImprovement(Acquisition):
         )
         if context.pending is not None:
             known = np.concatenate([known, context.pending])
-        return BoundMixture(
+        return BoundMixedImprovement(
             self, model_named(models, "loss"), own, self.sources.means(known).min(axis=0)
         )
 
 
 @dataclass(frozen=True, eq=False)
-class BoundMixture(FantasyAverage):
+class BoundMixedImprovement(FantasyAverage):
     """The mixture with its incumbents: eta (M,) of the past models, and those of the model at hand
     in ``own``."""
 

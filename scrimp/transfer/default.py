@@ -65,7 +65,7 @@ from scrimp.transfer.portfolio import (
 from scrimp.transfer.source_model import NOISE
 from scrimp.transfer.suggester import weight_notes
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
-from scrimp.transfer.task_prior import Belief, TaskBasis, beliefs, evidences
+from scrimp.transfer.task_prior import TaskBasis, TaskBelief, beliefs, evidences
 
 __all__ = ["TaskPriorSuggester"]
 
@@ -188,7 +188,7 @@ class TaskPriorSuggester(Suggester):
         models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
         target = models.fitted["loss"]
         assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
-        posterior, cold = believed(learned.basis, target.inner, target.steps)
+        posterior, cold = mixed_belief(learned.basis, target.inner, target.steps)
         incumbent = "mean" if history.problem.noisy else "observed"
         fitted = {**models.fitted, "loss": posterior}
         outcomes = np.where(training.failed, np.inf, training.y)
@@ -280,7 +280,7 @@ def _everywhere(encoding: Encoding, seed: int) -> Array:
     )
 
 
-def believed(
+def mixed_belief(
     basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]
 ) -> tuple[TaskPosterior, float]:
     """All beliefs given the data of ``cold``, the model of this study alone, and the probability of
@@ -289,7 +289,7 @@ def believed(
     log_prior = [math.log((1.0 - COLD_PRIOR) / len(grid))] * len(grid)
     kernel, noise = _unit_kernel(cold)
     basis = replace(basis, own=kernel)
-    alone = Belief(0.0, (0.0, 0.0, 0.0, 1.0), noise)
+    alone = TaskBelief(0.0, (0.0, 0.0, 0.0, 1.0), noise)
     if len(data) >= COLD_FROM:
         grid.append(alone)
         log_prior.append(math.log(COLD_PRIOR) - OCCAM * (data.x.shape[1] + 1) * math.log(len(data)))

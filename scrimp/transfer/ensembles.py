@@ -2,7 +2,7 @@
 sum to 1.
 
     TST    mean = w_t mu_t + sum_i w_i mu_i            variance = sigma_t^2                           `MeanEnsemble`
-    RGPE   the same mean                               variance = w_t^2 sigma_t^2 + sum_i w_i^2 sigma_i^2    `LinearEnsemble`
+    RGPE   the same mean                               variance = w_t^2 sigma_t^2 + sum_i w_i^2 sigma_i^2    `WeightedEnsemble`
     PoE    precision = sum beta_i / sigma_i^2          mean = precision-weighted means                `ExpertProduct`
 
 The variances of the last two have other readings in the literature, which are settings of theirs.
@@ -29,7 +29,7 @@ from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior,
 from scrimp.surrogates.target_transform import FittedTransformed
 from scrimp.transfer.source_models import SourceModels
 
-__all__ = ["ExpertProduct", "LinearEnsemble", "MeanEnsemble"]
+__all__ = ["ExpertProduct", "MeanEnsemble", "WeightedEnsemble"]
 
 LEAST_VARIANCE = 1e-12
 LEAST_BETA = 1e-6
@@ -116,7 +116,7 @@ class MeanEnsemble(_Ensemble):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearEnsemble(_Ensemble):
+class WeightedEnsemble(_Ensemble):
     """The weighted sum of independent Gaussian processes.
 
     ``harmonic``: the variance is 1 / (w_t / sigma_t^2 + sum_i w_i / sigma_i^2) instead, weighted

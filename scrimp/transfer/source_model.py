@@ -12,7 +12,7 @@ from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.mean import ZeroMean
-from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.priors import Hyperparameter, LogNormal
 from scrimp.gp.process import MeanAndKernel
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
@@ -26,7 +26,7 @@ USUAL_KERNEL = "matern52-ard"
 
 NO_NOISE = 1e-8  # of the prior variance: what keeps the factor stable
 
-NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
+NOISE = Hyperparameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from scrimp.surrogates.surrogate import Array, FittedSurrogate
 from scrimp.surrogates.target_transform import Transformed
 from scrimp.transfer.acquisitions import MixedImprovement
 from scrimp.transfer.common_points import SEARCH, common_rows
-from scrimp.transfer.ensembles import ExpertProduct, LinearEnsemble, MeanEnsemble
+from scrimp.transfer.ensembles import ExpertProduct, MeanEnsemble, WeightedEnsemble
 from scrimp.transfer.noisy_improvement import NoisyImprovement
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
@@ -281,7 +281,7 @@ class TransferSuggester(Suggester):
         if self.combine == "tst" or self.variance == "tst":
             return LogExpectedImprovement(), MeanEnsemble(target, sources, weights)
         if self.combine == "rgpe":
-            return LogExpectedImprovement(), LinearEnsemble(
+            return LogExpectedImprovement(), WeightedEnsemble(
                 target, sources, weights, self.variance == "poe"
             )
         expected, experts = self.combine == "rmogp", self.combine == "taf-poe"

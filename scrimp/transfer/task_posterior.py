@@ -27,7 +27,7 @@ from scrimp.gp.cholesky import cholesky
 from scrimp.surrogates.exact_gp import as_columns, joined
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 from scrimp.surrogates.target_transform import LearnedStep
-from scrimp.transfer.task_prior import Belief, Blocks, TaskBasis
+from scrimp.transfer.task_prior import Blocks, TaskBasis, TaskBelief
 
 __all__ = ["TaskImprovement", "TaskPosterior"]
 
@@ -56,7 +56,7 @@ class TaskPosterior(FittedSurrogate):
     y; ``steps`` lead there."""
 
     basis: TaskBasis
-    beliefs: Sequence[Belief]
+    beliefs: Sequence[TaskBelief]
     scales: Array
     weights: Array
     observed: Data

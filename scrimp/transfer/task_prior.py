@@ -29,14 +29,14 @@ from scrimp.gp.kernel import Kernel
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.source_models import MeansPullback, SourceModels
 
-__all__ = ["Belief", "Blocks", "TaskBasis", "beliefs", "evidences"]
+__all__ = ["Blocks", "TaskBasis", "TaskBelief", "beliefs", "evidences"]
 
 SHARES = (0.0, 0.5, 0.8, 0.95)
 NOISES = (0.003, 0.03, 0.2)
 
 
 @dataclass(frozen=True)
-class Belief:
+class TaskBelief:
     """One belief about the task at hand, as a sum of four covariances (see `TaskBasis.blocks`) and
     a mean.
 
@@ -55,14 +55,14 @@ class Belief:
         )
 
 
-def beliefs(kappa: float) -> tuple[Belief, ...]:
+def beliefs(kappa: float) -> tuple[TaskBelief, ...]:
     """The grid: with the past average as mean or among the covariances, four shares of past
     differences, three noises."""
     found = []
     for share in SHARES:
         for noise in NOISES:
-            found.append(Belief(0.0, (share, share, 1.0 - share, 0.0), noise))
-            found.append(Belief(1.0, (share, 0.0, (1.0 - share) * kappa, 0.0), noise * kappa))
+            found.append(TaskBelief(0.0, (share, share, 1.0 - share, 0.0), noise))
+            found.append(TaskBelief(1.0, (share, 0.0, (1.0 - share) * kappa, 0.0), noise * kappa))
     return tuple(found)
 
 

@@ -81,7 +81,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Entry:
+class MethodEntry:
     """What a name stands for: a suggester and a scheduler, or a policy, with presets for their
     fields.
 
@@ -114,58 +114,62 @@ _MOBSTER = "scrimp.suggesters.multi_fidelity:MultiFidelitySuggester"
 _INDEPENDENT = {"model": "gp_independent"}
 _HYPER_TUNE = "scrimp.policies.hyper_tune:HyperTune"
 
-_OWN: dict[str, Entry] = {
-    "random": Entry(_RANDOM),
-    "grid": Entry("scrimp.suggesters.grid:GridSuggester"),
-    "sobol": Entry("scrimp.suggesters.quasi_random:QuasiRandomSuggester"),
-    "gp": Entry(_BAYESIAN, presets={"acquisition": "log-ei"}),
-    "gp-ei": Entry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}),
-    "gp-pi": Entry(
+_OWN: dict[str, MethodEntry] = {
+    "random": MethodEntry(_RANDOM),
+    "grid": MethodEntry("scrimp.suggesters.grid:GridSuggester"),
+    "sobol": MethodEntry("scrimp.suggesters.quasi_random:QuasiRandomSuggester"),
+    "gp": MethodEntry(_BAYESIAN, presets={"acquisition": "log-ei"}),
+    "gp-ei": MethodEntry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}),
+    "gp-pi": MethodEntry(
         _BAYESIAN, presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE}
     ),
-    "gp-ucb": Entry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}),
-    "tpe": Entry(_DENSITY),
-    "asha": Entry(_RANDOM, _ASHA, needs_budget=True),
-    "asha-stopping": Entry(_RANDOM, _ASHA, presets={"type": "stopping"}, needs_budget=True),
-    "hyperband": Entry(_RANDOM, _ASHA, presets={"brackets": None}, needs_budget=True),
-    "sync-sh": Entry(_RANDOM, _SYNCHRONOUS, needs_budget=True),
-    "sync-hyperband": Entry(_RANDOM, _SYNCHRONOUS, presets={"brackets": None}, needs_budget=True),
-    "bohb": Entry(_DENSITY, _ASHA, presets=_BOHB, needs_budget=True),
-    "sync-bohb": Entry(
+    "gp-ucb": MethodEntry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}),
+    "tpe": MethodEntry(_DENSITY),
+    "asha": MethodEntry(_RANDOM, _ASHA, needs_budget=True),
+    "asha-stopping": MethodEntry(_RANDOM, _ASHA, presets={"type": "stopping"}, needs_budget=True),
+    "hyperband": MethodEntry(_RANDOM, _ASHA, presets={"brackets": None}, needs_budget=True),
+    "sync-sh": MethodEntry(_RANDOM, _SYNCHRONOUS, needs_budget=True),
+    "sync-hyperband": MethodEntry(
+        _RANDOM, _SYNCHRONOUS, presets={"brackets": None}, needs_budget=True
+    ),
+    "bohb": MethodEntry(_DENSITY, _ASHA, presets=_BOHB, needs_budget=True),
+    "sync-bohb": MethodEntry(
         _DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True
     ),
-    "freeze-thaw": Entry(policy="scrimp.freeze_thaw.freeze_thaw:FreezeThaw", needs_budget=True),
-    "dehb": Entry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
-    "median": Entry(_RANDOM, _MEDIAN, needs_budget=True),
-    "mobster-joint": Entry(_MOBSTER, _ASHA, needs_budget=True),
-    "mobster-indep": Entry(_MOBSTER, _ASHA, presets=_INDEPENDENT, needs_budget=True),
-    "tst-m": Entry(_TRANSFER, presets={"combine": "tst", **_TST_M}),
-    "tst-r": Entry(_TRANSFER, presets={"combine": "tst", **_TST_R}),
-    "taf-m": Entry(_TRANSFER, presets={"combine": "taf", **_TST_M}),
-    "taf-r": Entry(_TRANSFER, presets={"combine": "taf", **_TST_R}),
-    "taf-rgpe": Entry(_TRANSFER, presets={"combine": "taf", **_RGPE}),
-    "taf-poe": Entry(_TRANSFER, presets={"combine": "taf-poe", "weights": "experts"}),
-    "rgpe": Entry(_TRANSFER, presets={"combine": "rgpe", **_RGPE}),
-    "rmogp": Entry(_TRANSFER, presets={"combine": "rmogp", **_RGPE}),
-    "pogpe": Entry(_TRANSFER, presets={"combine": "poe", "weights": "experts"}),
-    "portfolio": Entry(_TRANSFER, presets={"combine": "portfolio"}),
-    "task-prior": Entry("scrimp.transfer.default:TaskPriorSuggester"),
-    "sync-mobster": Entry(
+    "freeze-thaw": MethodEntry(
+        policy="scrimp.freeze_thaw.freeze_thaw:FreezeThaw", needs_budget=True
+    ),
+    "dehb": MethodEntry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
+    "median": MethodEntry(_RANDOM, _MEDIAN, needs_budget=True),
+    "mobster-joint": MethodEntry(_MOBSTER, _ASHA, needs_budget=True),
+    "mobster-indep": MethodEntry(_MOBSTER, _ASHA, presets=_INDEPENDENT, needs_budget=True),
+    "tst-m": MethodEntry(_TRANSFER, presets={"combine": "tst", **_TST_M}),
+    "tst-r": MethodEntry(_TRANSFER, presets={"combine": "tst", **_TST_R}),
+    "taf-m": MethodEntry(_TRANSFER, presets={"combine": "taf", **_TST_M}),
+    "taf-r": MethodEntry(_TRANSFER, presets={"combine": "taf", **_TST_R}),
+    "taf-rgpe": MethodEntry(_TRANSFER, presets={"combine": "taf", **_RGPE}),
+    "taf-poe": MethodEntry(_TRANSFER, presets={"combine": "taf-poe", "weights": "experts"}),
+    "rgpe": MethodEntry(_TRANSFER, presets={"combine": "rgpe", **_RGPE}),
+    "rmogp": MethodEntry(_TRANSFER, presets={"combine": "rmogp", **_RGPE}),
+    "pogpe": MethodEntry(_TRANSFER, presets={"combine": "poe", "weights": "experts"}),
+    "portfolio": MethodEntry(_TRANSFER, presets={"combine": "portfolio"}),
+    "task-prior": MethodEntry("scrimp.transfer.default:TaskPriorSuggester"),
+    "sync-mobster": MethodEntry(
         _MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True
     ),
-    "hypertune-indep": Entry(policy=_HYPER_TUNE, needs_budget=True),
-    "hypertune-joint": Entry(
+    "hypertune-indep": MethodEntry(policy=_HYPER_TUNE, needs_budget=True),
+    "hypertune-joint": MethodEntry(
         policy=_HYPER_TUNE, presets={"model": "gp_multitask"}, needs_budget=True
     ),
-    "hypertune4-indep": Entry(policy=_HYPER_TUNE, presets={"brackets": 4}, needs_budget=True),
-    "dyhpo": Entry(policy="scrimp.policies.dyhpo:DyHPO", needs_budget=True),
+    "hypertune4-indep": MethodEntry(policy=_HYPER_TUNE, presets={"brackets": 4}, needs_budget=True),
+    "dyhpo": MethodEntry(policy="scrimp.policies.dyhpo:DyHPO", needs_budget=True),
 }
 
 
 _METHODS = Names("method", _OWN)
 
 
-def register_method(name: str, entry: Entry) -> None:
+def register_method(name: str, entry: MethodEntry) -> None:
     """Make a method of one's own selectable by name; a name is given once."""
     _METHODS.add(name, entry)
 
@@ -226,12 +230,12 @@ def _translated(method: Method) -> Method:
     return Method(method.name, **{names[key]: value for key, value in method.settings.items()})
 
 
-def _entry(method: Method) -> Entry:
+def _entry(method: Method) -> MethodEntry:
     """What the method's name stands for; nothing yet for ``auto``."""
-    return Entry() if method.name == "auto" else _METHODS[method.name]
+    return MethodEntry() if method.name == "auto" else _METHODS[method.name]
 
 
-def _parts(entry: Entry) -> list[type[Any]]:
+def _parts(entry: MethodEntry) -> list[type[Any]]:
     """The classes whose fields are the settings."""
     return [
         _load(path)
@@ -296,7 +300,7 @@ def learns(method: Method) -> bool:
 
 def compares_features(method: Method) -> bool:
     """Whether the method weighs past studies by features of their tasks."""
-    settings = {**(_METHODS.find(method.name) or Entry()).presets, **method.settings}
+    settings = {**(_METHODS.find(method.name) or MethodEntry()).presets, **method.settings}
     return learns(method) and settings.get("weights") == "features"
 
 

@@ -89,7 +89,7 @@ class Ledger:
                     before.length
                 ) as news:  # a courtesy; the numbered append still decides
                     known = len(self._grown(news).trials) + bool(self._history.queue)
-                    taken = self._decided(deciding(), worker)
+                    taken = self._decide(deciding(), worker)
                 if not isinstance(taken, Trial):
                     return taken
                 # The method's own new configuration was judged when it was made; what the log held
@@ -106,7 +106,7 @@ class Ledger:
                 self._history = before
                 raise
 
-    def _decided(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
+    def _decide(self, policy: Policy, worker: str) -> Trial | Wait | Finish:
         history = self._history
         decision = next_decision(policy, history)
         action = decision.action

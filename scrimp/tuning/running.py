@@ -190,7 +190,7 @@ def run(  # one call that puts the parts together
     interrupts."""
     executor = request.executor(ledger.history.problem)
 
-    def told(trial: Trial) -> None:
+    def tell(trial: Trial) -> None:
         log_outcome(ledger.history, trial)
         finished(trial)
 
@@ -199,7 +199,7 @@ def run(  # one call that puts the parts together
             request.rule,
             checkpoints(),
             display.update,
-            told,
+            tell,
             keep=request.keep,
             lease=request.lease,
             ending=request.ending,

@@ -98,7 +98,7 @@ class SignedOnly:
                 f" {SIGN}"
             )
         newest = max(signature.revision for signature in good)
-        if digest(history) not in {
+        if signed_digest(history) not in {
             signature.digest for signature in good if signature.revision == newest
         }:
             raise ObjectiveError(
@@ -117,7 +117,7 @@ def sign(ledger: Ledger, storage: str, key: PrivateKey) -> None:
     history = ledger.refresh()
     good = _good(history, storage, [key.public])
     newest = max((signature.revision for signature in good), default=0)
-    covered = digest(history)
+    covered = signed_digest(history)
     if any(signature.revision == newest and signature.digest == covered for signature in good):
         return
     signature = Signature(revision=newest + 1, key=key.public.fingerprint, digest=covered)
@@ -132,7 +132,7 @@ def is_signed(history: History) -> bool:
     return bool(history.derive(CLAIMED).signatures)
 
 
-def digest(history: History) -> str:
+def signed_digest(history: History) -> str:
     """A fingerprint of all that a signature covers."""
     claims = history.derive(CLAIMED)
     covered = [

@@ -23,7 +23,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Budget, Constraint, Direction, Problem
 from scrimp.registry.names import watched
 from scrimp.registry.plugins import name_plugins, own_version
-from scrimp.space.growth import losses
+from scrimp.space.growth import narrowings
 from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
@@ -107,7 +107,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         build_policy(problem, chosen)  # refuse bad settings before anything is stored
     needed = tuple(dict.fromkeys([*named, *sorted(used)]))
     if load_if_exists and name in place.names():
-        return _adopted(name, place, problem, seed, named)
+        return _adopt(name, place, problem, seed, named)
     record = {**chosen.to_json(), "reason": reason}
     created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
@@ -121,7 +121,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         store = place.create(name, [created, *sources])
     except StudyError:
         if load_if_exists and name in place.names():  # somebody else was quicker
-            return _adopted(name, place, problem, seed, named)
+            return _adopt(name, place, problem, seed, named)
         raise
     return Study(store, checkpoint_root(place, name), past_reader(place), place)
 
@@ -162,7 +162,7 @@ def studies(storage: str | Storage | None = None) -> list[str]:
     return storage_at(storage).names()
 
 
-def _adopted(
+def _adopt(
     name: str, place: Storage, problem: Problem, seed: int | None, plugins: tuple[str, ...]
 ) -> Study:
     """The existing study, once it is clear that it asks the same question; its space may grow."""
@@ -182,7 +182,7 @@ def _adopted(
             " name, or the same seed"
         )
     if problem.space != known.space:
-        lost = losses(known.space, problem.space)
+        lost = narrowings(known.space, problem.space)
         if lost:
             raise StudyError(
                 f"the space of study {study.name!r} may grow, not shrink: {'; '.join(lost)}; use"

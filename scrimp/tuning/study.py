@@ -357,11 +357,11 @@ class Study:
         if key is not None and self._place is not None:  # the URL of checkpoints is signed too
             sign(self._ledger, self._place.identity(), key)
 
-        def finished(trial: Trial) -> None:
+        def notify(trial: Trial) -> None:
             for callback in callbacks:
                 callback(self, trial)
 
-        run(self._ledger, self._deciding(), request, self._checkpoints, finished, progress)
+        run(self._ledger, self._deciding(), request, self._checkpoints, notify, progress)
         return self
 
     def dataframe(self) -> "pandas.DataFrame":

@@ -95,7 +95,7 @@ def work(study: Study, request: Run, progress: bool | None = None) -> None:
     totals = study.history.totals
     request.check(totals.n_trials, totals.budget, study.history)
 
-    def finished(trial: Trial) -> None:
+    def ignore(trial: Trial) -> None:
         del trial
 
-    run(study._ledger, study._deciding(), request, study._checkpoints, finished, progress)
+    run(study._ledger, study._deciding(), request, study._checkpoints, ignore, progress)

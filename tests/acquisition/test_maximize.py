@@ -11,7 +11,7 @@ from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import INACTIVE, Condition, Domain, contains_rows
 from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement
-from scrimp.acquisition.maximize import MaximizeSettings, Search, maximize
+from scrimp.acquisition.maximize import MaximizeSettings, Search, maximize_acquisition
 from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
@@ -105,7 +105,9 @@ def test_reaches_what_brute_force_reaches_in_95_of_100_posteriors():
         model, scales = matern_posterior(seed, n, d)
         score = LogExpectedImprovement().bind({"loss": model}, Context(model.data.x))
         search = Search(model.data.x[np.argsort(model.data.y)[:5]], model.data.x, scales)
-        found = maximize(score, Domain((Column(),) * d), np.random.default_rng(seed), search)
+        found = maximize_acquisition(
+            score, Domain((Column(),) * d), np.random.default_rng(seed), search
+        )
         short.append(
             brute_force(score, model, scales, np.random.default_rng(seed + 1000)) - found.scores[0]
         )
@@ -118,7 +120,9 @@ def test_scores_in_any_units_are_maximised(acquisition, seed):
     model, scales = matern_posterior(seed, 40, 4)
     score = acquisition.bind({"loss": model}, Context(model.data.x))
     search = Search(model.data.x[np.argsort(model.data.y)[:5]], model.data.x, scales)
-    found = maximize(score, Domain((Column(),) * 4), np.random.default_rng(seed), search)
+    found = maximize_acquisition(
+        score, Domain((Column(),) * 4), np.random.default_rng(seed), search
+    )
     best = brute_force(score, model, scales, np.random.default_rng(seed))
     assert found.scores[0] >= best - 1e-3 * abs(best)
 
@@ -150,7 +154,7 @@ def exhaustive_best(domain, function, points=400):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_reaches_the_best_of_a_mixed_and_conditional_domain(seed):
-    found = maximize(Score(mixed_score), MIXED, np.random.default_rng(seed))
+    found = maximize_acquisition(Score(mixed_score), MIXED, np.random.default_rng(seed))
     assert found.scores[0] >= exhaustive_best(MIXED, mixed_score) - 1e-4
     assert set(found.x[:, 1]) <= set(KIND.values)
     assert set(found.x[:, 2]) <= set(TENTHS.values)
@@ -169,7 +173,7 @@ def test_never_rounds_a_continuous_optimum():
             + 0 * x[:, 1]
         )
 
-    found = maximize(Score(score), Domain((TENTHS, Column())), np.random.default_rng(0))
+    found = maximize_acquisition(Score(score), Domain((TENTHS, Column())), np.random.default_rng(0))
     assert found.x[0, 0] == pytest.approx(0.8)
 
 
@@ -183,7 +187,7 @@ def test_switches_a_parent_on_to_reach_its_child():
             - 0.1 * x[:, 3]
         )
 
-    found = maximize(
+    found = maximize_acquisition(
         Score(score),
         domain,
         np.random.default_rng(0),
@@ -198,7 +202,7 @@ def test_never_returns_an_excluded_row(seed):
     domain, rng = Domain((KIND, TENTHS, TENTHS, MANY)), np.random.default_rng(seed)
     excluded = np.zeros((0, 4))
     for _ in range(40):
-        found = maximize(
+        found = maximize_acquisition(
             Score(lambda x: -x.sum(axis=1)),
             domain,
             rng,
@@ -212,7 +216,7 @@ def test_never_returns_an_excluded_row(seed):
 
 def test_repeats_are_allowed_when_nothing_is_excluded():
     evaluated = np.array([[0.0, 0.0]])
-    found = maximize(
+    found = maximize_acquisition(
         Score(lambda x: -x.sum(axis=1)),
         Domain((TENTHS, TENTHS)),
         np.random.default_rng(0),
@@ -225,7 +229,7 @@ def test_a_climb_that_ends_on_an_excluded_row_gives_way_to_its_start():
     peak = np.array([[0.3, 0.7]])
     score = Score(lambda x: -((x - peak) ** 2).sum(axis=1))
     settings = MaximizeSettings(starts=1)
-    found = maximize(
+    found = maximize_acquisition(
         score,
         Domain((Column(), Column())),
         np.random.default_rng(0),
@@ -239,14 +243,14 @@ def test_a_small_domain_is_exhausted_row_by_row():
     domain = Domain((KIND, Column((0.0, 1.0))), (Condition(1, parent=0, values=(0.0,)),))
     seen = np.zeros((0, 2))
     for _ in range(4):
-        found = maximize(
+        found = maximize_acquisition(
             Score(lambda x: x.sum(axis=1)), domain, np.random.default_rng(0), Search(excluded=seen)
         )
         seen = np.concatenate([seen, found.x[:1]])
     assert {tuple(row) for row in seen} == {tuple(row) for row in domain.rows()}
     assert (
         len(
-            maximize(
+            maximize_acquisition(
                 Score(lambda x: x.sum(axis=1)),
                 domain,
                 np.random.default_rng(0),
@@ -261,7 +265,9 @@ def test_a_pool_is_scored_whole_in_chunks_and_without_what_is_excluded():
     pool = np.random.default_rng(0).random((1000, 3))
     score, order = Score(lambda x: x[:, 0]), np.argsort(-pool[:, 0])
     search = Search(excluded=pool[order[:2]], settings=MaximizeSettings(chunk=300))
-    found = maximize(score, Domain((Column(),) * 3, pool=pool), np.random.default_rng(0), search)
+    found = maximize_acquisition(
+        score, Domain((Column(),) * 3, pool=pool), np.random.default_rng(0), search
+    )
     np.testing.assert_array_equal(found.x, pool[order[2:12]])
     assert (score.calls, score.rows) == (4, 998)
 
@@ -270,11 +276,11 @@ def test_rows_that_cannot_be_scored_come_last():
     score = Score(
         lambda x: np.where(x[:, 0] < 0.9, np.nan, np.where(x[:, 1] < 0.5, -np.inf, x.sum(axis=1)))
     )
-    found = maximize(score, Domain((TENTHS, TENTHS)), np.random.default_rng(0))
+    found = maximize_acquisition(score, Domain((TENTHS, TENTHS)), np.random.default_rng(0))
     np.testing.assert_allclose(found.x[0], 1.0)
     assert (
         len(
-            maximize(
+            maximize_acquisition(
                 Score(lambda x: np.full(len(x), -np.inf)),
                 Domain((Column(),)),
                 np.random.default_rng(0),
@@ -288,14 +294,16 @@ def test_the_same_generator_gives_the_same_rows():
     model = random_posterior(0, n=20)
     score = LogExpectedImprovement().bind({"loss": model}, Context(model.data.x))
     domain = Domain((Column(), TENTHS, Column()))
-    first, second = (maximize(score, domain, np.random.default_rng(5)) for _ in range(2))
+    first, second = (
+        maximize_acquisition(score, domain, np.random.default_rng(5)) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.x, second.x)
 
 
 def test_competitors_come_sorted_and_distinct():
     model, scales = matern_posterior(3, 40, 3)
     score = LogExpectedImprovement().bind({"loss": model}, Context(model.data.x))
-    found = maximize(
+    found = maximize_acquisition(
         score, Domain((Column(),) * 3), np.random.default_rng(0), Search(scales=scales)
     )
     assert len(found.x) > 1
@@ -320,7 +328,7 @@ def test_costs_one_large_call_and_few_small_ones():
             sizes.append(len(x))
             return score.value_and_gradient(x)
 
-    maximize(
+    maximize_acquisition(
         Counted(),
         Domain((Column(),) * 6),
         np.random.default_rng(0),

@@ -7,7 +7,7 @@ import pytest
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import Domain
 from scrimp.acquisition.improvement import LogExpectedImprovement
-from scrimp.acquisition.maximize import Search, maximize
+from scrimp.acquisition.maximize import Search, maximize_acquisition
 from scrimp.acquisition.pending import fantasise
 from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import ExactGP
@@ -74,7 +74,7 @@ def test_workers_do_not_repeat_each_other(seed):
     for _ in range(4):
         grown = fantasise(model, pending, 32, np.random.default_rng(1))
         score = LogExpectedImprovement().bind({"loss": grown}, Context(evaluated, pending))
-        best = maximize(
+        best = maximize_acquisition(
             score, domain, rng, Search(excluded=np.concatenate([evaluated, pending]))
         ).x[:1]
         pending = np.concatenate([pending, best])

@@ -9,7 +9,7 @@ import pytest
 from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import Domain
-from scrimp.acquisition.maximize import maximize
+from scrimp.acquisition.maximize import maximize_acquisition
 from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.thompson import ThompsonSampling, draw
 from scrimp.errors import MethodError
@@ -64,7 +64,7 @@ def test_the_maximiser_takes_the_best_of_one_joint_draw_over_legal_rows():
     model = random_posterior(4)
     domain = Domain((Column(), Column((0.0, 0.5, 1.0)), Column()))
     score = ThompsonSampling().bind({"loss": model}, Context(model.data.x))
-    found = maximize(score, domain, np.random.default_rng(0))
+    found = maximize_acquisition(score, domain, np.random.default_rng(0))
     assert set(found.x[:, 1]) <= {0.0, 0.5, 1.0}
     assert (np.diff(found.scores) <= 0.0).all()
     assert score.joint
@@ -83,7 +83,7 @@ def test_chooses_each_candidate_as_often_as_it_is_best():
         score = ThompsonSampling().bind(
             {"loss": model}, Context(model.data.x, settings={"seed": seed})
         )
-        best = maximize(score, domain, rng).x[0]
+        best = maximize_acquisition(score, domain, rng).x[0]
         choices.append(int(np.abs(pool - best).sum(axis=1).argmin()))
     share = np.bincount(choices, minlength=3) / 600
     assert (np.abs(share - expected) < 4 * np.sqrt(0.25 / 600)).all()

@@ -11,10 +11,10 @@ from scrimp.bench.checkpoints import (
     checkpoint_cells,
     checkpoint_summary,
     mean_scores,
-    replay,
+    replay_table,
     run_checkpoints,
 )
-from scrimp.bench.results import cell_of
+from scrimp.bench.results import result_cell
 from scrimp.errors import MethodError, TableError
 from scrimp.selection.score_files import read_scores
 from scrimp.selection.selector import Selector
@@ -37,7 +37,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("method", ["kg", "stride", "last", "random"])
 def test_a_record_has_one_entry_per_share(path, method):
-    record = replay(read_scores(path), method, 0, (0.1, 0.2, 1.0))
+    record = replay_table(read_scores(path), method, 0, (0.1, 0.2, 1.0))
     assert record["share"] == [0.1, 0.2, 1.0]
     for name in ("regret", "smoothed_regret", "probability_best", "expected_loss", "cells"):
         assert len(record[name]) == 3
@@ -53,7 +53,7 @@ def test_a_record_has_one_entry_per_share(path, method):
 
 def test_regrets_of_the_last_checkpoint_by_hand(path):
     table = read_scores(path)
-    record = replay(table, "last", 0, (0.1,))
+    record = replay_table(table, "last", 0, (0.1,))
     means = table.scores.mean(axis=1)
     smooth = gaussian_filter1d(means, 20 / 15, mode="reflect")
     assert record["regret"][0] == pytest.approx(means.max() - means[-1])
@@ -76,7 +76,7 @@ def test_runs_know_their_shares_and_tables(path):
         24,
     )
     assert {"method", "seed", "decision_seconds", "decisions"} <= set(record)
-    assert cell_of(json.loads(json.dumps(record))) == replace(cells[0], source="")
+    assert result_cell(json.loads(json.dumps(record))) == replace(cells[0], source="")
 
 
 def test_a_run_is_reproduced(path):
@@ -130,7 +130,7 @@ def test_what_a_table_lacks_is_never_chosen(path, method, monkeypatch):
         return decision
 
     monkeypatch.setattr(Selector, "decide", watched)
-    record = replay(table, method, 0, (0.2, 0.5, 1.0))
+    record = replay_table(table, method, 0, (0.2, 0.5, 1.0))
     assert not any(holes[cell] for cell in asked)
     if method not in ("last", "stride"):
         present = int((~holes).sum())
@@ -168,7 +168,7 @@ def test_rows_and_tasks_without_any_score_do_not_count(tmp_path):
 
 def test_both_answers_are_judged_on_both_curves(path):
     full = read_scores(path)
-    record = replay(full, "kg", 0, (0.1,))
+    record = replay_table(full, "kg", 0, (0.1,))
     means = full.scores.mean(axis=1)
     smooth = gaussian_filter1d(means, 20 / 15.0, mode="reflect")
     for truth, names in (
@@ -182,6 +182,7 @@ def test_both_answers_are_judged_on_both_curves(path):
 def test_settings_of_methods_reach_the_replay(path):
     full = read_scores(path)
     plain, settled = (
-        replay(full, method, 0, (0.3,)) for method in ("ei-icm", "ei-icm:rank=full,diagonal=true")
+        replay_table(full, method, 0, (0.3,))
+        for method in ("ei-icm", "ei-icm:rank=full,diagonal=true")
     )
     assert plain["probability_best"] != settled["probability_best"]

@@ -5,7 +5,7 @@ import pytest
 
 from scrimp.bench.curve_files import NOISE, open_curves
 from scrimp.bench.curve_sources import noisy
-from scrimp.bench.curve_suite import CurveSettings, curve_cells, run_curves
+from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, run_curves
 from scrimp.errors import TableError
 
 
@@ -42,7 +42,7 @@ def test_a_surrogate_is_one_continuous_task_with_noise(data, tmp_path):
 
 def test_a_study_on_a_surrogate(data, tmp_path):
     path = data / "surrogates" / "gpt_python_surrogate.npz"
-    cells = curve_cells(path, ["asha"], ["all"], 1, CurveSettings(4, 1, folder=tmp_path))
+    cells = curve_cells(path, ["asha"], ["all"], 1, CurveSuiteSettings(4, 1, folder=tmp_path))
     record = run_curves(cells[0])
     assert record["table"] == record["task"] == "gpt_python_surrogate"
     assert record["regret"] == sorted(record["regret"], reverse=True)

@@ -10,10 +10,10 @@ import pytest
 from scrimp.bench.curve_sources import table_curves
 from scrimp.bench.curve_suite import (
     SHARES,
-    CurveSettings,
+    CurveSuiteSettings,
     Timed,
     curve_cells,
-    improvements,
+    improving_reports,
     own_seed,
     play_curves,
     regret_at,
@@ -28,7 +28,7 @@ from scrimp.suggesters.suggester import Suggester, Suggestion
 
 def test_cells_of_a_table(write_table):
     cells = curve_cells(
-        write_table(), ["asha", "random"], ["all"], 2, CurveSettings(fulls=4, workers=2)
+        write_table(), ["asha", "random"], ["all"], 2, CurveSuiteSettings(fulls=4, workers=2)
     )
     assert len(cells) == 8
     first = cells[0]
@@ -42,12 +42,12 @@ def test_cells_of_a_table(write_table):
     with pytest.raises(TableError, match="no task 'three'"):
         curve_cells(write_table(), ["asha"], ["three"], 1)
     with pytest.raises(TableError, match="leave out --unit-cost"):
-        curve_cells(write_table(), ["asha"], ["all"], 1, CurveSettings(unit_cost=True))
+        curve_cells(write_table(), ["asha"], ["all"], 1, CurveSuiteSettings(unit_cost=True))
 
 
 def test_cells_of_a_surrogate(data):
     path = data / "surrogates" / "lcbench_yahpo.npz"
-    cells = curve_cells(path, ["asha"], ["all"], 1, CurveSettings(unit_cost=True))
+    cells = curve_cells(path, ["asha"], ["all"], 1, CurveSuiteSettings(unit_cost=True))
     assert len(cells) == 17 and cells[0].table == "lcbench_yahpo:unit-cost"
 
 
@@ -67,7 +67,7 @@ def test_regret_is_read_off_at_shares():
 )
 def test_every_scheduler_plays_a_whole_study(data: Path, method: str):
     (cell,) = curve_cells(
-        data / "curves" / "alexnet_imagenet.npz", [method], ["all"], 1, CurveSettings(6, 3)
+        data / "curves" / "alexnet_imagenet.npz", [method], ["all"], 1, CurveSuiteSettings(6, 3)
     )
     record = run_curves(cell)
     assert record["spent"] == [0.1, 0.25, 0.5, 0.75, 1.0]
@@ -113,7 +113,7 @@ def test_asha_plays_as_the_reference_system_does(
     policy = Timed("asha", runs, 0)
     order = np.random.default_rng(seed).permutation(2000)
     policy._policy = Scheduled(AsynchronousHalving(), Rows(tuple(order.tolist())))
-    trace = improvements(play_curves(runs, policy, cell), runs, 250.0)
+    trace = improving_reports(play_curves(runs, policy, cell), runs, 250.0)
     assert [regret_at(trace, share) for share in SHARES] == pytest.approx(expected, abs=1e-6)
 
 

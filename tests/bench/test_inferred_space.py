@@ -1,6 +1,6 @@
 """Spaces read off configurations."""
 
-from scrimp.bench.inferred_space import inferred_space
+from scrimp.bench.inferred_space import space_of_table
 
 
 def test_every_kind():
@@ -15,7 +15,7 @@ def test_every_kind():
         }
         for k in range(30)
     ]
-    found = {item["name"]: item for item in inferred_space(configs)}
+    found = {item["name"]: item for item in space_of_table(configs)}
     assert list(found) == ["lr", "act", "units", "n", "mom"]
     assert (found["lr"]["type"], found["lr"]["log"], found["lr"]["high"]) == ("float", True, 1.0)
     assert found["act"] == {"name": "act", "type": "choice", "choices": ["relu", "tanh"]}

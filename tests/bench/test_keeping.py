@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import scrimp
-from scrimp.bench.curve_suite import CurveSettings, curve_cells
-from scrimp.bench.keeping import check_keep, kept_at, kept_name
+from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells
+from scrimp.bench.keeping import check_kept_in, kept_at, kept_name
 from scrimp.bench.runner import run_cells
 from scrimp.bench.table_suite import table_cells
 from scrimp.errors import StudyError
@@ -19,7 +19,7 @@ def test_runs_of_a_comparison_are_kept_as_studies(
     write_table: Callable[..., Path], tmp_path: Path
 ) -> None:
     path, url = write_table(), f"sqlite:///{tmp_path}/kept.db"
-    cells = curve_cells(path, ["asha"], ["one"], 1, CurveSettings(fulls=2, workers=2))
+    cells = curve_cells(path, ["asha"], ["one"], 1, CurveSuiteSettings(fulls=2, workers=2))
     cells += table_cells(path, ["random"], ["two"], 1, trials=4)
     kept = [replace(cell, keep=url) for cell in cells]
     records = run_cells(kept, processes=1)
@@ -42,4 +42,4 @@ def test_a_study_of_somebody_elses_is_not_replaced(
     with pytest.raises(StudyError, match="holds another study"):
         kept_at(cell, scrimp.Space(y=scrimp.Float(0, 1)))
     with pytest.raises(StudyError, match="nothing can be kept"):
-        check_keep("memory://")
+        check_kept_in("memory://")

@@ -7,7 +7,7 @@ import pytest
 
 from scrimp.bench import runner
 from scrimp.bench.function_suite import function_cells
-from scrimp.bench.results import read_results
+from scrimp.bench.results import read_runs
 from scrimp.errors import MethodError
 from scrimp.registry import plugins
 
@@ -36,7 +36,7 @@ def test_results_come_in_order_and_are_not_run_again(
     )
     records = runner.run_cells(cells, out)
     assert ran == cells[3:] and records[:3] == first
-    assert sorted(read_results(out), key=str) == sorted(records, key=str)
+    assert sorted(read_runs(out), key=str) == sorted(records, key=str)
     assert runner.run_cells(cells, out) == records and ran == cells[3:]
 
 
@@ -58,4 +58,4 @@ def test_errors_of_workers_arrive(tmp_path: Path) -> None:
     cells = function_cells(["random:kernel=rbf"], ["branin"], 1, 3)
     with pytest.raises(MethodError, match="no setting 'kernel'"):
         runner.run_cells(cells, tmp_path / "results.jsonl")
-    assert read_results(tmp_path / "results.jsonl") == []
+    assert read_runs(tmp_path / "results.jsonl") == []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.bench.curve_suite import CurveSettings, curve_cells, run_curves
+from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, run_curves
 from scrimp.errors import MethodError, StudyError, TableError
 from scrimp.explaining.replay import replay
 
@@ -23,7 +23,7 @@ def test_it_is_the_run_of_the_comparison_and_finished(write_table: Callable[...,
     path = curves(write_table)
     study = scrimp.simulate(path, "ASHA", task="two", workers=2, fulls=3, seed=1)
     assert (study.name, study.method) == ("small/two/asha/1", "asha")
-    cells = curve_cells(path, ["asha"], ["two"], 2, CurveSettings(fulls=3, workers=2))
+    cells = curve_cells(path, ["asha"], ["two"], 2, CurveSuiteSettings(fulls=3, workers=2))
     record = run_curves(cells[1])
     assert record["trials"] == len(study.trials) and record["decisions"] == study.history.decisions
     task_best = min(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from scrimp.bench.function_suite import run_function
-from scrimp.bench.results import cell_of, read_results
+from scrimp.bench.results import read_runs, result_cell
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -33,12 +33,12 @@ def test_quality_has_the_shape_of_our_own_results(tmp_path: Path) -> None:
     first = out.read_text()
     run_random(*options, "--seeds", "2")
     assert out.read_text().startswith(first)  # what stands there is not run again
-    records = read_results(out)
+    records = read_runs(out)
     assert [(record["task"], record["seed"]) for record in records] == [
         (task, seed) for seed in (0, 1) for task in ("mixed", "failing", "noisy")
     ]
     for record in records:
-        own = run_function(cell_of(record))
+        own = run_function(result_cell(record))
         assert set(own) - {"workers"} == set(record) and own["at"] == record["at"]
 
 

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 import scrimp
 from scrimp.dashboard.server import create_app
-from scrimp.dashboard.shelf import Mark, Shelf, marks
+from scrimp.dashboard.shelf import Mark, Shelf, given_marks
 from scrimp.errors import StudyError
 from scrimp.storage.open import open_storage
 
@@ -32,8 +32,8 @@ def both(tmp_path: Path) -> Any:
 
 def test_marks_tell_studies_of_one_name_apart() -> None:
     given = [("study", "a"), ("study.1", "a"), ("study", "a"), ("over", "time"), ("study.x", "b")]
-    assert marks(given) == [Mark(0, "a"), Mark(1, "a")]
-    assert len(marks([("study", str(number)) for number in range(999)])) == 200
+    assert given_marks(given) == [Mark(0, "a"), Mark(1, "a")]
+    assert len(given_marks([("study", str(number)) for number in range(999)])) == 200
 
 
 def test_a_storage_that_is_not_there() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 import scrimp
-from scrimp.dashboard.sparkline import SIZE, sparkline
+from scrimp.dashboard.sparkline import SIZE, svg_sparkline
 
 
 def drawn(values: list[float], direction: str) -> list[tuple[float, float]]:
@@ -17,7 +17,7 @@ def drawn(values: list[float], direction: str) -> list[tuple[float, float]]:
     )
     for value in values:
         study.tell(study.ask(), value)
-    return [tuple(map(float, pair.split(","))) for pair in sparkline(study.history).split()]  # type: ignore[misc]
+    return [tuple(map(float, pair.split(","))) for pair in svg_sparkline(study.history).split()]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(("direction", "top"), [("minimize", True), ("maximize", False)])

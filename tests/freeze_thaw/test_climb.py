@@ -9,7 +9,7 @@ import pytest
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.climb import NewcomerScore, climbed, ending_best, nominee
 from scrimp.freeze_thaw.curve_rows import CurveTable
-from scrimp.freeze_thaw.model import Belief, believe
+from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.questions import Question, horizons, race
 from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
@@ -21,7 +21,7 @@ from scrimp.space.space import Space
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), layers=Int(1, 3), kind=Categorical(["u", "v"]))
 
 
-def studied(name: str) -> tuple[Belief, Question]:
+def studied(name: str) -> tuple[CurveBelief, Question]:
     """Twenty short curves of a bowl, and what is asked next."""
     problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), seed=3)
     events: list[Event] = [StudyCreated(name="climb", problem=problem.to_json(), method={})]

@@ -9,7 +9,7 @@ from scrimp.freeze_thaw.curve_gp import (
     CurveParameters,
     CurveRows,
     curve_covariance,
-    fit_curves,
+    fit_curve_process,
     negative_log_posterior,
     prior_mode,
 )
@@ -90,11 +90,11 @@ def test_a_fit_improves_and_starts_where_it_is_told() -> None:
     covariance = curve_covariance(rows, truth) + np.exp(-5.0) * np.eye(120)
     noise = np.linalg.cholesky(covariance) @ np.random.default_rng(2).standard_normal(120)
     z = CurveParameters.of(truth).means(rows.time) + noise
-    found = fit_curves(rows, z, steps=60)
+    found = fit_curve_process(rows, z, steps=60)
     start = np.array(prior_mode(3))
     assert negative_log_posterior(found, rows, z)[0] < negative_log_posterior(start, rows, z)[0] - 3
     assert found[0] < found[1]  # the first column matters more
-    again = fit_curves(rows, z, start=found, steps=1)
+    again = fit_curve_process(rows, z, start=found, steps=1)
     np.testing.assert_allclose(again, found, atol=1e-3)
 
 
@@ -102,4 +102,6 @@ def test_rows_in_any_order_give_the_same_fit() -> None:
     rows, z = some_rows(count=30)
     shuffle = np.random.default_rng(0).permutation(30)
     mixed = CurveRows(rows.features, rows.owner, rows.config[shuffle], rows.time[shuffle])
-    np.testing.assert_allclose(fit_curves(rows, z), fit_curves(mixed, z[shuffle]), atol=1e-4)
+    np.testing.assert_allclose(
+        fit_curve_process(rows, z), fit_curve_process(mixed, z[shuffle]), atol=1e-4
+    )

@@ -13,7 +13,7 @@ from scrimp.freeze_thaw.curve_rows import CurveTable
 from scrimp.freeze_thaw.model import (
     FULL,
     TRIMMED,
-    Belief,
+    CurveBelief,
     StudyCurves,
     TimeAxis,
     believe,
@@ -50,7 +50,7 @@ def events_of(count: int = 8, problem: Problem = PROBLEM) -> list[Event]:
     return events
 
 
-def belief_of(history: History, pending: list[tuple[int, float]]) -> Belief:
+def belief_of(history: History, pending: list[tuple[int, float]]) -> CurveBelief:
     rows = history.derive(CurveTable())
     return believe(history, rows, Encoding(SPACE), pending, np.random.default_rng(0))
 

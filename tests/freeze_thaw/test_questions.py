@@ -6,7 +6,7 @@ import numpy as np
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_rows import CurveTable, RowList, Waiting
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
-from scrimp.freeze_thaw.model import Belief, believe
+from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.questions import HOPE, horizons, race
 from scrimp.history.events import BudgetGranted, Ended, Event, Reported, StudyCreated, TrialAdded
@@ -20,7 +20,9 @@ SPACE = Space(epochs=Int(2, 27))
 LIST = Pool(SPACE, [{"epochs": epochs} for epochs in range(2, 28)])
 
 
-def studied(short: bool, space: Space = LIST) -> tuple[History, RowList, Belief, list[Waiting]]:
+def studied(
+    short: bool, space: Space = LIST
+) -> tuple[History, RowList, CurveBelief, list[Waiting]]:
     """Three paused trials of 1, 1 and 2 epochs; with ``short`` also runs that ended after as many
     epochs as they were given."""
     problem = Problem(space, metric="loss", budget=Budget("epoch", 1, 27), seed=3)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
-from scrimp.gp.deep_kernel import CurveTable, DeepKernel
+from scrimp.gp.deep_kernel import DeepKernel, ObservedRows
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.priors import ParameterVector
 from scrimp.testing.kernels import KernelContract, close, numerical_gradient
@@ -20,7 +20,7 @@ class TestDeepKernel(KernelContract):
 
 def test_a_row_sees_what_was_observed_before_its_own_budget():
     rows = np.array([[0.2, 0.25], [0.2, 0.5], [0.2, 1.0], [0.7, 0.25]])
-    table = CurveTable(rows, np.array([4.0, 3.0, 2.0, 9.0]))
+    table = ObservedRows(rows, np.array([4.0, 3.0, 2.0, 9.0]))
     asked = np.array([[0.2, 0.25], [0.2, 0.75], [0.2, 1.0], [0.7, 0.5], [0.4, 1.0]])
     expected = [[0, 0, 0], [4, 3, 0], [4, 3, 0], [9, 0, 0], [0, 0, 0]]
     assert table(asked).tolist() == expected
@@ -30,7 +30,7 @@ def test_features_are_the_formula():
     rng = np.random.default_rng(0)
     rows = np.array([[0.2, 0.1], [0.2, 0.2], [0.2, 0.3], [0.2, 0.4]])
     kernel = DeepKernel(
-        (Column(), Column()), CurveTable(rows, np.array([3.0, 1.0, 2.0, 5.0])), hidden=4, width=2
+        (Column(), Column()), ObservedRows(rows, np.array([3.0, 1.0, 2.0, 5.0])), hidden=4, width=2
     )
     kernel = kernel.with_values(ParameterVector(kernel.parameters).sample(rng))
     first, first_bias, convolution, bias, second, second_bias = kernel._matrices
@@ -49,7 +49,7 @@ def test_gradient_of_all_weights_under_a_scale():
     rng = np.random.default_rng(1)
     x = np.column_stack([np.repeat(rng.random(3), 3), np.tile([0.2, 0.5, 1.0], 3)])
     kernel = Scaled(
-        DeepKernel((Column(), Column()), CurveTable(x, rng.standard_normal(9)), hidden=3, width=2)
+        DeepKernel((Column(), Column()), ObservedRows(x, rng.standard_normal(9)), hidden=3, width=2)
     )
     kernel = kernel.with_values(ParameterVector(kernel.parameters).sample(rng))
     weights = rng.standard_normal((9, 9))

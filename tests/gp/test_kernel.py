@@ -5,7 +5,7 @@ import pytest
 
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Kernel, OnColumns, Scaled
-from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
+from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.stationary import RBF, Matern32, Matern52
 from scrimp.gp.warping import Warped
 from scrimp.testing.kernels import KernelContract
@@ -51,7 +51,7 @@ class Linear(Kernel):
 
     @property
     def parameters(self):
-        return (Parameter("variance", LogNormal(0.0, 1.0), bounds=(0.01, 100.0), initial=1.0),)
+        return (Hyperparameter("variance", LogNormal(0.0, 1.0), bounds=(0.01, 100.0), initial=1.0),)
 
     @property
     def values(self):

@@ -14,13 +14,13 @@ from scrimp.gp.marginal_likelihood import (
     maximum_a_posteriori,
     polished,
 )
-from scrimp.gp.priors import LogNormal, Parameter
+from scrimp.gp.priors import Hyperparameter, LogNormal
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped
 from scrimp.testing.kernels import numerical_gradient, rows
 
-NOISE = Parameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0))
+NOISE = Hyperparameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0))
 MIXED = (Column(), Column((0.0, 0.5, 1.0), ordered=False), Column((0.1, 0.3, 0.9)), Column())
 
 

@@ -7,10 +7,10 @@ from scrimp.gp.priors import (
     LOG,
     LOGIT,
     Gamma,
+    Hyperparameter,
     LogNormal,
     LogNormals,
     Normal,
-    Parameter,
     ParameterVector,
     Uniform,
     joined_parameters,
@@ -70,17 +70,17 @@ def test_logit_keeps_values_at_the_bounds_finite():
 
 
 def test_start_is_moved_inside_the_bounds():
-    assert Parameter("a", LogNormal(0.0, 1.0), bounds=(1.0, 2.0)).start == 1.0
-    assert Parameter("a", LogNormal(0.0, 1.0), bounds=(1.0, 2.0), initial=1.5).start == 1.5
+    assert Hyperparameter("a", LogNormal(0.0, 1.0), bounds=(1.0, 2.0)).start == 1.0
+    assert Hyperparameter("a", LogNormal(0.0, 1.0), bounds=(1.0, 2.0), initial=1.5).start == 1.5
 
 
 @pytest.fixture
 def vector():
     return ParameterVector(
         (
-            Parameter("mean", Normal(0.0, 1.0), bounds=(-3.0, 3.0), encoding=IDENTITY),
-            Parameter("length_scale", LogNormal(0.5, 1.0), bounds=(0.01, 10.0), size=3),
-            Parameter("share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding=LOGIT, size=2),
+            Hyperparameter("mean", Normal(0.0, 1.0), bounds=(-3.0, 3.0), encoding=IDENTITY),
+            Hyperparameter("length_scale", LogNormal(0.5, 1.0), bounds=(0.01, 10.0), size=3),
+            Hyperparameter("share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding=LOGIT, size=2),
         )
     )
 

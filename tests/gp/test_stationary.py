@@ -5,7 +5,7 @@ from sklearn.gaussian_process import kernels as peer
 
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
-from scrimp.gp.priors import IDENTITY, Parameter, Uniform
+from scrimp.gp.priors import IDENTITY, Hyperparameter, Uniform
 from scrimp.gp.stationary import RBF, Matern32, Matern52, Stationary, length_scale_parameter
 from scrimp.testing.kernels import KernelContract, rows
 
@@ -111,7 +111,9 @@ def test_length_scale_prior_grows_with_the_square_root_of_the_dimension():
 
 
 def test_length_scale_prior_can_be_replaced():
-    own = Parameter("bandwidth", Uniform(0.1, 3.0), bounds=(0.1, 3.0), encoding=IDENTITY, size=2)
+    own = Hyperparameter(
+        "bandwidth", Uniform(0.1, 3.0), bounds=(0.1, 3.0), encoding=IDENTITY, size=2
+    )
     kernel = Matern52((Column(), Column()), length_scale=own)
     assert kernel.parameters == (own,)
     np.testing.assert_array_equal(kernel.values, [1.55, 1.55])

@@ -97,7 +97,7 @@ def test_forecasts_of_the_method_are_drawn_in_the_users_direction(
 ) -> None:
     monkeypatch.setitem(sys.modules, "test_prophet", SimpleNamespace(Prophet=Prophet))
     monkeypatch.setattr(catalog, "_METHODS", catalog._METHODS.copy())
-    catalog.register_method("test-prophet", catalog.Entry(policy="test_prophet:Prophet"))
+    catalog.register_method("test-prophet", catalog.MethodEntry(policy="test_prophet:Prophet"))
     study = scrimp.create_study(
         "p",
         scrimp.Space(x=scrimp.Float(0, 1)),

@@ -4,7 +4,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.plots.metrics import check_metric, limits_of, reported_metrics
+from scrimp.plots.metrics import check_metric, metric_limits, reported_metrics
 
 
 def test_without_budgets_last_values_over_trials(whole: scrimp.Study) -> None:
@@ -29,5 +29,5 @@ def test_names_and_limits(whole: scrimp.Study) -> None:
     assert reported_metrics(whole.history) == ["score", "memory"]
     with pytest.raises(StudyError, match="there are score, memory"):
         check_metric(whole.history, "disk")
-    assert limits_of(None) == [] and limits_of(scrimp.AtLeast(2)) == [2]
-    assert limits_of(scrimp.Equals(1.0, 0.25)) == [0.75, 1.25]
+    assert metric_limits(None) == [] and metric_limits(scrimp.AtLeast(2)) == [2]
+    assert metric_limits(scrimp.Equals(1.0, 0.25)) == [0.75, 1.25]

@@ -4,12 +4,12 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.plots.ranking import chosen_trials, line_colours, ranks, shade
+from scrimp.plots.ranking import chosen_trials, line_colours, shade, trial_ranks
 from scrimp.plots.style import ACCENT
 
 
 def test_ranks_follow_the_best_feasible_values(whole: scrimp.Study) -> None:
-    place = ranks(whole.history)
+    place = trial_ranks(whole.history)
     assert place[whole.best_trial.id] == 0.0 and max(place.values()) == 1.0 and len(place) == 48
     order = sorted(place, key=lambda number: place[number])
     known = [whole.trials[number].best for number in order]
@@ -39,5 +39,5 @@ def test_a_few_lines_are_told_apart(staged: scrimp.Study) -> None:
     colours = line_colours(staged.history, few)
     assert len(set(colours.values())) == 3 and colours[staged.best_trial.id] == ACCENT
     many = line_colours(staged.history, chosen_trials(staged.history, None, 20))
-    place = ranks(staged.history)
+    place = trial_ranks(staged.history)
     assert many == {number: shade(place[number]) for number in many} and len(many) > 7

@@ -9,11 +9,11 @@ from scrimp.plots.style import (
     STATUS,
     TEXT,
     figure,
-    number,
     params_text,
-    plain,
     rgba,
-    thinned,
+    short_value,
+    thinned_items,
+    unmarked,
 )
 
 
@@ -53,12 +53,12 @@ def test_colours_can_be_read_on_light_and_dark(ground: str) -> None:
 
 
 def test_names_of_users_are_not_markup() -> None:
-    assert plain("<a href='x'>y</a>") == "&lt;a href='x'&gt;y&lt;/a&gt;"
-    assert plain("\x1b[2J") == "�[2J" and len(plain("x" * 200)) == 60
+    assert unmarked("<a href='x'>y</a>") == "&lt;a href='x'&gt;y&lt;/a&gt;"
+    assert unmarked("\x1b[2J") == "�[2J" and len(unmarked("x" * 200)) == 60
     assert params_text({"<b>": "<i>", "lr": 0.123456}) == "&lt;b&gt; = &lt;i&gt;<br>lr = 0.1235"
-    assert number(None) == "-" and number(3) == "3"
+    assert short_value(None) == "-" and short_value(3) == "3"
 
 
 def test_thinning_keeps_both_ends() -> None:
-    assert thinned(list(range(10)), 20) == list(range(10))
-    assert thinned(list(range(101)), 11) == list(range(0, 101, 10))
+    assert thinned_items(list(range(10)), 20) == list(range(10))
+    assert thinned_items(list(range(101)), 11) == list(range(0, 101, 10))

@@ -23,7 +23,7 @@ from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdi
 from scrimp.schedulers.synchronous import SynchronousHalving
 from scrimp.storage.memory import MemoryStorage
 from scrimp.testing.play import World, play
-from scrimp.testing.schedulers import SchedulerBattery, Uniform
+from scrimp.testing.schedulers import SchedulerBattery, UniformSuggester
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
@@ -120,7 +120,7 @@ class TestHyperbandStopping(SchedulerBattery):
 def test_keeps_the_rules_in_any_world(kind, brackets, seed, workers, chances):
     failing, vanishing, early, skipping, diverging = chances
     world = World(seed, workers, 80, 15, failing, vanishing, early, skipping, diverging)
-    play(Scheduled(AsynchronousHalving(kind, brackets), Uniform()), world)
+    play(Scheduled(AsynchronousHalving(kind, brackets), UniformSuggester()), world)
 
 
 def started(log, losses, budget=1.0):
@@ -378,7 +378,7 @@ def test_a_decision_costs_the_same_however_long_the_history(new_log, scheduler):
     ]
     executor = Simulated(Noise(), "loss", slots=8)
     ledger = Ledger(MemoryStorage().create("long", events), executor.clock)
-    policy = Timed(Scheduled(scheduler, Uniform()), [])
+    policy = Timed(Scheduled(scheduler, UniformSuggester()), [])
     Tuner(ledger, policy, executor, TunerSettings(leases=False)).run()
     assert len(ledger.history.trials) == 4_000
     assert np.median(policy.seconds[-1000:]) < 2 * np.median(policy.seconds[:1000])

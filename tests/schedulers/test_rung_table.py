@@ -16,7 +16,7 @@ from scrimp.schedulers.rung_table import Rung, RungTable
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.testing.play import World, play
-from scrimp.testing.schedulers import Uniform
+from scrimp.testing.schedulers import UniformSuggester
 
 LEVELS = (1.0, 3.0, 9.0)
 
@@ -46,7 +46,7 @@ def built_anew(history, level):
 def test_holds_what_the_curves_say(seed, kind, chances):
     failing, vanishing, early = chances
     world = World(seed, 3, 100, None, failing, vanishing, early, diverging=0.1)
-    history = play(Scheduled(AsynchronousHalving(kind, brackets=2), Uniform()), world)
+    history = play(Scheduled(AsynchronousHalving(kind, brackets=2), UniformSuggester()), world)
     rungs = history.derive(RungTable(LEVELS, (1 / 3, 1 / 3))).rungs
     for rung in rungs:
         assert rung.losses == built_anew(history, rung.level)

@@ -10,7 +10,7 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
 from scrimp.schedulers.synchronous import SynchronousHalving
 from scrimp.testing.play import World, play
-from scrimp.testing.schedulers import SchedulerBattery, Uniform
+from scrimp.testing.schedulers import SchedulerBattery, UniformSuggester
 
 
 class TestHalving(SchedulerBattery):
@@ -33,7 +33,7 @@ class TestHyperband(SchedulerBattery):
 def test_keeps_the_rules_in_any_world(brackets, seed, workers, chances):
     failing, vanishing, early, skipping, diverging = chances
     world = World(seed, workers, 80, 15, failing, vanishing, early, skipping, diverging)
-    play(Scheduled(SynchronousHalving(brackets), Uniform()), world)
+    play(Scheduled(SynchronousHalving(brackets), UniformSuggester()), world)
 
 
 def run(log, scheduler, decisions, loss):

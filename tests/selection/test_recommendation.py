@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from scrimp.selection.recommendation import Recommendation, losses, recommend_measured
+from scrimp.selection.recommendation import Recommendation, expected_losses, recommend_measured
 from scrimp.selection.row_means import RowMeans
 from scrimp.selection.score_table import ScoreTable
 from scrimp.selection.selector import Selector, SelectorSettings
@@ -16,7 +16,7 @@ from scrimp.selection.task_grid_models import SharedCurve
 
 def test_losses_of_two_alternatives_equal_the_formula():
     covariance = np.array([[0.5, 0.1], [0.1, 0.3]])
-    draws = losses(np.array([1.0, 0.8]), covariance, 0, np.random.default_rng(0), 200_000)
+    draws = expected_losses(np.array([1.0, 0.8]), covariance, 0, np.random.default_rng(0), 200_000)
     spread = np.sqrt(0.5 + 0.3 - 0.2)
     u = -0.2 / spread
     assert draws.mean() == pytest.approx(-0.2 * norm.cdf(u) + spread * norm.pdf(u), rel=0.02)
@@ -89,7 +89,7 @@ def test_of_ei_icm_the_model_of_kg_says_how_sure_the_answer_is(full_table, parti
     )
     best, everything = table.checkpoints.index(answer.checkpoint), np.arange(20)
     sure, own_word = (
-        losses(
+        expected_losses(
             means.measured, means.covariance_of(everything), best, np.random.default_rng(3), 20_000
         )
         for means in (judge, own)

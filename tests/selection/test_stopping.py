@@ -5,7 +5,7 @@ import pytest
 from scrimp.errors import MethodError
 from scrimp.history.notes import LossCheck
 from scrimp.selection.score_table import ScoreTable
-from scrimp.selection.stopping import StopRule, stop_reason
+from scrimp.selection.stopping import CellStopRule, stop_reason
 
 
 @pytest.fixture
@@ -15,14 +15,14 @@ def table() -> ScoreTable:
 
 
 def test_share_and_budget_count_failed_cells_too(table):
-    assert stop_reason(StopRule(share=0.2), table, None) is None
-    assert "3 of 20 cells" in stop_reason(StopRule(share=0.15), table, None)
-    assert stop_reason(StopRule(budget=9.5), table, None) is None
-    assert "9 of the budget 9" in stop_reason(StopRule(budget=9.0), table, None)
+    assert stop_reason(CellStopRule(share=0.2), table, None) is None
+    assert "3 of 20 cells" in stop_reason(CellStopRule(share=0.15), table, None)
+    assert stop_reason(CellStopRule(budget=9.5), table, None) is None
+    assert "9 of the budget 9" in stop_reason(CellStopRule(budget=9.0), table, None)
 
 
 def test_a_small_loss_must_be_seen_twice(table):
-    rule = StopRule(loss=0.001)
+    rule = CellStopRule(loss=0.001)
     assert stop_reason(rule, table, LossCheck(20, 0.0004)) is None
     assert stop_reason(rule, table, LossCheck(20, 0.0004), [LossCheck(19, 0.0004)]) is None
     assert "expected loss 0.0004" in stop_reason(
@@ -35,17 +35,17 @@ def test_a_small_loss_must_be_seen_twice(table):
 def test_loss_per_remaining_cost(table):
     remaining = 50.0 - table.spent
     checks = LossCheck(20, 0.41), [LossCheck(10, 0.41)]
-    assert stop_reason(StopRule(loss_per_cost=0.021), table, *checks) is not None
+    assert stop_reason(CellStopRule(loss_per_cost=0.021), table, *checks) is not None
     assert 0.021 * remaining > 2 * 0.41
-    assert stop_reason(StopRule(loss_per_cost=0.019), table, *checks) is None
-    assert stop_reason(StopRule(loss_per_cost=0.021, budget=40.0), table, *checks) is None
+    assert stop_reason(CellStopRule(loss_per_cost=0.019), table, *checks) is None
+    assert stop_reason(CellStopRule(loss_per_cost=0.021, budget=40.0), table, *checks) is None
 
 
 def test_a_full_table_ends(table):
     for step in range(10):
         for task in ("a", "b"):
             table = table.with_score(step, task, 0.5, replacing=True)
-    assert stop_reason(StopRule(), table, None) == "every cell has been measured"
+    assert stop_reason(CellStopRule(), table, None) == "every cell has been measured"
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_a_full_table_ends(table):
 )
 def test_senseless_rules(settings):
     with pytest.raises(MethodError):
-        StopRule(**settings)
+        CellStopRule(**settings)

@@ -6,7 +6,7 @@ import pytest
 from scrimp.gp.matern import matern52_by_length
 from scrimp.selection.task_grid_algebra import solve_grid
 from scrimp.selection.task_grid_cells import group_cells
-from scrimp.selection.task_grid_models import GridModel, OwnCurves, RowEffects, SharedCurve
+from scrimp.selection.task_grid_models import GridModel, RowEffects, SharedCurve, TaskCurves
 
 SIZE, TASKS = 10, 4
 POSITIONS = np.sort(np.random.default_rng(0).random(SIZE))
@@ -17,7 +17,7 @@ def negative_log_likelihood(model: GridModel, values, cells):
 
 
 @pytest.mark.parametrize(
-    "model", [SharedCurve(), RowEffects(), OwnCurves()], ids=lambda model: type(model).__name__
+    "model", [SharedCurve(), RowEffects(), TaskCurves()], ids=lambda model: type(model).__name__
 )
 def test_gradient_equals_central_differences(model):
     rng = np.random.default_rng(1)
@@ -69,7 +69,7 @@ def test_tasks_differ_most_where_training_begins():
 
 
 def test_independent_tasks_share_nothing():
-    model = OwnCurves()
+    model = TaskCurves()
     prior, _ = model.prior(model.start(TASKS), POSITIONS, TASKS, 9.0)
     rows = np.arange(SIZE)
     cells = group_cells(

@@ -6,9 +6,9 @@ import scrimp
 from scrimp.errors import StudyError
 from scrimp.showing.trial_columns import (
     TableQuery,
-    aligned,
     column_names,
     fitted,
+    padded_lines,
     selected_trials,
     trial_table,
 )
@@ -86,7 +86,7 @@ def test_lines_fit_and_no_word_is_broken(width: int) -> None:
     )
     full = trial_table(study.history, TableQuery())
     table = fitted(full, width)
-    lines = ["  ".join(cells).rstrip() for cells in aligned(table)]
+    lines = ["  ".join(cells).rstrip() for cells in padded_lines(table)]
     assert len(lines) == 3 and all(len(line) <= max(width, 43) for line in lines)
     assert set(table.columns) | set(table.left_out) == set(full.columns)
     for name in table.columns:
@@ -100,7 +100,7 @@ def test_lines_fit_and_no_word_is_broken(width: int) -> None:
 
 
 def test_numbers_stand_at_the_right(told: scrimp.Study) -> None:
-    header, *rows = aligned(trial_table(told.history, TableQuery(columns=("status", "best"))))
+    header, *rows = padded_lines(trial_table(told.history, TableQuery(columns=("status", "best"))))
     assert (
         header == ("status   ", "best")
         and rows[0] == ("completed", " 0.2")

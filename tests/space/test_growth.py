@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimp.space.growth import losses, upgrade
+from scrimp.space.growth import grown_config, narrowings
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.space import Pool, Space
 from scrimp.testing.spaces import spaces
@@ -53,12 +53,13 @@ GROWN = [
 @pytest.mark.parametrize(("parameters", "expected"), GROWN)
 def test_growth_keeps_every_configuration(parameters, expected):
     new = changed(**parameters)
-    assert losses(OLD, new) == ()
-    found = upgrade(CONFIG, OLD, new)
+    assert narrowings(OLD, new) == ()
+    found = grown_config(CONFIG, OLD, new)
     assert found is not None
     assert new.key(found) == new.key(expected)
     assert all(
-        upgrade(config, OLD, new) is not None for config in OLD.sample(50, np.random.default_rng(0))
+        grown_config(config, OLD, new) is not None
+        for config in OLD.sample(50, np.random.default_rng(0))
     )
 
 
@@ -90,11 +91,11 @@ NARROWED = [
 @pytest.mark.parametrize(("parameters", "words"), NARROWED)
 def test_narrowing_is_said_and_leaves_configurations_out(parameters, words):
     new = changed(**parameters)
-    found = losses(OLD, new)
+    found = narrowings(OLD, new)
     assert len(found) == len(words)
     for reason, word in zip(found, words, strict=True):
         assert word in reason
-    kept = [upgrade(config, OLD, new) for config in OLD.sample(200, np.random.default_rng(0))]
+    kept = [grown_config(config, OLD, new) for config in OLD.sample(200, np.random.default_rng(0))]
     assert None in kept
     assert all(config is None or new.contains(config) for config in kept)
 
@@ -121,8 +122,8 @@ def test_no_losses_means_that_every_configuration_fits(old, data):
     if not new or not parents <= set(new):
         return
     space = Space(new)
-    kept = [upgrade(config, old, space) for config in old.sample(20, np.random.default_rng(0))]
-    if not losses(old, space):
+    kept = [grown_config(config, old, space) for config in old.sample(20, np.random.default_rng(0))]
+    if not narrowings(old, space):
         assert None not in kept
     assert all(config is None or space.contains(config) for config in kept)
 
@@ -135,9 +136,9 @@ def _with(parameter, **settings):
 def test_pools():
     configs = OLD.sample(10, np.random.default_rng(0))
     pool, longer = Pool(OLD, configs[:5]), Pool(OLD, configs)
-    assert losses(pool, longer) == ()
-    assert losses(pool, OLD) == ()
-    assert losses(longer, pool) == ("5 of 10 configurations of the pool do not fit",)
-    assert "became a pool" in losses(OLD, pool)[0]
-    assert upgrade(configs[0], longer, pool) == configs[0]
-    assert upgrade(configs[7], longer, pool) is None
+    assert narrowings(pool, longer) == ()
+    assert narrowings(pool, OLD) == ()
+    assert narrowings(longer, pool) == ("5 of 10 configurations of the pool do not fit",)
+    assert "became a pool" in narrowings(OLD, pool)[0]
+    assert grown_config(configs[0], longer, pool) == configs[0]
+    assert grown_config(configs[7], longer, pool) is None

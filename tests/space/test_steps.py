@@ -12,7 +12,7 @@ import scrimp
 from scrimp.bench.described_space import described_space
 from scrimp.encoding.encoding import Encoding
 from scrimp.space.designs import grid_design, sobol_design
-from scrimp.space.growth import losses, upgrade
+from scrimp.space.growth import grown_config, narrowings
 from scrimp.space.parameter import Float, Int, Ordinal
 from scrimp.space.parameter_record import parameter_from_json
 from scrimp.space.space import Space
@@ -158,12 +158,12 @@ def test_models_see_discrete_columns():
 )
 def test_steps_may_become_finer(old, new, words):
     before, after = Space(x=old), Space(x=new)
-    found = losses(before, after)
+    found = narrowings(before, after)
     assert ([] if not words else [words]) == [
         word for word in [words] if word and any(word in text for text in found)
     ]
     assert bool(found) == bool(words)
-    kept = [upgrade({"x": value}, before, after) for value in old.grid or ()]
+    kept = [grown_config({"x": value}, before, after) for value in old.grid or ()]
     assert (None in kept) <= bool(words)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scrimp.history.events import Event
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def storage(path: Path) -> Iterator[SqliteStorage]:
 
 def fill(storage: SqliteStorage, count: int = 500) -> list[Event]:
     """Store a study of so many reports, and close."""
-    events: list[Event] = [first_event("digits"), *(report(number) for number in range(count))]
+    events: list[Event] = [first_event("digits"), *(report_of(number) for number in range(count))]
     storage.create("digits", events)
     storage.close()
     return events

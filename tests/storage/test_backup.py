@@ -13,13 +13,13 @@ from scrimp.storage.journal import JournalStorage
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 
 
 def filled(storage: Storage, count: int = 10) -> Storage:
     store = storage.create("digits", [first_event("digits")])
     for number in range(count):
-        store.append([report(number)], decision=number)
+        store.append([report_of(number)], decision=number)
     return storage
 
 
@@ -35,7 +35,7 @@ def test_a_copy_holds_the_log_and_grows(
     assert copy_study(source, target, "digits") == 11
     assert target.open("digits").read() == source.open("digits").read()
     assert copy_study(source, target, "digits") == 0
-    source.open("digits").append([report(77)])
+    source.open("digits").append([report_of(77)])
     assert copy_study(source, target, "digits") == 1
     assert copy_study(target, MemoryStorage(), "digits") == 12
     target.close()
@@ -43,7 +43,7 @@ def test_a_copy_holds_the_log_and_grows(
 
 def test_another_study_of_that_name_is_not_touched() -> None:
     source, target = filled(MemoryStorage()), filled(MemoryStorage(), 3)
-    target.open("digits").append([report(99)])
+    target.open("digits").append([report_of(99)])
     before = target.open("digits").read()
     with pytest.raises(StorageError, match="is not an earlier state"):
         copy_study(source, target, "digits")

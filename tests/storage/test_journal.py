@@ -13,7 +13,7 @@ from scrimp.storage.journal import JournalStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Lease, Storage
 from scrimp.testing.durable_storages import DurableStorageContract
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 
 
 class TestJournalStorage(DurableStorageContract):
@@ -109,16 +109,16 @@ def test_a_copy_of_the_folder_opens_and_goes_on(tmp_path: Path, links: bool) -> 
     storage.create("a", [first_event("a")])
     stores = [storage.open("a"), storage.open("a")]
     for number in range(10):
-        stores[number % 2].append([report(number)])
+        stores[number % 2].append([report_of(number)])
     storage.close()
     if links:
         subprocess.run(["cp", "-a", tmp_path / "studies", tmp_path / "copy"], check=True)
     else:
         shutil.copytree(tmp_path / "studies", tmp_path / "copy")
     copy = JournalStorage(tmp_path / "copy").open("a")
-    assert copy.read(1) == [report(number) for number in range(10)]
-    assert copy.append([report(10)]) == 12
-    assert JournalStorage(tmp_path / "copy").open("a").read(11) == [report(10)]
+    assert copy.read(1) == [report_of(number) for number in range(10)]
+    assert copy.append([report_of(10)]) == 12
+    assert JournalStorage(tmp_path / "copy").open("a").read(11) == [report_of(10)]
 
 
 def test_an_older_attempt_never_comes_back_into_view(tmp_path: Path) -> None:
@@ -133,5 +133,5 @@ def test_opening_many_stores_of_one_study(tmp_path: Path) -> None:
     storage = JournalStorage(tmp_path)
     storage.create("a", [first_event("a")])
     for number in range(20):
-        assert storage.open("a").append([report(number)]) == 2 + number
-    assert storage.open("a").read(1) == [report(number) for number in range(20)]
+        assert storage.open("a").append([report_of(number)]) == 2 + number
+    assert storage.open("a").read(1) == [report_of(number) for number in range(20)]

@@ -17,7 +17,7 @@ from scrimp.storage import journal_log
 from scrimp.storage.chain import link
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.journal_log import JournalLog
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def test_many_writers_leave_no_gap(tmp_path: Path) -> None:
     def write(writer: int) -> None:
         store = JournalStorage(tmp_path).open("digits")
         for number in range(40):
-            store.append([report(number, writer)])
+            store.append([report_of(number, writer)])
 
     threads = [threading.Thread(target=write, args=(writer,)) for writer in range(6)]
     for thread in threads:
@@ -333,7 +333,7 @@ def test_killed_writers_leave_a_consistent_log(tmp_path: Path) -> None:
         acknowledged.append(5 + 5 * writer + len(process.stdout.readlines()))
         process.stdout.close()
         process.wait()
-        assert store.append([report(99, writer + 1)]) > 1
+        assert store.append([report_of(99, writer + 1)]) > 1
     events = storage.open("digits").read(1)
     assert events == store.read(1)
     for writer, count in enumerate(acknowledged):

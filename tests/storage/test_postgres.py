@@ -21,7 +21,7 @@ from scrimp.storage.postgres import PostgresStorage
 from scrimp.storage.store import Storage
 from scrimp.testing.durable_storages import DurableStorageContract
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.testing.storages import check_race, decide, first_event, report
+from scrimp.testing.storages import check_race, decide, first_event, report_of
 
 
 @pytest.fixture
@@ -133,18 +133,18 @@ def test_a_lost_answer_is_not_a_second_append(
 ) -> None:
     store = shaky.create("digits", [first_event("digits")])
     network.answers = 0
-    assert store.append([report(0), report(1)], decision=0) == 3
+    assert store.append([report_of(0), report_of(1)], decision=0) == 3
     assert network.cuts == 1
-    assert storage.open("digits").read(1) == [report(0), report(1)]
+    assert storage.open("digits").read(1) == [report_of(0), report_of(1)]
     with pytest.raises(Conflict):
-        store.append([report(2)], decision=0)
+        store.append([report_of(2)], decision=0)
 
 
 def test_a_lost_call_is_sent_again(shaky: Storage, storage: Storage, network: Network) -> None:
     store = shaky.create("digits", [first_event("digits")])
     network.calls = 0
-    assert store.append([report(0)]) == 2
-    assert network.cuts == 1 and storage.open("digits").read(1) == [report(0)]
+    assert store.append([report_of(0)]) == 2
+    assert network.cuts == 1 and storage.open("digits").read(1) == [report_of(0)]
 
 
 def test_a_lost_answer_to_a_creation(shaky: Storage, storage: Storage, network: Network) -> None:
@@ -152,7 +152,7 @@ def test_a_lost_answer_to_a_creation(shaky: Storage, storage: Storage, network: 
     network.answers = 0
     store = shaky.create("digits", [first_event("digits")])
     assert network.cuts == 1
-    assert store.append([report(0)]) == 2 and storage.names() == ["first", "digits"]
+    assert store.append([report_of(0)]) == 2 and storage.names() == ["first", "digits"]
     network.answers = 0
     with pytest.raises(StudyError, match="exists already"):
         shaky.create("first", [first_event("first")])
@@ -169,10 +169,10 @@ def test_any_cut_anywhere(shaky: Storage, storage: Storage, network: Network) ->
         else:
             network.answers = chance.randrange(120)
         decision = number if chance.random() < 0.5 else None
-        assert store.append([report(number), report(number, 2.0)], decision) == 3 + 2 * number
+        assert store.append([report_of(number), report_of(number, 2.0)], decision) == 3 + 2 * number
     network.restore()
     assert network.cuts > 20
-    expected = [report(number, step) for number in range(80) for step in (1.0, 2.0)]
+    expected = [report_of(number, step) for number in range(80) for step in (1.0, 2.0)]
     assert storage.open("digits").read(1) == expected == store.read(1)
 
 
@@ -212,7 +212,7 @@ def test_the_server_crashes_while_many_write() -> None:
             store = own.open("digits")
             while not stop.is_set():
                 step = acknowledged.get(writer, 0)
-                store.append([report(writer, 3.0 * step + k) for k in (1, 2, 3)])
+                store.append([report_of(writer, 3.0 * step + k) for k in (1, 2, 3)])
                 acknowledged[writer] = step + 1
             own.close()
 
@@ -298,9 +298,9 @@ def test_a_turn_that_lasts_too_long_is_not_waited_for(
     other = open_storage(url)
     with store.turn(0):
         with other.open("digits").turn(0):
-            assert other.open("digits").append([report(0)], decision=0) == 2
+            assert other.open("digits").append([report_of(0)], decision=0) == 2
         with pytest.raises(Conflict):
-            store.append([report(1)], decision=0)
+            store.append([report_of(1)], decision=0)
     other.close()
 
 
@@ -310,7 +310,7 @@ def test_a_turn_ends_with_its_holder(url: str, storage: Storage) -> None:
     with other.open("digits").turn(0):
         other.close()  # as if the process had died
         with store.turn(0):
-            assert store.append([report(0)], decision=0) == 2
+            assert store.append([report_of(0)], decision=0) == 2
     other.close()
 
 
@@ -318,9 +318,9 @@ def test_a_turn_survives_a_lost_line(shaky: Storage, network: Network) -> None:
     store = shaky.create("digits", [first_event("digits")])
     with store.turn(0):
         network.answers = 0
-        assert store.append([report(0)], decision=0) == 2
+        assert store.append([report_of(0)], decision=0) == 2
     with store.turn(0):
-        assert store.append([report(1)], decision=1) == 3
+        assert store.append([report_of(1)], decision=1) == 3
 
 
 def test_length_is_where_the_batch_ended(url: str, storage: Storage) -> None:
@@ -328,7 +328,11 @@ def test_length_is_where_the_batch_ended(url: str, storage: Storage) -> None:
     one = storage.create("digits", [first_event("digits")])
     other = open_storage(url)
     two = other.open("digits")
-    assert [one.append([report(0)]), two.append([report(1)] * 3), one.append([report(2)])] == [
+    assert [
+        one.append([report_of(0)]),
+        two.append([report_of(1)] * 3),
+        one.append([report_of(2)]),
+    ] == [
         2,
         5,
         6,

@@ -20,7 +20,7 @@ from scrimp.storage.postgres_schema import PAGE_BYTES, STEPS
 from scrimp.storage.postgres_server import PostgresServer
 from scrimp.storage.store import Storage
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def _answers(url: str) -> bool:
 
 def append_without_flush(url: str) -> None:
     """What `scrimp_append` does first: the batch can be seen, and is not on disk yet."""
-    (line,) = encode([report(7)])
+    (line,) = encode([report_of(7)])
     with psycopg.connect(url) as connection:
         connection.execute("SET LOCAL synchronous_commit = off")
         connection.execute("UPDATE scrimp_studies SET length = length + 1")
@@ -88,7 +88,7 @@ def append_without_flush(url: str) -> None:
 def test_rows_of_one_event_each_are_read_on(url: str) -> None:
     """As scrimp stored them before batches were rows."""
     before = PostgresServer(url, "shown", steps=STEPS[:2])
-    events = [first_event("digits"), report(0), report(1)]
+    events = [first_event("digits"), report_of(0), report_of(1)]
 
     def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         connection.execute("INSERT INTO scrimp_studies (name, length) VALUES ('digits', 3)")
@@ -102,15 +102,15 @@ def test_rows_of_one_event_each_are_read_on(url: str) -> None:
     storage = open_storage(url)
     store = storage.open("digits")
     assert store.read() == events
-    assert store.append([report(2), report(3)], decision=0) == 5
+    assert store.append([report_of(2), report_of(3)], decision=0) == 5
     for start in range(6):
-        assert store.read(start) == [*events, report(2), report(3)][start:]
+        assert store.read(start) == [*events, report_of(2), report_of(3)][start:]
     storage.close()
 
 
 def test_many_batches_come_in_several_answers(storage: Storage, url: str) -> None:
     store = storage.create("digits", [first_event("digits")])
-    (line,) = encode([report(7)])
+    (line,) = encode([report_of(7)])
     with psycopg.connect(url) as connection:
         connection.execute(
             "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, %s FROM generate_series(1,"
@@ -119,18 +119,18 @@ def test_many_batches_come_in_several_answers(storage: Storage, url: str) -> Non
         )
         connection.execute("UPDATE scrimp_studies SET length = 12001")
     assert len(store.read()) == 12001 and len(store.read(11999)) == 2
-    assert len(store.extend([report(8)], 3)) == 11999
+    assert len(store.extend([report_of(8)], 3)) == 11999
 
 
 def test_what_was_acknowledged_survives_a_crash(
     storage: Storage, crash: Callable[[], None]
 ) -> None:
     store = storage.create("digits", [first_event("digits")])
-    assert store.append([report(0)]) == 2
+    assert store.append([report_of(0)]) == 2
     with store.turn(0):
-        assert len(store.extend([report(1)], 0, decision=0)) == 3
+        assert len(store.extend([report_of(1)], 0, decision=0)) == 3
     crash()
-    assert store.read(1) == [report(0), report(1)]
+    assert store.read(1) == [report_of(0), report_of(1)]
 
 
 def test_what_was_read_survives_a_crash(
@@ -140,12 +140,12 @@ def test_what_was_read_survives_a_crash(
     after one."""
     store = storage.create("digits", [first_event("digits")])
     append_without_flush(url)
-    assert store.read(1) == [report(7)]
+    assert store.read(1) == [report_of(7)]
     append_without_flush(url)
     with store.turn(2) as news:
-        assert news == [report(7)]
+        assert news == [report_of(7)]
     crash()
-    assert store.read(1) == [report(7), report(7)]
+    assert store.read(1) == [report_of(7), report_of(7)]
 
 
 def test_a_crash_during_a_turn_makes_its_decision_void(
@@ -154,27 +154,27 @@ def test_a_crash_during_a_turn_makes_its_decision_void(
     store = storage.create("digits", [first_event("digits")])
     append_without_flush(url)
     with pytest.raises(TurnLost, match="crashed during a decision"), store.turn(1) as news:
-        assert news == [report(7)]
+        assert news == [report_of(7)]
         crash()
-        store.append([report(0)], decision=0)
+        store.append([report_of(0)], decision=0)
     assert store.read(1) == []
-    assert store.append([report(1)], decision=0) == 2
+    assert store.append([report_of(1)], decision=0) == 2
 
 
 def test_a_crash_that_takes_nothing_back_changes_nothing(
     storage: Storage, crash: Callable[[], None]
 ) -> None:
     store = storage.create("digits", [first_event("digits")])
-    store.append([report(7)])
+    store.append([report_of(7)])
     with store.turn(1) as news:
-        assert news == [report(7)]
+        assert news == [report_of(7)]
         crash()
-        assert store.append([report(0)], decision=0) == 3
+        assert store.append([report_of(0)], decision=0) == 3
 
 
 def test_a_reader_without_rights_to_write(storage: Storage, url: str) -> None:
     store = storage.create("digits", [first_event("digits")])
-    store.append([report(0), report(1)])
+    store.append([report_of(0), report_of(1)])
     schema = url.rpartition("%3D")[2]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS viewer")
@@ -192,7 +192,7 @@ def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
     """12 batches of 4 MB are more than a page holds; a single batch that is larger than a page
     still comes."""
     store = storage.create("digits", [first_event("digits")])
-    (line,) = encode([msgspec.structs.replace(report(1), metrics={"name": 1.0})])
+    (line,) = encode([msgspec.structs.replace(report_of(1), metrics={"name": 1.0})])
     with psycopg.connect(url) as connection:
         insert = (
             "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, replace(%s, 'name', repeat('x',"
@@ -206,7 +206,7 @@ def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
     page = store._asked(READ, 1, 1)[2]  # type: ignore[attr-defined]
     assert page is not None and 2**24 < len(page) <= PAGE_BYTES
     assert len(store.read()) == 14 and len(store.read(13)) == 1
-    assert len(store.extend([report(2)], 5)) == 10
+    assert len(store.extend([report_of(2)], 5)) == 10
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
 def test_a_damaged_log_says_so(storage: Storage, url: str, damage: str, where: int) -> None:
     store = storage.create("digits", [first_event("digits")])
     for number in range(1, 11):
-        store.append([report(number)])
+        store.append([report_of(number)])
     assert len(storage.open("digits").read()) == 11
     with psycopg.connect(url) as connection:
         assert connection.execute(damage.encode()).rowcount

@@ -13,7 +13,7 @@ from scrimp.storage.open import open_storage, without_secrets
 from scrimp.storage.postgres_schema import STEPS
 from scrimp.storage.postgres_server import PostgresServer
 from scrimp.testing.postgres_server import PrivateServer
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_nothing_is_created_by_looking(url: str, database: PostgresServer) -> No
 
 def test_an_older_schema_is_upgraded_in_place(url: str, database: PostgresServer) -> None:
     storage = open_storage(url)
-    storage.create("digits", [first_event("digits")]).append([report(0)])
+    storage.create("digits", [first_event("digits")]).append([report_of(0)])
     later = (
         *STEPS,
         "CREATE TABLE extra AS SELECT max(position) AS x FROM scrimp_events",
@@ -79,7 +79,7 @@ def test_an_older_schema_is_upgraded_in_place(url: str, database: PostgresServer
 
 def test_a_failing_upgrade_changes_nothing(url: str) -> None:
     storage = open_storage(url)
-    storage.create("digits", [first_event("digits"), report(0)])
+    storage.create("digits", [first_event("digits"), report_of(0)])
     broken = PostgresServer(
         url,
         "shown",
@@ -127,7 +127,7 @@ def test_a_read_only_server(url: str) -> None:
     )
     assert closed.open("digits").read() == store.read()
     with pytest.raises(StorageError, match="read-only server"):
-        closed.open("digits").append([report(0)])
+        closed.open("digits").append([report_of(0)])
     closed.close()
     storage.close()
 
@@ -149,7 +149,7 @@ def test_a_terminated_backend_is_replaced(url: str) -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ="
                 " 'scrimp'"
             )
-            assert store.append([report(number)]) == 2 + number
+            assert store.append([report_of(number)]) == 2 + number
     assert len(store.read()) == 6
     storage.close()
 

@@ -18,7 +18,7 @@ from scrimp.history.events import Reported
 from scrimp.storage.event_json import encode
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.sqlite_file import STEPS, SqliteFile
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 from tests.storage.conftest import fill
 
 # -- what the file says about itself --------------------------------------------------------------
@@ -26,7 +26,7 @@ from tests.storage.conftest import fill
 
 def test_settings(storage: SqliteStorage, path: Path) -> None:
     store = storage.create("digits", [first_event("digits")])
-    store.append([report(0)])
+    store.append([report_of(0)])
     connection = storage._file._connected(create=False)
     values = {
         name: connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -43,7 +43,7 @@ def test_a_commit_reaches_the_disk(storage: SqliteStorage, path: Path) -> None:
     """Everything acknowledged is in the files at that moment, not in this process."""
     store = storage.create("digits", [first_event("digits")])
     for number in range(20):
-        store.append([report(number)])
+        store.append([report_of(number)])
         for name in ("copy.db", "copy.db-wal"):
             shutil.copy(path.with_name(name.replace("copy.db", "scrimp.db")), path.with_name(name))
         copy = SqliteStorage(path.with_name("copy.db"))
@@ -55,8 +55,8 @@ def test_positions_have_no_gaps(storage: SqliteStorage) -> None:
     store = storage.create("digits", [first_event("digits")])
     other = storage.create("other", [first_event("other")])
     for number in range(5):
-        store.append([report(number)] * 3)
-        other.append([report(number)])
+        store.append([report_of(number)] * 3)
+        other.append([report_of(number)])
     assert storage._file.rows("SELECT position FROM events WHERE study = 1") == [
         (k,) for k in range(16)
     ]
@@ -228,7 +228,7 @@ def test_a_file_removed_or_replaced_while_in_use(storage: SqliteStorage, path: P
     moved = path.with_name("moved.db")
     path.rename(moved)
     with pytest.raises(StorageError, match="was removed or replaced while in use"):
-        store.append([report(0)])
+        store.append([report_of(0)])
     path.write_bytes(b"")
     with pytest.raises(StorageError, match="was removed or replaced while in use"):
         store.read()
@@ -242,7 +242,7 @@ def test_a_file_removed_before_use(storage: SqliteStorage, path: Path) -> None:
     storage.close()
     path.unlink()
     with pytest.raises(StorageError, match="is gone"):
-        store.append([report(0)])
+        store.append([report_of(0)])
     with pytest.raises(StudyError, match="was deleted"):
         store.read()
     assert not path.exists()
@@ -280,7 +280,7 @@ def test_killed_writers_leave_a_consistent_log(storage: SqliteStorage, path: Pat
         process.stdout.close()
         process.wait()
         assert (
-            store.append([report(99, writer + 1)]) > 1
+            store.append([report_of(99, writer + 1)]) > 1
         )  # nobody is blocked by what the dead one held
     steps: dict[int, list[float]] = {}
     for event in store.read(1):
@@ -299,12 +299,12 @@ def test_no_connection_crosses_a_fork(storage: SqliteStorage) -> None:
     assert before is not None
     child = os.fork()
     if child == 0:  # the child must leave without running anything of the test framework
-        good = storage._file._connection is None and store.append([report(1)]) == 2
+        good = storage._file._connection is None and store.append([report_of(1)]) == 2
         storage.close()
         os._exit(0 if good else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert storage._file._connection is None
-    assert store.append([report(2)]) == 3
+    assert store.append([report_of(2)]) == 3
 
 
 def test_pickling_keeps_path_and_patience(storage: SqliteStorage, path: Path) -> None:
@@ -360,4 +360,4 @@ def test_a_file_of_an_older_schema_is_read_where_nothing_may_be_written(
         patched.setattr(SqliteFile, "_prepare", refuse)
         assert SqliteStorage(path).open("digits").read() == [first_event("digits")]
     store = SqliteStorage(path).open("digits")
-    assert store.append([report(1)]) == 2 and len(store.read()) == 2
+    assert store.append([report_of(1)]) == 2 and len(store.read()) == 2

@@ -15,7 +15,7 @@ import pytest
 from scrimp.errors import StorageError
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.sqlite import SqliteStorage
-from scrimp.testing.storages import first_event, report
+from scrimp.testing.storages import first_event, report_of
 from tests.storage.conftest import fill
 
 
@@ -72,7 +72,7 @@ def test_a_read_only_file_can_be_read(public: Path, busy: bool) -> None:
     def look() -> str:
         store = storage.open("digits")
         try:
-            store.append([report(0)])
+            store.append([report_of(0)])
         except StorageError as error:
             return f"{len(store.read())} {len(store.read(1))} {error}"
         return "it was written"
@@ -104,11 +104,11 @@ def test_disk_full(storage: SqliteStorage) -> None:
         StorageError, match="is full; this batch was not stored: free some space and go on"
     ):
         for number in range(100_000):
-            store.append([report(number)] * 100, decision=number)
+            store.append([report_of(number)] * 100, decision=number)
     stored = store.read()
     assert len(stored) % 100 == 1 and len(stored) > 100
     connection.execute("PRAGMA max_page_count = 100000")
-    assert store.append([report(0)], decision=len(stored) // 100) == len(stored) + 1
+    assert store.append([report_of(0)], decision=len(stored) // 100) == len(stored) + 1
 
 
 @pytest.mark.parametrize("kind", [SqliteStorage, JournalStorage])
@@ -132,11 +132,11 @@ def test_a_disk_that_is_really_full(
         stored = 0
         with pytest.raises(StorageError, match="full"):
             for _ in range(10_000):
-                store.append([report(stored)] * 50, decision=stored)
+                store.append([report_of(stored)] * 50, decision=stored)
                 stored += 1
         assert stored > 2 and len(store.read()) == 1 + 50 * stored
         ballast.unlink()
-        assert store.append([report(stored)], decision=stored) == 2 + 50 * stored
+        assert store.append([report_of(stored)], decision=stored) == 2 + 50 * stored
     finally:
         storage.close()
         subprocess.run(["umount", str(disk)], check=True)
@@ -148,10 +148,10 @@ def test_locked_for_long(storage: SqliteStorage, path: Path) -> None:
     blocker.execute("BEGIN IMMEDIATE")
     assert len(store.read()) == 1  # readers never wait
     with pytest.raises(StorageError, match=r"was locked by another process for 0.2 s"):
-        store.append([report(0)])
+        store.append([report_of(0)])
     blocker.execute("ROLLBACK")
     blocker.close()
-    assert store.append([report(0)]) == 2
+    assert store.append([report_of(0)]) == 2
 
 
 def test_a_lock_is_waited_for(storage: SqliteStorage, path: Path) -> None:
@@ -161,6 +161,6 @@ def test_a_lock_is_waited_for(storage: SqliteStorage, path: Path) -> None:
     blocker.execute("BEGIN IMMEDIATE")
     timer = threading.Timer(0.3, lambda: blocker.execute("ROLLBACK"))
     timer.start()
-    assert store.append([report(0)]) == 2
+    assert store.append([report_of(0)]) == 2
     timer.join()
     blocker.close()

@@ -174,7 +174,7 @@ def test_failing_models_give_way_to_simpler_ones_and_say_so(monkeypatch):
     monkeypatch.setattr(multi_fidelity, "fit_curves", hopeless)
     study.ask()
     assert study.history.degraded[-1][1].endswith("a single-fidelity model instead")
-    monkeypatch.setattr(curve_search.BayesianSuggester, "_best", hopeless)
+    monkeypatch.setattr(curve_search.BayesianSuggester, "_choice", hopeless)
     study.ask()
     assert "gp_multitask failed" in study.history.degraded[-1][1]
     assert study.history.degraded[-1][1].endswith("quasi-random instead")

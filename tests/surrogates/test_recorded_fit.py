@@ -5,13 +5,13 @@ import pytest
 
 from scrimp.errors import StudyError
 from scrimp.gp.marginal_likelihood import SearchSettings
-from scrimp.gp.priors import LogNormal, Parameter, ParameterVector
+from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.surrogates.recorded_fit import record_of, recorded_values, search_from
 
 VECTOR = ParameterVector(
     (
-        Parameter("length_scale", LogNormal(0.0, 1.0), (1e-3, 1e3), size=2),
-        Parameter("noise", LogNormal(-4.0, 1.0), (1e-6, 1.0)),
+        Hyperparameter("length_scale", LogNormal(0.0, 1.0), (1e-3, 1e3), size=2),
+        Hyperparameter("noise", LogNormal(-4.0, 1.0), (1e-6, 1.0)),
     )
 )
 VALUES = np.array([0.3, 0.7, 0.01])

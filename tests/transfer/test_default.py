@@ -16,7 +16,7 @@ from scrimp.suggesters.suggester import Suggester
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive
-from scrimp.transfer.default import COLD_FROM, PROMISE, TaskPriorSuggester, believed, learn
+from scrimp.transfer.default import COLD_FROM, PROMISE, TaskPriorSuggester, learn, mixed_belief
 from scrimp.transfer.past import Past
 from scrimp.transfer.past_studies import PastStudy, past_study
 from scrimp.transfer.task_posterior import TaskImprovement
@@ -96,9 +96,9 @@ def test_evidence_decides_between_the_past_and_the_study_at_hand() -> None:
     rows = rng.permutation(80)[:20]
     x = POOL.units[rows]
     related = np.array([loss(POOL.configs[row], 0.1) for row in rows])
-    _, at_hand = believed(learned.basis, _cold(related, x), ())
+    _, at_hand = mixed_belief(learned.basis, _cold(related, x), ())
     unrelated = np.sin(9 * x[:, 0]) * np.cos(7 * x[:, 1])
-    _, alone = believed(learned.basis, _cold(unrelated, x), ())
+    _, alone = mixed_belief(learned.basis, _cold(unrelated, x), ())
     assert at_hand < 0.05 < alone
 
 
@@ -107,9 +107,9 @@ def test_the_cold_process_joins_when_there_is_something_to_fit() -> None:
     assert learned is not None
     x = POOL.units[:COLD_FROM]
     y = np.array([loss(config) for config in POOL.configs[:COLD_FROM]])
-    few, none = believed(learned.basis, _cold(y[:-1], x[:-1]), ())
+    few, none = mixed_belief(learned.basis, _cold(y[:-1], x[:-1]), ())
     assert none == 0.0 and all(belief.parts[3] == 0.0 for belief in few.beliefs)
-    some, _ = believed(learned.basis, _cold(y, x), ())
+    some, _ = mixed_belief(learned.basis, _cold(y, x), ())
     assert some.weights.sum() == pytest.approx(1.0) and (some.scales > 0).all()
 
 
@@ -117,7 +117,7 @@ def test_what_is_maximised_is_the_mixture_and_a_little_of_what_past_studies_prom
     learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
     assert learned is not None
     x, others = POOL.units[:10], POOL.units[10:]
-    posterior, _ = believed(
+    posterior, _ = mixed_belief(
         learned.basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x), ()
     )
     models, context = {"loss": posterior}, Context(x)

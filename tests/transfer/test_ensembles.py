@@ -10,7 +10,7 @@ from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 from scrimp.surrogates.target_transform import FittedTransformed, Standardise, Transformed
-from scrimp.transfer.ensembles import ExpertProduct, LinearEnsemble, MeanEnsemble
+from scrimp.transfer.ensembles import ExpertProduct, MeanEnsemble, WeightedEnsemble
 from scrimp.transfer.source_models import SourceModels
 
 WEIGHTS = np.array([0.3, 0.0, 0.1, 0.2, 0.4])
@@ -49,7 +49,7 @@ def test_rgpe_is_a_sum_of_independent_processes(
 ) -> None:
     """Weights are squared in the variance: one published implementation passes variances where
     deviations belong."""
-    posterior, own = LinearEnsemble(target, sources, WEIGHTS).posterior(x), target.posterior(x)
+    posterior, own = WeightedEnsemble(target, sources, WEIGHTS).posterior(x), target.posterior(x)
     assert own.variance is not None
     mean = 0.4 * own.mean[:, 0] + sum(
         w * m.mean(x) for w, m in zip(WEIGHTS, sources.models, strict=False)
@@ -74,7 +74,7 @@ def test_product_of_experts_by_its_formula(
     assert posterior.mean[:, 0] == pytest.approx(mean / precision)
 
 
-@pytest.mark.parametrize("kind", [MeanEnsemble, LinearEnsemble, ExpertProduct])
+@pytest.mark.parametrize("kind", [MeanEnsemble, WeightedEnsemble, ExpertProduct])
 def test_all_weight_at_hand_is_the_model_at_hand(
     kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array
 ) -> None:
@@ -127,11 +127,11 @@ def test_other_readings_of_the_variances(
     used = [model for model, weight in zip(sources.models, WEIGHTS, strict=False) if weight > 0.0]
     variances = np.stack([*(model.variance(x) for model in used), own.variance])
     means = np.stack([*(model.mean(x) for model in used), own.mean[:, 0]])
-    harmonic = LinearEnsemble(target, sources, WEIGHTS, harmonic=True).posterior(x)
+    harmonic = WeightedEnsemble(target, sources, WEIGHTS, harmonic=True).posterior(x)
     weights = WEIGHTS[WEIGHTS > 0.0][:, None]
     assert harmonic.variance == pytest.approx(1.0 / (weights / variances).sum(axis=0))
     assert harmonic.mean == pytest.approx(
-        LinearEnsemble(target, sources, WEIGHTS).posterior(x).mean
+        WeightedEnsemble(target, sources, WEIGHTS).posterior(x).mean
     )
     priors = np.array([*(model.small.prior.variance(x[:1])[0] for model in used), 0.0])[:, None]
     priors[-1] = target.inner.prior.variance(x[:1])
@@ -153,8 +153,8 @@ def test_other_readings_of_the_variances(
     "kind",
     [
         MeanEnsemble,
-        LinearEnsemble,
-        partial(LinearEnsemble, harmonic=True),
+        WeightedEnsemble,
+        partial(WeightedEnsemble, harmonic=True),
         ExpertProduct,
         partial(ExpertProduct, entropic=True),
         partial(ExpertProduct, entropic=True, scaling="poe"),
@@ -182,7 +182,7 @@ def test_pullback(
         assert pull(d_mean, d_variance)[:, column] == pytest.approx(expected / 2e-5, abs=2e-4)
 
 
-@pytest.mark.parametrize("kind", [MeanEnsemble, LinearEnsemble, ExpertProduct])
+@pytest.mark.parametrize("kind", [MeanEnsemble, WeightedEnsemble, ExpertProduct])
 def test_fantasies_condition_the_model_at_hand(
     kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array
 ) -> None:
@@ -195,7 +195,7 @@ def test_fantasies_condition_the_model_at_hand(
     assert grown.posterior_and_pullback(x)[0].mean == pytest.approx(grown.posterior(x).mean)
 
 
-@pytest.mark.parametrize("kind", [MeanEnsemble, LinearEnsemble, ExpertProduct])
+@pytest.mark.parametrize("kind", [MeanEnsemble, WeightedEnsemble, ExpertProduct])
 def test_joint_draws(
     kind: type[MeanEnsemble], target: FittedSurrogate, sources: SourceModels, x: Array
 ) -> None:

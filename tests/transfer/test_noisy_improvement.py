@@ -6,7 +6,7 @@ from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.kernels import close, numerical_gradient
 from scrimp.transfer import noisy_improvement
-from scrimp.transfer.ensembles import LinearEnsemble
+from scrimp.transfer.ensembles import WeightedEnsemble
 from scrimp.transfer.noisy_improvement import NoisyImprovement
 from tests.transfer.conftest import COLUMNS, function
 
@@ -26,7 +26,7 @@ def test_is_the_expected_improvement_over_the_best_value_under_the_noise(sources
     mean of max(0, min f(X) - f(x)). 40,000 draws and 800: standard errors of a few per cent."""
     monkeypatch.setattr(noisy_improvement, "DRAWS", 800)
     model = target()
-    ensemble, context = LinearEnsemble(model, sources, WEIGHTS), Context(model.data.x)
+    ensemble, context = WeightedEnsemble(model, sources, WEIGHTS), Context(model.data.x)
     best = model.data.x[ensemble.mean(model.data.x)[:, 0].argmin()]
     x = np.array([[0.5, 0.6, 0.0], [0.7, 0.5, 0.0], best])
     rows = np.concatenate([model.data.x, x])
@@ -41,7 +41,7 @@ def test_is_the_expected_improvement_over_the_best_value_under_the_noise(sources
 def test_gradient_and_as_many_terms_as_there_are_fantasies(sources):
     model = target()
     pending = np.array([[0.9, 0.9, 1.0]])
-    told = LinearEnsemble(model.condition(Data(pending, np.zeros((1, 7)))), sources, WEIGHTS)
+    told = WeightedEnsemble(model.condition(Data(pending, np.zeros((1, 7)))), sources, WEIGHTS)
     bound = NoisyImprovement(model, sources, WEIGHTS).bind(
         {"loss": told}, Context(model.data.x, pending)
     )

@@ -19,7 +19,7 @@ from scrimp.transfer.past_studies import past_study
 from scrimp.transfer.source_model import SourceFit
 from scrimp.transfer.source_models import SourceModels
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
-from scrimp.transfer.task_prior import Belief, TaskBasis, beliefs
+from scrimp.transfer.task_prior import TaskBasis, TaskBelief, beliefs
 
 COLUMNS = (Column(), Column(), Column())
 
@@ -35,7 +35,7 @@ def made() -> TaskPosterior:
         )
     kernel = Matern52(COLUMNS).with_values(np.array([0.5, 0.7, 2.0]))
     basis = TaskBasis(SourceModels(tuple(models)), kernel, Matern52(COLUMNS), 0.4)
-    grid = [beliefs(0.4)[k] for k in (3, 8, 15)] + [Belief(0.0, (0.0, 0.0, 0.0, 1.0), 0.05)]
+    grid = [beliefs(0.4)[k] for k in (3, 8, 15)] + [TaskBelief(0.0, (0.0, 0.0, 0.0, 1.0), 0.05)]
     x = rng.random((7, 3))
     y = (x[:, 0] - 0.35) ** 2 + 0.3 * x[:, 1]
     weights = np.array([0.4, 0.3, 0.2, 0.1])

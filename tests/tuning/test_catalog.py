@@ -13,8 +13,8 @@ from scrimp.history.problem import Budget, Problem
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.tuning import catalog
 from scrimp.tuning.catalog import (
-    Entry,
     Method,
+    MethodEntry,
     build_policy,
     choose,
     learns,
@@ -108,7 +108,7 @@ def test_a_method_of_ones_own_is_selectable(monkeypatch: pytest.MonkeyPatch) -> 
     module.Lazy = Lazy  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "outside", module)
     monkeypatch.setattr(catalog, "_METHODS", catalog._METHODS.copy())
-    register_method("lazy", Entry("outside:Lazy"))
+    register_method("lazy", MethodEntry("outside:Lazy"))
     study = scrimp.create_study(
         "s", PROBLEM.space, method="lazy:patience=3", storage="memory://", seed=0
     )
