@@ -166,7 +166,7 @@ def best_command(
 def _shown_as_selection(study: Study, as_json: bool) -> bool:
     """Whether it is a selection, which is shown by its recommendation; its single cells say
     little."""
-    selection = study.history.created.kind == "selection"
+    selection = study.history.is_selection
     if selection:
         from scrimp.cli.selection_report import show_selection
 
@@ -176,7 +176,7 @@ def _shown_as_selection(study: Study, as_json: bool) -> bool:
 
 def _study_row(study: Study) -> dict[str, Any]:
     history = study.history
-    best, selection = best_record(history), history.created.kind == "selection"
+    best, selection = best_record(history), history.is_selection
     return {
         "name": study.name,
         "method": study.method,

@@ -143,7 +143,7 @@ async def _act(request: Request, form: Mapping[str, str], act: Any, done: str) -
 
     def work() -> str:
         with book.changing(name, 10.0) as study:
-            if study.history.created.kind != "study":
+            if study.history.is_selection:
                 raise StudyError(f"{name!r} is a selection of checkpoints; use scrimp select")
             return act(study) or done
 

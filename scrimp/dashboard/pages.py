@@ -84,7 +84,7 @@ def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
 
 def _spark(history: History) -> str:
     """The line of the best; a single cell of a selection says nothing."""
-    return "" if history.created.kind == "selection" else svg_sparkline(history)
+    return "" if history.is_selection else svg_sparkline(history)
 
 
 @router.get("/study")

@@ -51,7 +51,7 @@ class Panels:
 
 def panels_of(history: History) -> Panels:
     """The pictures that have something to show now."""
-    if history.created.kind == "selection":
+    if history.is_selection:
         measured = any(trial.value is not None for trial in history.trials)
         return Panels(SELECTION[:2], SELECTION[2:]) if measured else Panels()
     values = sum(trial.value is not None for trial in history.trials)

@@ -59,6 +59,6 @@ def _reached(history: History) -> str:
     total, count = history.totals.budget, len(history.trials)
     if total is not None and history.spent >= total:
         return "its budget is spent"
-    if history.created.kind == "selection":
+    if history.is_selection:
         return "every cell is evaluated"
     return f"all {count} trials are done"

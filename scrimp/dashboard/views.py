@@ -94,7 +94,7 @@ def summary_of(study: Study) -> Summary:
     """Where a study stands."""
     history = study.history
     problem, state = history.problem, state_of(history, wall_clock())
-    selection = history.created.kind == "selection"
+    selection = history.is_selection
     return Summary(
         name=study.name,
         kind=history.created.kind,
@@ -168,7 +168,7 @@ def _saved(history: History) -> float | None:
 
 def answer_of(history: History) -> "Recommendation | None":
     """What a selection of checkpoints answers now; None for a study."""
-    if history.created.kind != "selection":
+    if not history.is_selection:
         return None
     from scrimp.selection.cell_policy import recommendation
 

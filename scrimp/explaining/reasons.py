@@ -77,7 +77,7 @@ def _headline(history: History, trial: Trial) -> str:
     value = "no value yet" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
     line = f"Trial {trial.id}: {trial.status}, {value}{after}"
-    if trial.best is None or history.created.kind == "selection":
+    if trial.best is None or history.is_selection:
         return line
     if trial.best != trial.value:
         at = next(point.step for point in trial.curve if problem.value(point.loss) == trial.best)
@@ -142,7 +142,7 @@ def _told(history: History, trial: Trial, noted: Noted, moment: Moment) -> Decis
 
 def _reason(history: History, trial: Trial, noted: Noted, moment: Moment) -> DecisionReason:
     notes, seen, rank, budget, new = moment
-    problem, selection = history.problem, history.created.kind == "selection"
+    problem, selection = history.problem, history.is_selection
     lines = [why(notes, problem, str(history.method.get("name", "")), new, budget)]
     if rank is not None:
         lines.append(rank.sentence(problem))

@@ -68,7 +68,7 @@ def replay(
 
 
 def _policy(history: History, past: "Callable[[History], Past | None] | None") -> Policy:
-    if history.created.kind == "selection":
+    if history.is_selection:
         return CellPolicy()
     return policy_of(history, None if past is None else past(history))
 

@@ -240,13 +240,19 @@ class History:
         return self._current().time
 
     @property
+    def is_selection(self) -> bool:
+        """Whether its trials are cells of a table of scores, each of which says little by itself,
+        and not configurations of a study."""
+        return self.created.kind == "selection"
+
+    @property
     def best(self) -> tuple[Trial, Observation] | None:
         """The best feasible report at any budget, with its trial; None before the first.
 
         A selection of checkpoints has none: the score of a single cell says little.
         """
         state = self._current()
-        if state.best is None or self.created.kind != "study":
+        if state.best is None or self.is_selection:
             return None
         _, number, step = state.best
         trial = state.trials[number]

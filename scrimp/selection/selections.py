@@ -100,7 +100,7 @@ def load_selection(name: str, *, storage: str | Storage | None = None) -> Select
     """The selection of that name."""
     place = storage_at(storage)
     selection = Selection(place.open(name), checkpoint_root(place, name))
-    if selection.history.created.kind != "selection":
+    if not selection.history.is_selection:
         raise StudyError(
             f"{name!r} is a study, not a selection of checkpoints; open it with scrimp.load_study"
         )

@@ -128,7 +128,7 @@ def summary_line(history: History, seconds: float, before: float | None = None) 
     """One line that says where a study stands; with the time left when the share done ``before`` is
     given."""
     standing = Standing.of(history, seconds, before)
-    if history.created.kind == "selection":  # the score of a single cell says little
+    if history.is_selection:  # the score of a single cell says little
         cells = f"{states_words(history.counts)}, of {history.problem.space.size:g} cells"
         return f"{cells}  ·  {standing.time_words}"
     found, budgeted = history.best, history.problem.budget is not None

@@ -44,7 +44,7 @@ LABEL = 9
 
 def screen(history: History, standing: Standing, width: int) -> list["Text"]:
     """What the display shows, as lines of at most ``width`` columns."""
-    if history.created.kind == "selection":
+    if history.is_selection:
         return [_selection(history, standing, width)]
     lines = [_title(history, standing, width), _progress(history, standing, width)]
     lines += _best(history, width)

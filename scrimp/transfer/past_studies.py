@@ -110,7 +110,7 @@ def aligned(history: History, problem: Problem, encoding: Encoding) -> PastStudy
     """The past study behind ``history`` as arrays for ``problem``; `Unusable` says why it cannot
     be."""
     name = history.created.name
-    if history.created.kind != "study":
+    if history.is_selection:
         raise Unusable(
             f"past study {name!r} is a {history.created.kind}, which has no configurations; it is"
             " left out"

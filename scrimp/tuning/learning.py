@@ -69,7 +69,7 @@ def attachments(
 def _related(history: History, problem: Problem) -> bool:
     from scrimp.transfer.past_studies import shared_share
 
-    same = history.created.kind == "study" and history.problem.direction == problem.direction
+    same = not history.is_selection and history.problem.direction == problem.direction
     return same and shared_share(history.problem, problem) >= ENOUGH
 
 

@@ -133,7 +133,7 @@ def load_study(
     its storage."""
     name_plugins(plugins)
     study = load_any(name, storage=storage)
-    if study.history.created.kind == "selection":
+    if study.history.is_selection:
         raise StudyError(
             f"{name!r} is a selection of checkpoints, not a study; open it with"
             " scrimp.load_selection, or run its file with `scrimp select run`, in as many"

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from scrimp.bench import forest
 from scrimp.bench.curve_files import modelled_curves
 from scrimp.bench.curve_fit import fit_curve_model, fitted_gp_mean
 from scrimp.bench.tables import read_table
 from scrimp.errors import TableError
+from scrimp.surrogates import forest
 
 LEVELS = 12
 CONFIGS = [{"lr": 0.002, "depth": 3}, {"lr": 0.05, "depth": 1}, {"lr": 0.0005, "depth": 4}]

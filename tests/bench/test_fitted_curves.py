@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from scrimp.bench import forest
 from scrimp.bench.curve_files import modelled_curves, open_curves
 from scrimp.bench.curve_fit import fit_curve_model
 from scrimp.bench.fitted_curves import fit_note, kept_surrogate
 from scrimp.space.space import Pool
+from scrimp.surrogates import forest
 
 CONFIGS = [{"lr": 0.002, "depth": 3}, {"lr": 0.05, "depth": 1}]
 
