@@ -1,5 +1,4 @@
-"""The notes of a decision in plain sentences: why, from which data, what the model expected, and
-what came second.
+"""The notes of a decision in plain sentences: why, from which data, and what came second.
 
 `scrimp.history.notes` says what a decision may note. Each function here reads one part of it and
 gives whole sentences, none where nothing was noted.
