@@ -311,7 +311,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
         scrimp.plots.curves(digits()).update_yaxes(type="log"), path, 420
     ),
     "digits-rungs.svg": lambda path: write(scrimp.plots.rungs(digits()), path),
-    "spirals-parallel.svg": lambda path: write(scrimp.plots.parallel(spirals()), path),
+    "spirals-slice.svg": lambda path: write(scrimp.plots.slice(spirals(), columns=3), path),
     "workers-timeline.svg": lambda path: write(scrimp.plots.timeline(spirals()), path, 260),
     "transfer-weights.svg": transfer_weights,
     "checkpoint-grid.svg": lambda path: write(
