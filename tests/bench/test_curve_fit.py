@@ -7,7 +7,6 @@ from scrimp.bench.curve_files import modelled_curves
 from scrimp.bench.curve_fit import fit_curve_model, fitted_gp_mean
 from scrimp.bench.tables import read_table
 from scrimp.errors import TableError
-from scrimp.surrogates import forest
 
 LEVELS = 12
 CONFIGS = [{"lr": 0.002, "depth": 3}, {"lr": 0.05, "depth": 1}, {"lr": 0.0005, "depth": 4}]
@@ -26,8 +25,7 @@ def test_a_process_foretells_new_runs_and_their_cost(known_runs):
     assert (quality.rows, model.log) == (80, True)
 
 
-def test_a_forest_does_so_more_coarsely(known_runs, monkeypatch):
-    monkeypatch.setattr(forest, "TREES", 10)
+def test_a_forest_does_so_more_coarsely(known_runs):
     model, quality = fit_curve_model(known_runs(), "t", "forest")
     assert 0.7 < quality.r2 <= 1.0 and quality.rank_correlation > 0.8
     assert model.runs(CONFIGS).value.shape == (3, LEVELS)

@@ -7,14 +7,12 @@ from scrimp.bench.curve_files import modelled_curves, open_curves
 from scrimp.bench.curve_fit import fit_curve_model
 from scrimp.bench.fitted_curves import fit_note, kept_surrogate
 from scrimp.space.space import Pool
-from scrimp.surrogates import forest
 
 CONFIGS = [{"lr": 0.002, "depth": 3}, {"lr": 0.05, "depth": 1}]
 
 
 @pytest.mark.parametrize("kind", ["gp", "forest"])
 def test_a_surrogate_is_kept_and_read_back(known_runs, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(forest, "TREES", 5)
     known = known_runs(fails=True)
     kept = kept_surrogate(known, "t", kind, tmp_path)
     monkeypatch.setattr(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scrimp.history.notes import Fit
 from scrimp.selection.row_means import RowMeans, TablePosterior
 from scrimp.selection.selector import Selector, SelectorSettings
 
@@ -63,7 +64,12 @@ def test_measuring_a_cell_moves_the_means_along_its_slopes(case):
     checkpoint, task = table.label((row, column))
     later = table.with_score(checkpoint, task, float(score))
     selector = Selector()
-    fitted = selector.fit(later, selector.method.model, {"fit": means.fitted.state}, growth=2.0)
+    fitted = selector.fit(
+        later,
+        selector.method.model,
+        Fit(int(means.fitted.state["cells"]), means.fitted.state),
+        growth=2.0,
+    )
     moved = RowMeans.of(later, fitted).measured - means.measured
     np.testing.assert_allclose(moved, dense.slopes(row, column, size), atol=1e-9)
 
@@ -85,7 +91,13 @@ def test_a_pair_of_cells_tells_what_the_dense_difference_tells(
     cell = tuple(int(number) for number in np.argwhere(~table.seen & table.seen.any(axis=0))[4])
     told = table.with_score(*table.label(cell), float(dense.mean[cell[1] * size + cell[0]]))
     later = RowMeans.of(
-        told, selector.fit(told, selector.method.model, {"fit": means.fitted.state}, growth=2.0)
+        told,
+        selector.fit(
+            told,
+            selector.method.model,
+            Fit(int(means.fitted.state["cells"]), means.fitted.state),
+            growth=2.0,
+        ),
     )
     planned = means.with_cell(cell).pair_slopes(rows, 2, everything)
     np.testing.assert_allclose(planned, later.pair_slopes(rows, 2, everything), atol=1e-10)
@@ -132,7 +144,12 @@ def test_cells_under_evaluation_change_covariances_as_their_scores_will(case):
         checkpoint, task = table.label((row, column))
         told = told.with_score(checkpoint, task, float(dense.mean[column * size + row] + shift))
     selector = Selector()
-    fitted = selector.fit(told, selector.method.model, {"fit": means.fitted.state}, growth=2.0)
+    fitted = selector.fit(
+        told,
+        selector.method.model,
+        Fit(int(means.fitted.state["cells"]), means.fitted.state),
+        growth=2.0,
+    )
     later = RowMeans.of(told, fitted)
     everything = np.arange(size)
     rows, columns = np.nonzero(~told.seen)
