@@ -18,7 +18,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from scrimp.bench.inferred_space import space_of_table
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table
 from scrimp.bench.yahpo import read_yahpo, searched_parameters
 from scrimp.errors import TableError
+from scrimp.json_values import Json
 from scrimp.selection.score_files import read_results_folder, write_scores
 from scrimp.space.designs import sobol_design
 
@@ -36,7 +36,7 @@ __all__ = ["FORMATS", "convert"]
 
 Array = NDArray[np.float64]
 
-Runs = dict[str, list[tuple[dict[str, Any], Array, Array | None]]]
+Runs = dict[str, list[tuple[dict[str, Json], Array, Array | None]]]
 """By task: configuration, values (L,), and elapsed seconds (L,) where they are known."""
 
 CUT = "cut"
@@ -159,7 +159,7 @@ def _fcnet(source: Path, name: str) -> TableDraft:
     runs: Runs = {}
     for path in files:
         with h5py.File(path, "r") as file:
-            rows: list[tuple[dict[str, Any], Array, Array | None]] = []
+            rows: list[tuple[dict[str, Json], Array, Array | None]] = []
             for key in file:
                 mse = np.asarray(file[key]["valid_mse"], dtype=float).mean(axis=0)
                 seconds = float(np.mean(np.asarray(file[key]["runtime"], dtype=float)))
@@ -170,7 +170,7 @@ def _fcnet(source: Path, name: str) -> TableDraft:
 
 def _taskset(source: Path, name: str) -> TableDraft:
     """The first validation loss, mean over replicas; the value before training is left out."""
-    settings: dict[str, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Json]] = {}
     for path in source.glob("*.json"):
         for key, config in json.loads(path.read_text(encoding="utf-8")).items():
             settings[key] = config[0] if isinstance(config, list) else config
@@ -202,7 +202,7 @@ def _nasbench201(source: Path, name: str) -> TableDraft:
     runs: Runs = {}
     for (task, text), seeds in found.items():
         operations = re.findall(r"\|?([\w-]+)~\d", text)
-        config: dict[str, Any] = {
+        config: dict[str, Json] = {
             f"edge{place}": operation for place, operation in enumerate(operations)
         }
         runs.setdefault(task, []).append((config, 100.0 - np.mean(seeds, axis=0), None))

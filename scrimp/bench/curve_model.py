@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scrimp.bench.described_space import described_space
 from scrimp.errors import TableError
 from scrimp.history.events import Config
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -159,7 +160,7 @@ def curve_units(space: Space, configs: Sequence[Config]) -> Array:
     return x
 
 
-def _places(parameter: Parameter, values: Sequence[Any]) -> Array:
+def _places(parameter: Parameter, values: Sequence[Scalar]) -> Array:
     """Places (n,) of values, the lowest at 0 and the highest at 1 (`Parameter.to_units` leaves half
     a step at either end)."""
     ends = (parameter.low, parameter.high) if isinstance(parameter, Int) else parameter.grid or ()

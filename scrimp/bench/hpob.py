@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from scrimp.errors import TableError
+from scrimp.json_values import Json
 from scrimp.space.parameter import Constant, Float
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
@@ -36,7 +37,7 @@ class HpobSpace:
     """One search space: data sets by id, each with X (n, d) and y (n,)."""
 
     name: str
-    tables: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Mapping[str, Json]]
 
     @property
     def tasks(self) -> tuple[str, ...]:

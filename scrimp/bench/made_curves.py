@@ -24,10 +24,11 @@ from scrimp.bench.making import MakingSettings, drawn
 from scrimp.bench.results import Cell
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table
 from scrimp.history.events import Config
+from scrimp.json_values import Json
 
 __all__ = ["SPACE", "curve_work", "run_curve_work", "write_curves"]
 
-SPACE: tuple[Mapping[str, Any], ...] = (
+SPACE: tuple[Mapping[str, Json], ...] = (
     {"name": "learning_rate_init", "type": "float", "low": 1e-4, "high": 1.0, "log": True},
     {"name": "solver", "type": "choice", "choices": ["adam", "sgd"]},
     {"name": "momentum", "type": "float", "low": 0.0, "high": 0.99, "when": {"solver": "sgd"}},
@@ -54,7 +55,7 @@ def curve_work(settings: MakingSettings) -> list[Cell]:
     ]
 
 
-def run_curve_work(cell: Cell) -> dict[str, Any]:
+def run_curve_work(cell: Cell) -> dict[str, Json]:
     """One configuration, trained on every data set."""
     config = drawn(SPACE, cell.seed, int(cell.method) + 1)[-1]
     tasks, epochs = _tasks(cell.task, cell.seed)
@@ -67,7 +68,7 @@ def run_curve_work(cell: Cell) -> dict[str, Any]:
 
 
 def write_curves(
-    path: Path, settings: MakingSettings, records: Sequence[Mapping[str, Any]], times: bool = False
+    path: Path, settings: MakingSettings, records: Sequence[Mapping[str, Json]], times: bool = False
 ) -> None:
     """The table, from the records of its configurations in their order; with ``times`` a level
     costs what it took."""

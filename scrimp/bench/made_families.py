@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scrimp.history.events import Config
+from scrimp.json_values import Json
 
 __all__ = ["FAMILIES", "Family"]
 
@@ -20,7 +21,7 @@ def _float(name: str, low: float, high: float, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": "float", "low": low, "high": high, **more}
 
 
-def _log(name: str, low: float, high: float, **more: Any) -> dict[str, Any]:
+def _log(name: str, low: float, high: float, **more: object) -> dict[str, Json]:
     return _float(name, low, high, log=True, **more)
 
 
@@ -41,7 +42,7 @@ class Family:
     """A space, as a description, and the estimator of a configuration for classes (True) or numbers
     (False)."""
 
-    space: tuple[Mapping[str, Any], ...]
+    space: tuple[Mapping[str, Json], ...]
     build: Callable[[Config, bool], Any]
 
 

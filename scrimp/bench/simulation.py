@@ -10,7 +10,6 @@ clock ended are stopped.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from scrimp.bench.curve_files import open_curves
 from scrimp.bench.curve_suite import Timed, own_seed, play_curves, training_runs
@@ -27,7 +26,7 @@ __all__ = ["simulate"]
 
 def simulate(  # noqa: PLR0913 - a front door: every argument is a keyword a user may want
     table: str | Path,
-    method: str | Method | Mapping[str, Any] = "auto",
+    method: str | Method | Mapping[str, object] = "auto",
     *,
     task: str | None = None,
     workers: int = 4,

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from scrimp.bench.described_space import described_space
 from scrimp.errors import SpaceError, TableError
+from scrimp.json_values import Json
 from scrimp.space.parameter import Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
@@ -135,7 +136,7 @@ class Table:
         ]
 
 
-def _values(parameter: Parameter, column: Array) -> list[Any]:
+def _values(parameter: Parameter, column: Array) -> list[Json]:
     """A column of raw numbers as values: choices by index, whole numbers as int. What does not fit
     stays as it is."""
     choices = parameter.grid if not isinstance(parameter, Float | Int) else None
@@ -211,7 +212,7 @@ def _checked(arrays: Mapping[str, Array]) -> Table:
     )
 
 
-def _meta(array: Array) -> dict[str, Any]:
+def _meta(array: Array) -> dict[str, Json]:
     try:
         meta = json.loads(str(array))
     except json.JSONDecodeError as error:

@@ -21,7 +21,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from scrimp.checks import nearest_name
 from scrimp.errors import ObjectiveError
@@ -110,7 +109,7 @@ class Command:
             program = str(Path(self.folder or ".").resolve() / program)
         return bool(_names(program)) or shutil.which(program) is not None
 
-    def arguments(self, config: Mapping[str, Any], places: Mapping[str, str]) -> list[str]:
+    def arguments(self, config: Mapping[str, object], places: Mapping[str, str]) -> list[str]:
         """The words for ``config``; ``places`` has the texts of `PLACEHOLDERS`.
 
         >>> Command("train --lr {lr} --momentum {momentum}").arguments({"lr": 0.1}, {})
@@ -163,5 +162,5 @@ def _filled(word: str, texts: Mapping[str, str]) -> str:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)

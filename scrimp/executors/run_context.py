@@ -26,6 +26,7 @@ from scrimp.executors.executor import Assignment
 from scrimp.history.annotations import as_annotation
 from scrimp.history.events import Config, Ended, Event, Reported
 from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
+from scrimp.json_values import Json
 
 __all__ = ["Objective", "RunContext", "run_objective"]
 
@@ -35,7 +36,7 @@ Emit = Callable[[list[Event]], bool]
 """Make events durable; the answer says whether the trial goes on."""
 
 
-class Parameters(dict[str, Any]):
+class Parameters(dict[str, Json]):
     """A configuration that says what it holds when it is asked for something else."""
 
     def __missing__(self, name: str) -> NoReturn:
@@ -193,7 +194,7 @@ class RunContext:
             self._folder.prune(at)
         return self.goes_on
 
-    def set_user_attr(self, name: str, value: Any) -> None:
+    def set_user_attr(self, name: str, value: Json) -> None:
         """Keep plain data with the trial: a host, a commit, a path; None takes it away.
 
         Durable when it returns, and shown wherever the trial is.

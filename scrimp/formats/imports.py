@@ -36,6 +36,7 @@ from scrimp.history.events import (
 from scrimp.history.problem import Direction, Problem
 from scrimp.history.trial import STATUSES
 from scrimp.history.vetting import shortened
+from scrimp.json_values import Json
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -370,7 +371,7 @@ def _plain(params: Mapping[str, Any]) -> Config:
 def store_results(storage: Storage, name: str, found: Imported, time: float) -> EventStore:
     """Make a study of them; it can be learned from, shown, and gone on with."""
     problem = found.problem
-    method = {"name": "gp", "settings": {}, "reason": "imported results"}
+    method: dict[str, Json] = {"name": "gp", "settings": {}, "reason": "imported results"}
     identity = secrets.token_hex(16)
     events: list[Event] = [
         StudyCreated(

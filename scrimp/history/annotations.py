@@ -13,6 +13,7 @@ import msgspec
 
 from scrimp.errors import StudyError
 from scrimp.history.events import Annotated
+from scrimp.json_values import Json
 
 __all__ = [
     "LONGEST_NOTE",
@@ -32,7 +33,7 @@ MOST_ATTRIBUTES = 1000
 
 
 def as_annotation(
-    trial: int | None, attributes: Mapping[str, Any], note: str | None = None, time: float = 0.0
+    trial: int | None, attributes: Mapping[str, Json], note: str | None = None, time: float = 0.0
 ) -> Annotated:
     """The event that says so; `StudyError` where it cannot be kept."""
     for name, value in attributes.items():
@@ -78,7 +79,7 @@ def annotation_objection(event: Annotated) -> str:
     return ""
 
 
-def with_attributes(known: Mapping[str, Any], event: Annotated) -> dict[str, Any]:
+def with_attributes(known: Mapping[str, Json], event: Annotated) -> dict[str, Json]:
     """The attributes after the event, without those it takes away; beyond `MOST_ATTRIBUTES` none joins."""
     joined = {**known, **event.attributes}
     kept = {name: value for name, value in joined.items() if value is not None}

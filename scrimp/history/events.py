@@ -20,6 +20,7 @@ import msgspec
 
 from scrimp.history.limits import Halt, Lifted, Limits, Placement, StopSettings, Totals, changed
 from scrimp.history.notes import EMPTY, Notes
+from scrimp.json_values import Json
 
 __all__ = [
     "Annotated",
@@ -64,8 +65,8 @@ class StudyCreated(_Event, frozen=True, tag="study_created"):
     """
 
     name: str
-    problem: dict[str, Any]
-    method: dict[str, Any]
+    problem: dict[str, Json]
+    method: dict[str, Json]
     kind: str = "study"
     versions: dict[str, str] = {}
     identity: str = ""
@@ -95,14 +96,14 @@ class StudyChanged(_Event, frozen=True, tag="study_changed"):
     the study (`scrimp.tuning.signing`).
     """
 
-    problem: dict[str, Any] | None = None
-    method: dict[str, Any] | None = None
+    problem: dict[str, Json] | None = None
+    method: dict[str, Json] | None = None
     totals: Totals | None = None
     halt: Halt | Literal["none"] | None = None
     placement: Placement | None = None
     stop: StopSettings | None = None
     lifted: tuple[Lifted, ...] = ()
-    objective: dict[str, Any] | None = None
+    objective: dict[str, Json] | None = None
     plugins: tuple[str, ...] | None = None
     signature: Signature | None = None
 
@@ -139,7 +140,7 @@ class TrialAdded(_Event, frozen=True, tag="trial_added"):
 
     trial: int
     config: Config
-    tag: dict[str, Any] = {}
+    tag: dict[str, Json] = {}
     continue_from: int | None = None
     enqueued: bool = False
 
@@ -214,7 +215,7 @@ class Annotated(_Event, frozen=True, tag="annotated"):
     """
 
     trial: int | None = None
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Json] = {}
     note: str | None = None
 
 

@@ -141,7 +141,7 @@ class History:
         return self._current().limits.totals
 
     @property
-    def objective(self) -> Mapping[str, Any] | None:
+    def objective(self) -> Mapping[str, Json] | None:
         """What workers evaluate, by name; None when nobody recorded it."""
         return self._current().objective
 
@@ -215,7 +215,7 @@ class History:
         return self._current().ignored
 
     @property
-    def user_attrs(self) -> Mapping[str, Any]:
+    def user_attrs(self) -> Mapping[str, Json]:
         """What people said about the study, by name."""
         return self._current().user_attrs
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from scrimp.checks import is_finite, is_whole
 from scrimp.errors import StudyError
+from scrimp.json_values import Json
 from scrimp.space.space import Space
 
 __all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Direction", "Equals", "Problem"]
@@ -133,7 +134,7 @@ _KINDS: Mapping[str, type[AtMost] | type[AtLeast] | type[Equals]] = {
 }
 
 
-def _check_constraint(name: str, rule: Any) -> None:
+def _check_constraint(name: str, rule: object) -> None:
     """Refuse what is no rule, and rules that nothing can meet."""
     if not isinstance(rule, AtMost | AtLeast | Equals):
         raise StudyError(
@@ -152,7 +153,7 @@ def _check_constraint(name: str, rule: Any) -> None:
         )
 
 
-def _constraint_json(rule: Constraint) -> list[Any]:
+def _constraint_json(rule: Constraint) -> list[Json]:
     """The kind and its numbers."""
     return [
         next(kind for kind, made in _KINDS.items() if isinstance(rule, made)),
@@ -160,7 +161,7 @@ def _constraint_json(rule: Constraint) -> list[Any]:
     ]
 
 
-def _named(label: str, given: Any, example: str) -> Mapping[str, Any]:
+def _named(label: str, given: object, example: str) -> Mapping[str, Json]:
     """A table from names to values, as the user gave it."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
         raise StudyError(f"{label} is {given!r}; it must be a table by name, such as {example}")
@@ -248,7 +249,7 @@ class Problem:
         violation = self.violation(metrics)
         return violation is not None and violation <= 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """A plain JSON form; `from_json` restores it."""
         return {
             "space": self.space.to_json(),

@@ -39,7 +39,7 @@ MOST_METRICS = 1000
 """Metrics in one report at most."""
 
 
-def as_metrics(result: Any, metric: str) -> dict[str, float]:
+def as_metrics(result: object, metric: str) -> dict[str, float]:
     """Metrics by name, from a number (the study's metric) or a mapping of names to numbers.
 
     >>> as_metrics(0.5, "loss"), as_metrics({"loss": 1, "seconds": 2.0}, "loss")
@@ -95,7 +95,7 @@ def _as_float(name: str, value: Any) -> float:
         return math.inf
 
 
-def as_stderr(value: Any) -> float | None:
+def as_stderr(value: object) -> float | None:
     """A standard error, or None without one; what is negative or not finite is refused, for it
     would spoil every model."""
     if value is None:

@@ -28,7 +28,7 @@ MOST_DECISIONS = 10**15
 """Numbers of decisions stay below it, so that every store can count on."""
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: object) -> bool:
     return is_whole(value)
 
 
@@ -71,7 +71,7 @@ def attempt_objection(trial: int, attempt: int, newest: int) -> str:
     return f"trial {trial} has the attempt {shortened(attempt)}; it must be at most {newest}"
 
 
-def shortened(value: Any, most: int = 300) -> str:
+def shortened(value: object, most: int = 300) -> str:
     """A value as a message may show it."""
     text = str(value) if isinstance(value, Exception) else repr(value)
     return text if len(text) <= most else text[:most] + "…"

@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from scrimp.errors import SpaceError
+from scrimp.json_values import Json
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -71,7 +72,7 @@ def space_of(given: Mapping[str, Any]) -> tuple[Space, Labels]:
     return Space(parameters), labels
 
 
-def objects_of(config: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+def objects_of(config: Mapping[str, Any], labels: Labels) -> dict[str, Json]:
     """The configuration with objects in place of their labels."""
     return {
         name: labels[name].get(value, value) if name in labels else value

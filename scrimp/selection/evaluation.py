@@ -24,7 +24,7 @@ METRIC = "score"
 class Evaluation:
     """A function of checkpoint and task, as an objective of trials."""
 
-    function: Callable[[Any, str], Any]
+    function: Callable[[Any, str], object]
 
     def __call__(self, trial: Any) -> None:
         checkpoint, task = trial.params["checkpoint"], trial.params["task"]

@@ -17,6 +17,7 @@ from typing import Any
 
 from scrimp.checks import is_number
 from scrimp.errors import TableError
+from scrimp.json_values import Json
 
 __all__ = ["Score", "harness_scores", "read_result"]
 
@@ -25,7 +26,7 @@ Score = tuple[float, float | None]
 _LOWER_IS_BETTER = ("perplexity", "bits_per_byte")
 
 
-def read_result(path: Path, checkpoint: Any, task: str, metric: str | None = None) -> Score:
+def read_result(path: Path, checkpoint: object, task: str, metric: str | None = None) -> Score:
     """The score of ``task`` on ``checkpoint`` in a file or folder of results; ``metric`` chooses
     among the harness's."""
     files = _newest_first(path) if path.is_dir() else [path]
@@ -82,7 +83,7 @@ def _newest_first(folder: Path) -> list[Path]:
     return files or sorted([*folder.glob("*.json"), *folder.glob("*.csv")])
 
 
-def _in_file(file: Path, checkpoint: Any, task: str, metric: str | None) -> Score | None:
+def _in_file(file: Path, checkpoint: object, task: str, metric: str | None) -> Score | None:
     try:
         text = file.read_text(encoding="utf-8-sig")
         if file.suffix.lower() == ".csv":
@@ -107,7 +108,9 @@ def _in_file(file: Path, checkpoint: Any, task: str, metric: str | None) -> Scor
     return _score(record, None) if _is_number(record) else None
 
 
-def _of_records(records: Sequence[Mapping[str, Any]], checkpoint: Any, task: str) -> Score | None:
+def _of_records(
+    records: Sequence[Mapping[str, Json]], checkpoint: object, task: str
+) -> Score | None:
     """The last record of the cell; one that names no task or no checkpoint is about any."""
     for record in reversed(records):
         names = ((record.get("task"), task), (record.get("checkpoint"), str(checkpoint)))
@@ -127,5 +130,5 @@ def _score(score: Any, stderr: Any) -> Score:
         raise TableError(f"the score {score!r} (standard error {stderr!r}) is no number") from None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return is_number(value)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.errors import TableError
+from scrimp.json_values import Json
 from scrimp.selection.results import harness_scores
 from scrimp.selection.score_table import Checkpoint, Entry, ScoreTable
 
@@ -69,7 +70,7 @@ def write_scores(table: ScoreTable, path: str | Path) -> None:
 
 
 def table_from_records(
-    records: Iterable[Mapping[str, Any]], source: str = "the scores", place: str = "line"
+    records: Iterable[Mapping[str, Json]], source: str = "the scores", place: str = "line"
 ) -> ScoreTable:
     """A table from rows by column name; ``place`` is what a row is called in errors."""
     first = 2 if place == "line" else 1
@@ -98,7 +99,7 @@ def table_from_records(
     return table.with_failures(failures)
 
 
-def _from_json(record: Any, path: str | Path) -> list[Mapping[str, Any]]:
+def _from_json(record: object, path: str | Path) -> list[Mapping[str, Json]]:
     """Rows of a JSON file."""
     if isinstance(record, list) and all(isinstance(row, dict) for row in record):
         return record
@@ -162,7 +163,7 @@ def by_numbers(name: str) -> list[tuple[bool, float, str]]:
     return [(part.isdigit(), float(part) if part.isdigit() else 0.0, part) for part in parts]
 
 
-def _parse(record: Mapping[str, Any], where: str) -> tuple[str, str, float | None, float | None]:
+def _parse(record: Mapping[str, Json], where: str) -> tuple[str, str, float | None, float | None]:
     checkpoint, task, score, stderr = (_text(record.get(name)) for name in (*_COLUMNS, "stderr"))
     if not checkpoint or not task:
         raise TableError(f"{where}: a row must name its checkpoint and its task")
@@ -177,7 +178,7 @@ def _parse(record: Mapping[str, Any], where: str) -> tuple[str, str, float | Non
     return checkpoint, task, parsed[0], parsed[1]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
+from typing import TYPE_CHECKING, Literal, SupportsFloat, overload
 
 from scrimp.checks import is_whole
 from scrimp.errors import Conflict, ObjectiveError, ReportError, StudyError
@@ -86,7 +86,7 @@ class Selection:
     def _repr_html_(self) -> str:
         """How far it is and what it recommends, for notebooks."""
         table = self.scores
-        rows: list[list[Any]] = [["method", self.method]]
+        rows: list[list[object]] = [["method", self.method]]
         done = int(table.seen.sum())
         rows.append(["measured", f"{done} of {table.scores.size} cells"])
         rows.append(["table", f"{len(table.checkpoints)} checkpoints x {len(table.tasks)} tasks"])
@@ -275,7 +275,7 @@ class Selection:
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
         self,
-        evaluate: Callable[[Checkpoint, str], Any] | Command,
+        evaluate: Callable[[Checkpoint, str], object] | Command,
         *,
         share: float | None = None,
         budget: float | None = None,

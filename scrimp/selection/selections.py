@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scrimp.checks import is_number
 from scrimp.errors import StudyError
 from scrimp.history.problem import Direction, Problem
+from scrimp.json_values import Scalar
 from scrimp.selection.cell_policy import cell_space, empty_table
 from scrimp.selection.evaluation import METRIC, plain_checkpoint
 from scrimp.selection.score_table import Checkpoint
@@ -42,7 +43,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     scales: Mapping[str, float] | None = None,
     directions: Mapping[str, Direction] | None = None,
     ordered: bool = True,
-    method: str | Method | Mapping[str, Any] = "kg",
+    method: str | Method | Mapping[str, object] = "kg",
     use_stderr: bool = False,
     tolerance: float = 0.002,
     storage: str | Storage | None = None,
@@ -108,7 +109,7 @@ def load_selection(name: str, *, storage: str | Storage | None = None) -> Select
 
 
 def select_checkpoint(
-    evaluate: Callable[[Checkpoint, str], Any],
+    evaluate: Callable[[Checkpoint, str], object],
     checkpoints: Sequence[Checkpoint],
     tasks: Sequence[str],
     *,
@@ -169,7 +170,7 @@ def _adopt(
     selection.add_checkpoints(checkpoints)
 
 
-def _labels(checkpoints: Sequence[Any]) -> tuple[Checkpoint, ...]:
+def _labels(checkpoints: Sequence[Scalar]) -> tuple[Checkpoint, ...]:
     if isinstance(checkpoints, str):
         raise StudyError(
             f"checkpoints is the text {checkpoints!r}; give a list of names or training steps"

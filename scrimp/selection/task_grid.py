@@ -21,6 +21,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from scrimp.gp.priors import Density, Normal, ParameterVector
+from scrimp.json_values import Json
 from scrimp.selection.task_grid_algebra import GridSolution
 from scrimp.selection.task_grid_cells import GridCells, Index, group_cells
 from scrimp.selection.task_grid_models import GridModel, SharedCurve
@@ -140,7 +141,7 @@ class TaskGrid:
 
     model: GridModel = field(default_factory=SharedCurve)
 
-    def fit(self, data: GridData, start: Mapping[str, Any] | None = None) -> FittedTaskGrid:
+    def fit(self, data: GridData, start: Mapping[str, Json] | None = None) -> FittedTaskGrid:
         """Maximum a posteriori hyperparameters by L-BFGS, from the ``state`` of an earlier fit
         where there is one."""
         units = measure_units(data.values / data.scales[data.tasks], data.tasks, len(data.scales))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from scrimp.checks import is_number
 from scrimp.errors import ConfigError, SpaceError
+from scrimp.json_values import Json, Scalar
 from scrimp.space.values import (
     plain,
 )
@@ -32,21 +33,21 @@ class Parameter(ABC):
     """
 
     when: Mapping[str, Any] | None = None
-    default: Any = None
+    default: object = None
     prior: tuple[Any, Any] | None = None
 
     @property
     @abstractmethod
-    def grid(self) -> Sequence[Any] | None:
+    def grid(self) -> Sequence[Scalar] | None:
         """All legal values in order, or None for a continuum."""
 
     @abstractmethod
-    def validate(self, name: str, value: Any) -> Any:
+    def validate(self, name: str, value: object) -> Any:
         """The value in its normal form, or `ConfigError` that names the parameter, the value and
         the rule."""
 
     @abstractmethod
-    def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
         """Places (n,) of legal values in the unit interval."""
 
     @abstractmethod
@@ -66,7 +67,7 @@ class Parameter(ABC):
         """How many values there are; infinite for a continuum."""
         return math.inf if self.grid is None else len(self.grid)
 
-    def _settle(self, **normal: Any) -> None:
+    def _settle(self, **normal: object) -> None:
         """Put normal forms of the own fields in place, then check what all parameters carry."""
         for name, value in normal.items():
             object.__setattr__(self, name, value)
@@ -86,9 +87,9 @@ class Parameter(ABC):
     def _wrong(self, message: str) -> SpaceError:
         return SpaceError(f"{type(self).__name__}: {message}")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """A plain JSON form; `parameter_from_json` restores it."""
-        record: dict[str, Any] = {"type": type(self).__name__.lower()}
+        record: dict[str, Json] = {"type": type(self).__name__.lower()}
         for item in fields(self):
             value = getattr(self, item.name)
             if (value is None and item.name != "value") or (value is False and item.name == "log"):
@@ -137,7 +138,7 @@ def _normal_when(parameter: Parameter, when: Any) -> dict[str, tuple[Any, ...]]:
     return normal
 
 
-def _normal_prior(parameter: Parameter, prior: Any) -> tuple[Any, float]:
+def _normal_prior(parameter: Parameter, prior: object) -> tuple[Any, float]:
     if not isinstance(prior, tuple | list) or len(prior) != 2:
         raise parameter._wrong(
             f'prior is {prior!r}; it must be (value, confidence), such as (0.01, "medium")'

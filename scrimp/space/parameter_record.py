@@ -19,7 +19,7 @@ _KINDS: dict[str, type[Parameter]] = {
 }
 
 
-def as_parameter(name: Any, value: Any) -> Parameter:
+def as_parameter(name: object, value: object) -> Parameter:
     """What a user gave for ``name``: a parameter, or a value that makes a constant."""
     if not isinstance(name, str) or not name:
         raise SpaceError(

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
+from scrimp.json_values import Json
 from scrimp.space.conditions import Conditions, Identities, draw_allowed, nearest
 from scrimp.space.html_table import html_table, space_rows
 from scrimp.space.nearest import nearest_rows
@@ -51,7 +52,7 @@ class Space(Mapping[str, Parameter]):
     """Named parameters; names that are no identifiers come in a mapping: ``Space({"weight-decay":
     Float(0, 1)})``."""
 
-    def __init__(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+    def __init__(self, parameters: Mapping[str, object] | None = None, /, **named: object) -> None:
         both = {**(parameters or {}), **named}
         if not both:
             raise SpaceError(
@@ -119,7 +120,7 @@ class Space(Mapping[str, Parameter]):
     def _identity(self) -> str:
         return json.dumps(self.to_json())
 
-    def validate(self, config: Mapping[str, Any]) -> Config:
+    def validate(self, config: Mapping[str, Json]) -> Config:
         """``config`` in its normal form: builtin types, order of declaration, defaults and
         constants filled in.
 
@@ -157,7 +158,7 @@ class Space(Mapping[str, Parameter]):
                 )
         return {name: known[name] for name in self._parameters if name in known}
 
-    def contains(self, config: Mapping[str, Any]) -> bool:
+    def contains(self, config: Mapping[str, Json]) -> bool:
         """Whether `validate` accepts ``config``."""
         try:
             self.validate(config)
@@ -165,7 +166,7 @@ class Space(Mapping[str, Parameter]):
             return False
         return True
 
-    def active(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+    def active(self, config: Mapping[str, Json]) -> tuple[str, ...]:
         """The parameters that exist where the others are as in ``config``, in the order of
         declaration."""
         known: Config = {}
@@ -202,7 +203,7 @@ class Space(Mapping[str, Parameter]):
         """``count`` configurations, uniform in the unit cube."""
         return self.from_units(rng.random((count, len(self.searched))))
 
-    def complete(self, config: Mapping[str, Any], rng: np.random.Generator) -> Config:
+    def complete(self, config: Mapping[str, Json], rng: np.random.Generator) -> Config:
         """The valid configuration that agrees with a partial one: defaults where there are, the
         rest drawn at random.
 
@@ -258,7 +259,7 @@ class Space(Mapping[str, Parameter]):
                 del full[name]
         return full
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """A plain JSON form; `from_json` restores it."""
         return {
             "parameters": [
@@ -288,7 +289,7 @@ class Space(Mapping[str, Parameter]):
 class Pool(Space):
     """``configs``, each valid in ``space`` and none twice, are all there is to try."""
 
-    def __init__(self, space: Space, configs: Iterable[Mapping[str, Any]], /) -> None:
+    def __init__(self, space: Space, configs: Iterable[Mapping[str, Json]], /) -> None:
         super().__init__(space.parameters)
         members: list[Config] = []
         rows: dict[Any, int] = {}
@@ -315,7 +316,7 @@ class Pool(Space):
         """The members, in the order in which they were given."""
         return self._members
 
-    def index(self, config: Mapping[str, Any]) -> int:
+    def index(self, config: Mapping[str, Json]) -> int:
         """The row of ``config`` in `configs`; `ConfigError` when it is no member."""
         normal = super().validate(config)
         row = self._rows.get(self.key(normal))
@@ -326,7 +327,7 @@ class Pool(Space):
             )
         return row
 
-    def validate(self, config: Mapping[str, Any]) -> Config:
+    def validate(self, config: Mapping[str, Json]) -> Config:
         """The member that ``config`` is; `ConfigError` when it is none."""
         return dict(self._members[self.index(config)])
 
@@ -341,7 +342,7 @@ class Pool(Space):
             dict(self._members[row]) for row in rng.choice(len(self._members), count, replace=False)
         ]
 
-    def complete(self, config: Mapping[str, Any], rng: np.random.Generator) -> Config:
+    def complete(self, config: Mapping[str, Json], rng: np.random.Generator) -> Config:
         """A random member among those that agree with a partial configuration; `ConfigError` when
         none does."""
         given = [
@@ -385,7 +386,7 @@ class Pool(Space):
         """The members nearest to places (m, d) of the unit cube."""
         return [dict(self._members[row]) for row in self.nearest(units)]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """A plain JSON form; `Space.from_json` restores it."""
         return {**super().to_json(), "pool": [dict(config) for config in self._members]}
 

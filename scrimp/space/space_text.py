@@ -16,9 +16,9 @@ put in quotes.
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from scrimp.errors import SpaceError
+from scrimp.json_values import Json
 
 __all__ = ["read_scalar", "read_space_text"]
 
@@ -38,13 +38,13 @@ _LISTS = {"ordinal": "values", "categorical": "choices"}
 _EXAMPLE = 'write "lr=float(1e-5,1e-1,log)" or "optimizer=categorical(adamw,sgd)"'
 
 
-def read_space_text(texts: Sequence[str]) -> dict[str, Any]:
+def read_space_text(texts: Sequence[str]) -> dict[str, Json]:
     """The parameters as a study file has them, by name; `SpaceError` names what cannot be read.
 
     >>> read_space_text(["lr=float(1e-5,1e-1,log)", "batch=32"])
     {'lr': {'type': 'float', 'low': 1e-05, 'high': 0.1, 'log': True}, 'batch': 32}
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Json] = {}
     for text in texts:
         place = 0
         while text[place:].strip(" ;\t\n"):
@@ -61,14 +61,14 @@ def read_space_text(texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _record(match: re.Match[str]) -> dict[str, Any]:
+def _record(match: re.Match[str]) -> dict[str, Json]:
     """One parameter with its kind and what stands in the brackets."""
     name, kind = match["name"], _KINDS.get(match["kind"].lower())
     if kind is None:
         raise SpaceError(
             f"parameter {name!r} is a {match['kind']!r}; it must be one of {', '.join(_KINDS)}"
         )
-    record: dict[str, Any] = {"type": kind}
+    record: dict[str, Json] = {"type": kind}
     values = []
     for part in filter(None, (part.strip() for part in _split(match["inside"]))):
         key, equals, value = part.partition("=")
@@ -90,7 +90,7 @@ def _record(match: re.Match[str]) -> dict[str, Any]:
     return {**record, **dict(zip(places, values, strict=False))}
 
 
-def _condition(name: str, text: str) -> dict[str, Any]:
+def _condition(name: str, text: str) -> dict[str, Json]:
     parent, colon, values = text.partition(":")
     if not colon or not parent.strip() or not values.strip():
         raise SpaceError(
@@ -106,7 +106,7 @@ def _split(text: str) -> list[str]:
     return re.findall(r"""(?:[^,"']|"[^"]*"|'[^']*')+""", text)
 
 
-def read_scalar(text: str) -> Any:
+def read_scalar(text: str) -> Json:
     """A truth value, nothing, a number or a text, whichever it looks like; what stands in quotes is
     a text.
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from scrimp.checks import is_finite
 from scrimp.errors import SpaceError
+from scrimp.json_values import Scalar
 from scrimp.space.values import plain
 
 __all__ = ["Steps", "checked_step", "count_steps", "step_places", "step_units"]
@@ -110,7 +111,9 @@ def checked_step(low: Any, high: Any, log: bool, label: str, step: Any) -> tuple
     return number, count
 
 
-def step_units(numbers: Sequence[Any], low: float, step: float, count: int) -> NDArray[np.float64]:
+def step_units(
+    numbers: Sequence[Scalar], low: float, step: float, count: int
+) -> NDArray[np.float64]:
     """Where numbers lie in the unit interval (n,): low + i step in the middle of the i-th of
     ``count`` equal parts."""
     return ((np.asarray(numbers, dtype=float) - low) / step + 0.5) / count

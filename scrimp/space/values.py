@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from scrimp.checks import is_finite, is_number
 from scrimp.errors import ConfigError, SpaceError
+from scrimp.json_values import Json, Scalar
 
 __all__ = ["distinct", "identity", "one_of", "plain", "scalar", "shares"]
 
@@ -20,12 +21,12 @@ def plain(value: Any) -> Any:
     return str.__str__(value) if isinstance(value, str) else value
 
 
-def identity(value: Any) -> tuple[type, Any]:
+def identity(value: object) -> tuple[type, Any]:
     """What tells values apart: 1, 1.0 and True are equal in Python and different here."""
     return type(value), value
 
 
-def scalar(label: str, value: Any) -> Any:
+def scalar(label: str, value: object) -> Json:
     """``value`` as a JSON scalar, or `SpaceError`."""
     normal = plain(value)
     if normal is not None and not isinstance(normal, str | int | float | bool):
@@ -53,7 +54,7 @@ def distinct(label: str, values: Any) -> tuple[Any, ...]:
     return normal
 
 
-def one_of(name: str, value: Any, legal: Sequence[Any], known: Container[Any]) -> Any:
+def one_of(name: str, value: object, legal: Sequence[Scalar], known: Container[Any]) -> Json:
     """The legal value that is meant: the identical one, or else the only equal number (1.0 where 1
     is legal)."""
     normal = plain(value)
@@ -67,7 +68,7 @@ def one_of(name: str, value: Any, legal: Sequence[Any], known: Container[Any]) -
     )
 
 
-def shares(values: Sequence[Any], units: NDArray[np.float64]) -> list[Any]:
+def shares(values: Sequence[Scalar], units: NDArray[np.float64]) -> list[Json]:
     """Values at places (n,) when each owns an equal share; i/(k-1) lies in the i-th share of k, as
     does its middle."""
     places = np.clip(np.asarray(units, dtype=float) * len(values), 0, len(values) - 1).astype(

@@ -72,7 +72,7 @@ class SqliteFile(Connected):
     def __reduce__(self) -> tuple[Any, ...]:
         return SqliteFile, (self.path, self._patience)
 
-    def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
         """The result of a query; nothing when there is no file yet."""
         with self.lock, self._explained():
             if self._connection is None and not self.path.exists():

@@ -25,7 +25,6 @@ Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014, whose exponential decay i
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from scrimp.gp.marginal_likelihood import LogPosterior, SearchSettings, maximum_
 from scrimp.gp.priors import ParameterVector
 from scrimp.gp.process import Prior
 from scrimp.gp.residual import Residual, ResidualMoments
+from scrimp.json_values import Json
 from scrimp.surrogates.curve_reduction import LOG_TWO_PI, Indices, Observed, Reduction
 from scrimp.surrogates.exact_gp import NOISE, FittedGP, check_finite, fitted_gp, joined
 from scrimp.surrogates.independent_gps import nearest_level
@@ -78,14 +78,14 @@ class AdditiveCurves(Surrogate):
         return ParameterVector((*self.prior.parameters, *self.residual.parameters, NOISE))
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None = None
     ) -> "FittedAdditiveCurves":
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
         return self._fitted(
             data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored
         )
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedAdditiveCurves":
+    def restore(self, data: Data, state: Mapping[str, Json]) -> "FittedAdditiveCurves":
         return self._fitted(data, *recorded_values(self.vector, state))
 
     def log_posterior(self, data: Data) -> "CurvesPosterior":
@@ -200,14 +200,14 @@ class FittedAdditiveCurves(FittedSurrogate):
     moments: ResidualMoments
     reductions: list[Reduction]
     ends: FittedGP
-    recorded: Mapping[str, Any]
+    recorded: Mapping[str, Json]
 
     @property
     def data(self) -> Data:
         return self.observed.data
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> Mapping[str, Json]:
         return self.recorded
 
     @property

@@ -51,6 +51,7 @@ from scrimp.gp.marginal_likelihood import (
 from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.shared_decay import SharedDecayPosterior
+from scrimp.json_values import Json
 from scrimp.surrogates.recorded_fit import (
     PART,
     found_in_part,
@@ -124,8 +125,8 @@ class ExactGP(Surrogate):
         return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
 
     def _start_in_part(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None
-    ) -> Mapping[str, Any] | None:
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None
+    ) -> Mapping[str, Json] | None:
         """Where a fit to many data begins that has no record to go on from: with a fit to some of
         them."""
         size = first_part(len(data))
@@ -133,7 +134,7 @@ class ExactGP(Surrogate):
             return start
         return found_in_part(self.fit(part_of(data, size), rng).state, size)
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedGP":
+    def restore(self, data: Data, state: Mapping[str, Json]) -> "FittedGP":
         return self._fitted(data, *recorded_values(self.vector, state))
 
     def hyperparameter_posterior(self, data: Data) -> LogPosterior:
@@ -150,7 +151,7 @@ class ExactGP(Surrogate):
         return fitted_gp(self.prior.with_values(values[:-1]), float(values[-1]), data, state)
 
 
-def fitted_gp(prior: Prior, noise: float, data: Data, state: Mapping[str, Any]) -> "FittedGP":
+def fitted_gp(prior: Prior, noise: float, data: Data, state: Mapping[str, Json]) -> "FittedGP":
     """The posterior of a prior with its values and a noise variance, given data: no fit, one
     factorisation."""
     check_finite(data)
@@ -188,7 +189,7 @@ class FittedGP(FittedSurrogate):
     observed: Data
     factor: Array
     whitened: Array
-    recorded: Mapping[str, Any]
+    recorded: Mapping[str, Json]
 
     @property
     def data(self) -> Data:

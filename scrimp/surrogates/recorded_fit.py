@@ -17,6 +17,7 @@ import numpy as np
 from scrimp.errors import StudyError
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.priors import Array, ParameterVector
+from scrimp.json_values import Json
 
 __all__ = ["PART", "found_in_part", "is_record", "record_of", "recorded_values", "search_from"]
 
@@ -24,12 +25,12 @@ __all__ = ["PART", "found_in_part", "is_record", "record_of", "recorded_values",
 PART = "part"
 
 
-def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str, Any]:
+def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str, Json]:
     """The state of a fit with these values (p,)."""
     return {"parameters": vector.to_json(values), "explored": explored}
 
 
-def found_in_part(state: Mapping[str, Any], size: int) -> dict[str, Any]:
+def found_in_part(state: Mapping[str, Json], size: int) -> dict[str, Json]:
     """A record of a fit to ``size`` of the observations, from which a fit to all of them goes
     on."""
     return {**state, PART: size}

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.json_values import Json
+
 __all__ = ["Array", "Data", "FittedSurrogate", "Posterior", "PosteriorPullback", "Surrogate"]
 
 Array = NDArray[np.float64]
@@ -146,7 +148,7 @@ class Surrogate(ABC):
 
     @abstractmethod
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None = None
     ) -> FittedSurrogate:
         """Fit the hyperparameters to ``data``, starting from the ``state`` of an earlier fit where
         there is one."""

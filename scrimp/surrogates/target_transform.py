@@ -28,6 +28,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from scrimp.errors import StudyError
+from scrimp.json_values import Json
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -78,7 +79,7 @@ class TargetStep(ABC):
         """The step for these targets (n,)."""
 
     @abstractmethod
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
+    def recall(self, state: Mapping[str, Json]) -> LearnedStep:
         """The step as it was learned."""
 
 
@@ -183,7 +184,7 @@ class FittedTransformed(FittedSurrogate):
         return self.inner.noise_variance
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> Mapping[str, Json]:
         return {"steps": [dict(step.state) for step in self.steps], "inner": self.inner.state}
 
 
@@ -225,7 +226,7 @@ class _Linear(LearnedStep):
         return np.full(y.shape, 1.0 / self.spread)
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> Mapping[str, Json]:
         return {"centre": self.centre, "spread": self.spread}
 
 
@@ -271,7 +272,7 @@ class Capped(LearnedStep):
         return np.ones(y.shape)
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> Mapping[str, Json]:
         return {"cap": self.cap} if np.isneginf(self.low) else {"cap": self.cap, "low": self.low}
 
 
@@ -336,5 +337,5 @@ class _Interpolated(LearnedStep):
         return np.diff(scores)[segment] / np.diff(values)[segment]
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> Mapping[str, Json]:
         return {"values": list(self.values), "scores": list(self.scores)}

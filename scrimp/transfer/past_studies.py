@@ -37,6 +37,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
+from scrimp.json_values import Json
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.values import identity
@@ -143,14 +144,14 @@ def shared_share(past: Problem, problem: Problem) -> float:
     )
 
 
-def final_losses(history: History) -> tuple[list[Mapping[str, Any]], Array]:
+def final_losses(history: History) -> tuple[list[Mapping[str, Json]], Array]:
     """Configurations and their losses at one budget: the highest that enough trials reached; NaN
     where a trial failed or violated a constraint."""
     reached = sorted(
         (trial.budget for trial in history.trials if trial.loss is not None), reverse=True
     )
     budget = reached[min(ENOUGH, len(reached)) - 1] if reached else 0.0
-    configs: list[Mapping[str, Any]] = []
+    configs: list[Mapping[str, Json]] = []
     losses: list[float] = []
     for trial in history.trials:
         point = next(

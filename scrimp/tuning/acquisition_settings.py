@@ -11,13 +11,15 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scrimp.json_values import Json
+
 __all__ = ["FIELD", "gathered", "settings_of_acquisition"]
 
 FIELD = "acquisition_settings"
 
 
 def settings_of_acquisition(
-    settings: Mapping[str, Any], classes: Sequence[type[Any]]
+    settings: Mapping[str, Json], classes: Sequence[type[Any]]
 ) -> tuple[str, ...]:
     """The settings of the acquisition that a method of these classes uses; none where it takes
     none."""

@@ -179,7 +179,7 @@ def method_names() -> list[str]:
     return ["auto", *_METHODS]
 
 
-def read_method(given: "str | Method | Mapping[str, Any]") -> Method:
+def read_method(given: "str | Method | Mapping[str, object]") -> Method:
     """A method from text, a table with ``name``, or a `Method`, whatever its name."""
     match given:
         case Method():
@@ -189,7 +189,7 @@ def read_method(given: "str | Method | Mapping[str, Any]") -> Method:
             return Method(name.strip(), **_parse_settings(rest, given))
         case Mapping() if isinstance(given.get("name"), str):
             return Method(
-                given["name"], **{key: value for key, value in given.items() if key != "name"}
+                str(given["name"]), **{key: value for key, value in given.items() if key != "name"}
             )
     raise MethodError(
         f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name"

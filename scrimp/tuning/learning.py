@@ -20,6 +20,7 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.history.events import SourceAttached
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
+from scrimp.json_values import Json
 from scrimp.storage.event_json import decode, digest
 from scrimp.storage.store import Storage
 from scrimp.tuning.threads import one_thread
@@ -154,9 +155,9 @@ class _KeptFits(MutableMapping[str, Any]):
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, Json] = {}
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Json:
         if key not in self._known:
             text = self._storage.kept(f"fit:{key}")
             if text is None:

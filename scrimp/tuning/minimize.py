@@ -50,12 +50,12 @@ class Result:
 
 
 def minimize(
-    objective: Callable[[Config], Any],
+    objective: Callable[[Config], object],
     space: Space,
     n_trials: int,
     *,
     seed: int | None = None,
-    method: str | Method | Mapping[str, Any] = "auto",
+    method: str | Method | Mapping[str, object] = "auto",
     plugins: Sequence[str] = (),
     **options: Any,
 ) -> Result:
@@ -75,12 +75,12 @@ def minimize(
 
 
 def maximize(
-    objective: Callable[[Config], Any],
+    objective: Callable[[Config], object],
     space: Space,
     n_trials: int,
     *,
     seed: int | None = None,
-    method: str | Method | Mapping[str, Any] = "auto",
+    method: str | Method | Mapping[str, object] = "auto",
     plugins: Sequence[str] = (),
     **options: Any,
 ) -> Result:
@@ -97,7 +97,7 @@ def maximize(
 
 def _optimized(
     direction: Direction,
-    objective: Callable[[Config], Any],
+    objective: Callable[[Config], object],
     space: Space,
     n_trials: int,
     question: dict[str, Any],

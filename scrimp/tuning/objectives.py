@@ -18,11 +18,12 @@ from typing import Any
 from scrimp.checks import did_you_mean
 from scrimp.errors import ObjectiveError
 from scrimp.executors.command_line import Command
+from scrimp.json_values import Json
 
 __all__ = ["described", "imported", "refuse_token_scheme", "resolved"]
 
 
-def described(objective: str | Command) -> dict[str, Any]:
+def described(objective: str | Command) -> dict[str, Json]:
     """The record of an objective: of an import path or a command.
 
     >>> described("train:objective")
@@ -48,7 +49,7 @@ def resolved(record: Mapping[str, Any]) -> Callable[[Any], Any] | Command:
     )
 
 
-def refuse_token_scheme(record: Mapping[str, Any], study: str) -> None:
+def refuse_token_scheme(record: Mapping[str, Json], study: str) -> None:
     """Refuse what was signed with a token: its owner wanted it checked, and that scheme could be
     guessed and replayed."""
     if "signature" in record:
@@ -65,7 +66,7 @@ def imported(path: str) -> Callable[[Any], Any]:
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module_name)
+        found: object = importlib.import_module(module_name)
     except ImportError as error:
         raise ObjectiveError(
             f"the module of the objective {path!r} cannot be imported here ({error}); "

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from scrimp.checks import is_positive, is_whole
 from scrimp.errors import ObjectiveError, StudyError
@@ -21,6 +21,7 @@ from scrimp.history.history import History
 from scrimp.history.limits import Durable, Lifted, Placement, Totals, lifted
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
+from scrimp.json_values import Json
 from scrimp.policies.policy import Policy
 from scrimp.tuning.collection import check_keep
 from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
@@ -50,7 +51,7 @@ class Run:
     keep: str = "best"
     lease: float = LEASE_SECONDS
     ending: Callable[[], bool] = bool
-    ray: RaySettings | Mapping[str, Any] | None = None
+    ray: RaySettings | Mapping[str, Json] | None = None
     durable: Durable | None = None
     signed: SignedOnly | None = None
     catch: Catch = ()
@@ -239,13 +240,13 @@ def _installed_devices() -> list[str]:
         return []
 
 
-def _count(name: str, value: Any, least: int = 1, optional: bool = False) -> None:
+def _count(name: str, value: object, least: int = 1, optional: bool = False) -> None:
     if value is None and optional:
         return
     if not is_whole(value, least):
         raise StudyError(f"{name} is {value!r}; it must be an integer of at least {least}")
 
 
-def _positive(name: str, value: Any) -> None:
+def _positive(name: str, value: object) -> None:
     if value is not None and (not is_positive(value)):
         raise StudyError(f"{name} is {value!r}; it must be a positive number")

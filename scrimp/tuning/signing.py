@@ -18,7 +18,6 @@ import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -28,6 +27,7 @@ from scrimp.history.events import Event, Signature, StudyChanged
 from scrimp.history.history import Fold, History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
+from scrimp.json_values import Json
 from scrimp.tuning.keys import PrivateKey, PublicKey
 from scrimp.tuning.ledger import Ledger
 
@@ -41,9 +41,9 @@ class _Claims:
     """What the log says now of the things that must be signed, as it stands there, and all
     signatures, valid or not."""
 
-    problem: Mapping[str, Any] | None = None
-    method: Mapping[str, Any] | None = None
-    objective: Mapping[str, Any] | None = None
+    problem: Mapping[str, Json] | None = None
+    method: Mapping[str, Json] | None = None
+    objective: Mapping[str, Json] | None = None
     plugins: tuple[str, ...] | None = None
     checkpoints: str | None = None
     signatures: list[Signature] = field(default_factory=list)

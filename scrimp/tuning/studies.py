@@ -65,7 +65,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     direction: Direction = "minimize",
     metric: str = "value",
     budget: Budget | None = None,
-    method: str | Method | Mapping[str, Any] = "auto",
+    method: str | Method | Mapping[str, object] = "auto",
     learn_from: str | Sequence[str] = (),
     constraints: Mapping[str, Constraint] | None = None,
     cost: str | None = None,

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
+from typing import TYPE_CHECKING, Literal, SupportsFloat, overload
 
 from scrimp.checks import is_whole
 from scrimp.errors import ReportError, StudyError
@@ -26,6 +26,7 @@ from scrimp.history.limits import Durable, Placement
 from scrimp.history.problem import Budget, Direction, Problem
 from scrimp.history.reports import as_metrics, as_stderr
 from scrimp.history.trial import Observation, Trial, check_step
+from scrimp.json_values import Json
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
 from scrimp.showing.card import study_card
 from scrimp.showing.explanation import Explanation
@@ -77,7 +78,7 @@ class Study:
         self._root = checkpoints
         self._past = past
         self._policy: Policy | None = None
-        self._policy_of: tuple[Mapping[str, Any], Problem | None] = ({}, None)
+        self._policy_of: tuple[Mapping[str, Json], Problem | None] = ({}, None)
 
     def _checkpoints(self) -> Path:
         return self._root(self._ledger.history.created)
@@ -178,7 +179,7 @@ class Study:
         view._ledger = self._ledger.still()
         return view
 
-    def enqueue(self, config: Mapping[str, Any]) -> None:
+    def enqueue(self, config: Mapping[str, Json]) -> None:
         """Try this configuration before the method decides, unless it is queued or tried already.
 
         Parameters left out are filled in.
@@ -208,7 +209,7 @@ class Study:
         return len(failed)
 
     @property
-    def user_attrs(self) -> dict[str, Any]:
+    def user_attrs(self) -> dict[str, Json]:
         """What was said about the study with `set_user_attr`."""
         return dict(self.history.user_attrs)
 
@@ -217,7 +218,7 @@ class Study:
         """The note on the study."""
         return self.history.user_note
 
-    def set_user_attr(self, name: str, value: Any, *, trial: Trial | int | None = None) -> None:
+    def set_user_attr(self, name: str, value: Json, *, trial: Trial | int | None = None) -> None:
         """Keep plain data with the study, or with one trial of it; None takes it away."""
         self._annotate(trial, {name: value})
 
@@ -226,7 +227,7 @@ class Study:
         self._annotate(trial, {}, text)
 
     def _annotate(
-        self, trial: Trial | int | None, attributes: dict[str, Any], note: str | None = None
+        self, trial: Trial | int | None, attributes: dict[str, Json], note: str | None = None
     ) -> None:
         number = trial.id if isinstance(trial, Trial) else trial
         known = None if number is None else self.history.trial(number).id
@@ -318,7 +319,7 @@ class Study:
         time_limit: float | None = None,
         keep: Keep = "best",
         durable: Durable | None = None,
-        ray: RaySettings | Mapping[str, Any] | None = None,
+        ray: RaySettings | Mapping[str, Json] | None = None,
         callbacks: Sequence[Callable[["Study", Trial], None]] = (),
         catch: type[BaseException] | Sequence[type[BaseException]] = (),
         progress: bool | None = None,

@@ -95,6 +95,25 @@ def test_studies_of_an_earlier_version_replay_and_go_on_in_sqlite(
     check(name, sqlite_url, STUDIES[name])
 
 
+FORMAT_1 = {"gp-limits": 9, "tpe": 10, "warm": 9, "learned": 8, "halted": 3, "selection": 11}
+"""Studies of the newest log with notes and totals in dictionaries, and their decisions."""
+
+
+@pytest.mark.parametrize("name", FORMAT_1)
+def test_every_decision_of_a_log_with_untyped_notes_is_the_same(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "stored.db"
+    path.write_bytes(gzip.decompress((STORED / "sqlite-format-1.db.gz").read_bytes()))
+    storage = open_storage(f"sqlite:///{path}")
+    history = load_any(name, storage=storage).history
+    outcomes = list(replay(history.events, past_reader(storage)))
+    assert len(outcomes) == FORMAT_1[name]
+    different = [outcome for outcome in outcomes if not outcome.same]
+    modelled = name in ("gp-limits", "learned", "selection")
+    assert len(different) <= (1 - FAITHFUL) * len(outcomes) * modelled, different
+    assert not history.ignored and not history.notes.own
+    assert history.limits.halt == ("stopped" if name == "halted" else None)
+
+
 @pytest.mark.parametrize(("name", "decisions"), [("freeze-thaw", 32), ("selection", 9)])
 def test_studies_of_an_earlier_version_replay_and_go_on_in_a_journal(
     name: str, decisions: int, tmp_path: Path
