@@ -14,7 +14,7 @@ import warnings
 
 import scrimp
 from scrimp.history.bounds import bound_hints
-from scrimp.showing.trial_columns import TableQuery, aligned, fitted, trial_table
+from scrimp.showing.trial_columns import TableQuery, fitted, padded_lines, trial_table
 
 EPOCHS = 27
 SPACE = scrimp.Space(
@@ -94,7 +94,7 @@ def tell(study, trials) -> None:
     print(f" after {point.step:g} epochs")
     print("\nthe best five configurations:")
     table = fitted(trial_table(history, TableQuery(top=5)), shutil.get_terminal_size().columns - 2)
-    for cells in aligned(table):
+    for cells in padded_lines(table):
         print("  " + "  ".join(cells).rstrip())
     if table.left_out:
         print(f"  (and {', '.join(table.left_out)})")

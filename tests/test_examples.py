@@ -1,5 +1,7 @@
 """The examples run as they stand; the demo resumes, and says what early stopping saved."""
 
+import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -129,3 +131,16 @@ def test_components_of_ones_own_decide_in_every_kind_of_study(tmp_path: Path) ->
     assert [line.split(":")[0] for line in lines] == ["gp", "gp", "gp", "mobster-joint"]
     constrained = re.search(r"'x': ([-0-9.e]+), 'y': ([-0-9.e]+)", lines[2])
     assert constrained is not None and sum(map(float, constrained.groups())) <= 9.0
+
+
+def test_benchmarks_import_names_that_exist() -> None:
+    """They need environments of their own, so nothing else here would notice a name that is
+    gone."""
+    missing = []
+    for path in sorted((EXAMPLES.parent / "benchmarks").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("scrimp"):
+                continue
+            names = dir(importlib.import_module(str(node.module)))
+            missing += [f"{path.name}: {a.name}" for a in node.names if a.name not in names]
+    assert not missing

@@ -37,7 +37,7 @@ def studied(name: str) -> tuple[CurveBelief, Question]:
     belief = believe(history, rows, Encoding(SPACE), [(0, 5.0)], rng)
     waiting = [(trial, *slice_) for trial, slice_ in rows.waiting.items()]
     if name == "race":
-        return belief, race(belief, rows, waiting)
+        return belief, race(belief, rows, waiting, rows.levels[0])
     return belief, next(horizons(history, belief, rows, waiting, Outlook.of(history, rows), rng))
 
 

@@ -63,9 +63,7 @@ def test_a_new_study_begins_where_past_ones_ended() -> None:
     rows = young.derive(CurveTable())
     found = [
         np.array(
-            believe(young, rows, Encoding(SPACE), [], np.random.default_rng(0), centre).record[
-                "theta"
-            ]
+            believe(young, rows, Encoding(SPACE), [], np.random.default_rng(0), centre).record.theta
         )
         for centre in ((), shapes)
     ]

@@ -121,6 +121,7 @@ def test_the_noise_floor_and_the_number_of_restarts_reach_the_fit() -> None:
 
 
 def test_only_methods_with_an_acquisition_take_them() -> None:
-    assert settings_of_acquisition({"acquisition": "ucb"}, [BayesianSuggester]) == ("kappa",)
+    settings = settings_of_acquisition({"acquisition": "ucb"}, [BayesianSuggester])
+    assert settings == ("kappa", "schedule", "delta", "divisor")
     assert settings_of_acquisition({}, [scrimp.Method]) == ()
     assert gathered({}, {"kappa": 2.0}, [scrimp.Method]) == {"kappa": 2.0}

@@ -23,6 +23,19 @@ BUDGET = scrimp.Budget("epoch", 1, 9)
 SINGLE = ["gp", "gp-ei"]
 BY_RUNG = ["mobster-indep", "sync-mobster", "hypertune-indep", "hypertune4-indep"]
 JOINT = ["mobster-joint", "hypertune-joint", "dyhpo"]
+TRANSFER = [
+    "pogpe",
+    "portfolio",
+    "rgpe",
+    "rmogp",
+    "taf-m",
+    "taf-poe",
+    "taf-r",
+    "taf-rgpe",
+    "tst-m",
+    "tst-r",
+]
+"""Tried with their past in test_published_settings."""
 
 
 @pytest.fixture
@@ -73,7 +86,7 @@ def test_all_methods_with_a_kernel_are_tried_here() -> None:
     with_kernel = {
         name for name in method_names() if name != "auto" and "kernel" in settings_of(name)
     }
-    assert with_kernel == {"gp", "gp-ei", "gp-pi", "gp-ucb", *BY_RUNG, *JOINT}
+    assert with_kernel == {"gp", "gp-ei", "gp-pi", "gp-ucb", *BY_RUNG, *JOINT, *TRANSFER}
     joint = {name for name in with_kernel if "resource_kernel" in settings_of(name)}
     assert joint >= set(JOINT)
 
