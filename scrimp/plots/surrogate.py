@@ -5,6 +5,7 @@ scrimp.plots.surrogate(study, "lr") # as it is now scrimp.plots.surrogate(study,
 iteration=3) # as it was when the fourth configuration was chosen
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from scrimp.plots.style import (
     thinned_items,
     unmarked,
 )
+from scrimp.space.parameter_contract import Parameter
 from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
@@ -119,25 +121,8 @@ def _drawn(
     ]
     shown = thinned_items(seen, MOST)
     spec = problem.space[parameter]
-    places, heights = (
-        labels(spec, [trial.config[parameter] for trial in shown]),
-        [trial.value for trial in shown],
-    )
-    marker = {"color": MUTED, "size": 7, "line": {"color": LINE, "width": 1}}
-    picture.add_trace(
-        Scatter(
-            x=places,
-            y=heights,
-            mode="markers",
-            marker=marker,
-            name="observed",
-            meta={"trials": True},
-            customdata=[trial.id for trial in shown],
-            hovertemplate="trial %{customdata}: %{y}<extra></extra>",
-        ),
-        1,
-        1,
-    )
+    heights = [trial.value for trial in shown]
+    picture.add_trace(_observed(spec, parameter, shown), 1, 1)
     scores = belief.score(rows)
     picture.add_trace(
         Scatter(x=values, y=scores, mode="lines", line={"color": ACCENT}, name="acquisition"), 2, 1
@@ -163,6 +148,22 @@ def _drawn(
         "the band is two standard deviations, the other parameters are those of the best trial."
     )
     return figure(picture, title, words)
+
+
+def _observed(spec: Parameter, parameter: str, shown: Sequence[Trial]) -> object:
+    """The trials as points; a click leads to each."""
+    from plotly.graph_objects import Scatter
+
+    return Scatter(
+        x=labels(spec, [trial.config[parameter] for trial in shown]),
+        y=[trial.value for trial in shown],
+        mode="markers",
+        marker={"color": MUTED, "size": 7, "line": {"color": LINE, "width": 1}},
+        name="observed",
+        meta={"trials": True},
+        customdata=[trial.id for trial in shown],
+        hovertemplate="trial %{customdata}: %{y}<extra></extra>",
+    )
 
 
 def _belief_traces(
