@@ -6,10 +6,18 @@ raise MethodError(f"there is no kernel {name!r}{did_you_mean(name, KERNELS)}")
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
-__all__ = ["did_you_mean", "is_finite", "is_number", "is_positive", "is_whole", "nearest_name"]
+__all__ = [
+    "did_you_mean",
+    "is_finite",
+    "is_number",
+    "is_positive",
+    "is_whole",
+    "nearest_name",
+    "nearly_equal",
+]
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
@@ -47,11 +55,29 @@ def is_whole(value: object, least: int = 0) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
+def nearly_equal(config: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether two configurations differ by at most a hundredth in every number.
+
+    >>> nearly_equal({"lr": 0.1, "layers": 2}, {"lr": 0.1005, "layers": 2})
+    True
+    """
+    return config.keys() == other.keys() and all(
+        math.isclose(value, number, rel_tol=0.01)
+        if isinstance(value, float) and is_number(number := other[name])
+        else value == other[name]
+        for name, value in config.items()
+    )
+
+
 def nearest_name(word: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known name that is spelt most like ``word``; None when none is alike."""
     from difflib import get_close_matches  # only on the way to an error message
 
-    return next(iter(get_close_matches(str(word), list(known), 1, cutoff)), None)
+    names = list(known)
+    for name in names:
+        if name.lower() == str(word).lower():
+            return name
+    return next(iter(get_close_matches(str(word), names, 1, cutoff)), None)
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str = "") -> str:

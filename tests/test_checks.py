@@ -12,6 +12,7 @@ from scrimp.checks import (
     is_positive,
     is_whole,
     nearest_name,
+    nearly_equal,
 )
 
 
@@ -40,3 +41,12 @@ def test_the_name_that_was_meant() -> None:
     assert nearest_name("sqlight", ["sqlite"], cutoff=0.99) is None
     assert did_you_mean("gpp", ["gp"]) == "; did you mean 'gp'?"
     assert did_you_mean("zebra", ["gp"], otherwise=".") == "."
+
+
+def test_configurations_that_differ_by_a_hundredth_are_nearly_equal() -> None:
+    config = {"lr": 0.1, "layers": 2, "kind": "a", "flag": True}
+    assert nearly_equal(config, config | {"lr": 0.1009})
+    assert not nearly_equal(config, config | {"lr": 0.102})
+    assert not nearly_equal(config, config | {"layers": 3})
+    assert not nearly_equal(config, {"lr": 0.1})
+    assert not nearly_equal(config, config | {"lr": "a"})

@@ -44,6 +44,14 @@ class Parameters(dict[str, Json]):
         hint = did_you_mean(name, self, absent)
         raise KeyError(f"no parameter {name!r} among {', '.join(self) or 'none'}{hint}")
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("params", "report", "steps"):
+            raise AttributeError(
+                f"these are the parameters themselves, without .{name}: minimize hands them to the"
+                " objective, which reads params['x']; trials are handed out by study.optimize"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
 
 def _elsewhere(name: str) -> str:
     """What to say of an attribute that a trial does not have."""
@@ -110,6 +118,9 @@ class RunContext:
     def __getattr__(self, name: str) -> NoReturn:
         """Tell who comes from another library where its words have gone."""
         raise AttributeError(_elsewhere(name))
+
+    def __getitem__(self, name: str) -> NoReturn:
+        raise TypeError(f"a trial is not its parameters: read trial.params[{name!r}]")
 
     @property
     def attempt(self) -> int:

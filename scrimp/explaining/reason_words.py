@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from scrimp.checks import nearly_equal
 from scrimp.history.notes import (
     AheadOfHalf,
     BestCell,
@@ -82,7 +83,7 @@ MODELLESS = {
 }
 
 SCORES = {
-    "log-ei": "the logarithm of the expected improvement",
+    "log-ei": "the logarithm of the expected improvement in the model's units",
     "ei": "the expected improvement",
     "pi": "the probability of improvement",
     "ucb": "the optimistic bound",
@@ -298,14 +299,13 @@ def competitors_of(notes: Notes, trial: Trial) -> list[Competitor]:
     found: dict[str, float | None] = {}
     for rival in rivals or ():
         text = config_text(rival.config or {}) if rival.trial is None else f"trial {rival.trial}"
-        if rival.trial != trial.id and text != config_text(trial.config):
+        if rival.trial != trial.id and not nearly_equal(rival.config or {}, trial.config):
             found.setdefault(text, rival.score)
     return [{"text": text, "score": score} for text, score in found.items()]
 
 
 def score_lines(notes: Notes, words: str, trial: Trial) -> list[str]:
-    """The score that decided, with `score_words` of it, the runner-up, and how far behind it
-    was."""
+    """The score that decided, with `score_words` of it, and the runner-up with its score."""
     reason = notes.reason
     if not isinstance(reason, Modelled) or reason.score is None:
         return []

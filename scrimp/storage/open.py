@@ -32,12 +32,13 @@ def open_storage(url: str) -> Storage:
     """
     shown = without_secrets(str(url))
     if not isinstance(url, str) or "://" not in url:
-        example = shown if isinstance(url, str) and url else "scrimp.db"
+        name = shown.removeprefix("sqlite:").strip("/") if isinstance(url, str) else ""
+        example = name or "scrimp.db"
         raise AddressError(f"storage is {shown!r}, which is no URL; write sqlite:///{example}")
     scheme, _, rest = url.partition("://")
     opener = SCHEMES.find(scheme)
     if opener is None:
-        near = nearest_name(scheme.lower(), SCHEMES, cutoff=0.4)
+        near = nearest_name(scheme, SCHEMES)
         hint = f"; did you mean {near}://?" if near else ""
         raise AddressError(
             f"storage {shown!r} has scheme {scheme!r}; the valid ones are"
@@ -76,8 +77,10 @@ def _memory(url: str, rest: str, shown: str) -> Storage:
 def _sqlite(url: str, rest: str, shown: str) -> Storage:
     path = rest.removeprefix("/")
     if path == rest or not path or path == ":memory:":
+        name = shown.removeprefix("sqlite://").strip("/")
+        example = name if name and name != ":memory:" else "scrimp.db"
         raise AddressError(
-            f"storage {shown!r} names no file; write sqlite:///scrimp.db (relative),"
+            f"storage {shown!r} names no file; write sqlite:///{example} (relative),"
             " sqlite:////data/scrimp.db (absolute), or memory:// for a study that need not last"
         )
     return SqliteStorage(path)

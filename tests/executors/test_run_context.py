@@ -176,3 +176,16 @@ def test_params_cannot_be_changed_from_inside() -> None:
 
     (report,) = run(objective)
     assert isinstance(report, Reported) and report.metrics["loss"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("objective", "words"),
+    [
+        (lambda trial: trial["lr"], "read trial.params['lr']"),
+        (lambda trial: trial.params.params, "the parameters themselves, without .params"),
+        (lambda trial: trial.params["LR"], "did you mean 'lr'?"),
+    ],
+)
+def test_trials_and_parameters_mixed_up_are_told_apart(objective: Any, words: str) -> None:
+    (ended,) = run(objective)
+    assert isinstance(ended, Ended) and words in ended.message

@@ -147,7 +147,7 @@ def test_a_gain_is_told_with_the_value_it_improves_on(trial: Trial) -> None:
     )
     words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
     assert score_lines(notes, words, trial) == [
-        "Its score was the highest: -1.5 (the logarithm of the expected improvement)."
+        "Its score was the highest: -1.5 (the logarithm of the expected improvement in the model's units)."
     ]
 
 

@@ -136,6 +136,7 @@ def test_a_competitor_is_somebody_else() -> None:
     same = {"lr": 0.1, "layers": 1}
     others = [
         Rival(1.0, same | {"lr": 0.1 + 1e-9}),
+        Rival(1.0, same | {"lr": 0.1005}),  # within a hundredth: the same place
         Rival(0.9, {"lr": 0.5, "layers": 2}),
     ]
     for number, competitors in enumerate((others, others[:1])):

@@ -103,3 +103,15 @@ def test_errors_keep_secrets(url: str) -> None:
 def test_nothing_is_created_by_looking(tmp_path: Path) -> None:
     storage = open_storage(f"sqlite:///{tmp_path}/missing/x.db")
     assert storage.names() == [] and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("url", ["e.db", "sqlite:e.db", "sqlite:/e.db", "sqlite://e.db"])
+def test_the_remedy_is_a_url_that_works(url: str) -> None:
+    with pytest.raises(StorageError, match=r"write sqlite:///e\.db"):
+        open_storage(url)
+
+
+def test_a_scheme_that_is_unlike_all_others_gets_no_guess() -> None:
+    with pytest.raises(StorageError) as told:
+        open_storage("mysql://host/db")
+    assert "did you mean" not in str(told.value)
