@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from environments import python
+from environments import peer_command
 
 from scrimp.bench.curve_sources import CurveTask, network_curves
 from scrimp.bench.curve_suite import SHARES, CurveSuiteSettings, curve_cells, own_seed, regret_at
@@ -26,7 +26,6 @@ from scrimp.bench.results import read_runs
 from scrimp.bench.runner import run_cells
 from scrimp.bench.yahpo import Network, read_yahpo
 
-HERE = Path(__file__).resolve().parent
 PEERS = {
     "optuna-": ("optuna", "peer_optuna_curves.py"),
     "syne-tune-": ("syne-tune", "peer_syne_surrogate.py"),
@@ -64,17 +63,7 @@ def run_peer(
     network: Network, task: CurveTask, method: str, seed: int, settings: CurveSuiteSettings
 ) -> dict[str, Any]:
     """One run of a peer; this process answers with training runs until it is over."""
-    environment, script = next(
-        parts for prefix, parts in PEERS.items() if method.startswith(prefix)
-    )
-    command = [
-        str(python(environment)),
-        str(HERE / script),
-        "--method",
-        method,
-        "--seed",
-        str(seed % 2**31),
-    ]
+    command = peer_command(PEERS, method, seed % 2**31)
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     limit = settings.fulls * task.scale.full / settings.workers
     first = {

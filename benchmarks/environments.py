@@ -11,6 +11,7 @@ was built from and is left alone.
 import subprocess
 import sys
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / ".venvs"
@@ -30,6 +31,14 @@ COMPARED = ("optuna", "botorch", "syne-tune")
 def python(name: str) -> Path:
     """The interpreter of a peer's environment."""
     return ROOT / name / "bin" / "python"
+
+
+def peer_command(peers: Mapping[str, tuple[str, str]], method: str, seed: int) -> list[str]:
+    """What runs a method of a peer; ``peers`` gives environment and script by how the method's name
+    begins."""
+    name, script = next(parts for prefix, parts in peers.items() if method.startswith(prefix))
+    where = Path(__file__).resolve().parent / script
+    return [str(python(name)), str(where), "--method", method, "--seed", str(seed)]
 
 
 def stamp_text(name: str) -> str:

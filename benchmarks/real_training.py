@@ -33,7 +33,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from environments import python
+from environments import peer_command
 from training_problems import PROBLEMS, Config, Problem
 
 import scrimp
@@ -103,18 +103,7 @@ class Peer:
     --live`)."""
 
     def __init__(self, method: str, problem: Problem, seed: int) -> None:
-        environment, script = next(
-            parts for prefix, parts in PEERS.items() if method.startswith(prefix)
-        )
-        command = [
-            str(python(environment)),
-            str(HERE / script),
-            "--method",
-            method,
-            "--seed",
-            str(seed),
-            "--live",
-        ]
+        command = [*peer_command(PEERS, method, seed), "--live"]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -26,6 +26,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 
+from scrimp.checks import is_whole
 from scrimp.errors import StudyError
 from scrimp.history.problem import Budget
 from scrimp.history.trial import Trial
@@ -101,11 +102,7 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, **params: Any) -> "ScrimpSearchCV":
         """Search, and fit the best configuration on all of the data; ``params`` are routed as
         scikit-learn routes them."""
-        if (
-            not isinstance(self.n_trials, int)
-            or isinstance(self.n_trials, bool)
-            or self.n_trials < 1
-        ):
+        if not is_whole(self.n_trials, least=1):
             raise StudyError(f"n_trials is {self.n_trials!r}; it must be a positive integer")
         self._data = X, y
         try:

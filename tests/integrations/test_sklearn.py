@@ -236,7 +236,7 @@ def test_a_model_that_never_fits_is_told_as_scikit_learn_tells_it():
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, True])
 def test_counts_that_are_none_are_refused(count):
-    with pytest.raises(StudyError, match="n_trials"):
+    with pytest.raises(StudyError, match=r"n_trials is .*; it must be a positive integer"):
         search(n_trials=count).fit(X, Y)
 
 
