@@ -266,6 +266,26 @@ def test_samples_as_a_resource():
     assert len(ours.study_.trials) > 4
 
 
+class Rows(DecisionTreeClassifier):
+    """Counts the rows of its fits."""
+
+    seen: ClassVar[list[int]] = []
+
+    def fit(self, X, y):
+        Rows.seen.append(len(X))
+        return super().fit(X, y)
+
+
+def test_a_fit_sees_its_share_of_the_training_rows():
+    Rows.seen = []
+    x, y = make_classification(270, random_state=0)
+    settings = {"n_trials": 2, "cv": 3, "seed": 0, "resource": "n_samples", "method": "asha"}
+    ours = ScrimpSearchCV(Rows(random_state=0), {"max_depth": randint(1, 9)}, **settings).fit(x, y)
+    shares = ours.cv_results_["n_resources"] / 270
+    expected = [np.ceil(share * 180) for share in shares for _ in range(3)]
+    assert Rows.seen == [*expected, 270]  # two thirds are for training; the refit takes all
+
+
 def test_an_iteration_parameter_as_a_resource(tmp_path):
     settings = {
         "cv": 2, "seed": 0, "resource": "max_iter", "max_resources": 27, "method": "asha",
