@@ -17,12 +17,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
-from optuna.samplers import BaseSampler, RandomSampler
-from optuna.search_space import IntersectionSearchSpace
-from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+
+try:
+    import optuna
+    from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
+    from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.search_space import IntersectionSearchSpace
+    from optuna.study import StudyDirection
+    from optuna.trial import FrozenTrial, TrialState
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"scrimp.integrations.optuna needs {error.name}, which is not installed; pip install"
+        " 'scrimp[optuna]'"
+    ) from None
 
 from scrimp.errors import ConfigError, StudyError
 from scrimp.formats.optuna_file import parameter_of

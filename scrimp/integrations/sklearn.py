@@ -20,11 +20,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import joblib
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.model_selection import check_cv
-from sklearn.model_selection._search import BaseSearchCV
+
+try:
+    import joblib
+    from sklearn.base import is_classifier
+    from sklearn.model_selection import check_cv
+    from sklearn.model_selection._search import BaseSearchCV
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"scrimp.integrations.sklearn needs {error.name}, which is not installed; pip install"
+        " 'scrimp[sklearn]'"
+    ) from None
 
 from scrimp.checks import is_whole
 from scrimp.errors import StudyError

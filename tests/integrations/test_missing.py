@@ -1,0 +1,14 @@
+"""Integrations without the library they serve."""
+
+import importlib
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(("name", "needs"), [("sklearn", "joblib"), ("optuna", "optuna")])
+def test_the_error_names_the_extra(name: str, needs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, needs, None)
+    monkeypatch.delitem(sys.modules, f"scrimp.integrations.{name}", raising=False)
+    with pytest.raises(ImportError, match=rf"needs {needs}, .* pip install 'scrimp\[{name}\]'"):
+        importlib.import_module(f"scrimp.integrations.{name}")
