@@ -27,8 +27,7 @@ try:
     from optuna.trial import FrozenTrial, TrialState
 except ModuleNotFoundError as error:
     raise ImportError(
-        f"scrimp.integrations.optuna needs {error.name}, which is not installed; pip install"
-        " 'scrimp[optuna]'"
+        f"ScrimpSampler needs {error.name}, not installed here; pip install 'scrimp[optuna]'"
     ) from None
 
 from scrimp.errors import ConfigError, StudyError

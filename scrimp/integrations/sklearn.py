@@ -29,8 +29,7 @@ try:
     from sklearn.model_selection._search import BaseSearchCV
 except ModuleNotFoundError as error:
     raise ImportError(
-        f"scrimp.integrations.sklearn needs {error.name}, which is not installed; pip install"
-        " 'scrimp[sklearn]'"
+        f"ScrimpSearchCV needs {error.name}, not installed here; pip install 'scrimp[sklearn]'"
     ) from None
 
 from scrimp.checks import is_whole
@@ -369,16 +368,15 @@ def _stored_folds(metrics: Mapping[str, float | None]) -> list[dict[str, Any]]:
     found: dict[int, dict[str, dict[str, float]]] = {}
     for key, value in metrics.items():
         if (parts := FOLD.fullmatch(key)) is not None and value is not None:
-            found.setdefault(int(parts[1]), {}).setdefault(f"{parts[2]}_scores", {})[parts[3]] = (
-                value
-            )
+            scores = found.setdefault(int(parts[1]), {}).setdefault(f"{parts[2]}_scores", {})
+            scores[parts[3]] = value
     times = {name: metrics.get(f"mean_{name}") or 0.0 for name in ("fit_time", "score_time")}
     return [
         {
             **times,
             **{
-                kind: scores.get("score", scores) if len(scores) == 1 else scores
-                for kind, scores in found[fold].items()
+                kind: by_name.get("score", by_name) if len(by_name) == 1 else by_name
+                for kind, by_name in found[fold].items()
             },
         }
         for fold in sorted(found)
