@@ -1,7 +1,8 @@
-"""Plain data, as types: what JSON can say, and what a parameter may be.
+"""Plain data, as types: what JSON can say, what a parameter may be, and a configuration.
 
-`Json` is whatever a surrogate records of its fit, an author of a plugin notes or a method's settings hold: read it by asking
-what it is. At run time it is `Any`, since msgspec knows no types that contain themselves.
+`Json` is whatever a surrogate records of its fit, an author of a plugin notes or a method's settings
+hold: read it by asking what it is. At run time it is `object`, since msgspec knows no types that
+contain themselves.
 
     def state(self) -> Mapping[str, Json]: ...
 """
@@ -9,7 +10,7 @@ what it is. At run time it is `Any`, since msgspec knows no types that contain t
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-__all__ = ["Json", "JsonObject", "Scalar"]
+__all__ = ["Config", "Json", "JsonObject", "Scalar"]
 
 Scalar: TypeAlias = str | int | float | bool | None
 """What a parameter may be."""
@@ -17,7 +18,13 @@ Scalar: TypeAlias = str | int | float | bool | None
 if TYPE_CHECKING:
     Json: TypeAlias = Scalar | Sequence["Json"] | Mapping[str, "Json"]
 else:
-    Json = Any
+    Json = object
 
 JsonObject: TypeAlias = Mapping[str, Json]
 """Names and plain values."""
+
+Config: TypeAlias = dict[str, Any]
+"""A configuration: parameter names to scalars; parameters that do not exist in it are absent.
+
+The values are `Any` and not `Scalar` for the sake of objectives: their author knows the space, and
+``train(**trial.params)`` would need a cast for every value. It is the only `Any` that users meet."""

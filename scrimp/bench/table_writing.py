@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from scrimp.bench.described_space import described_space
 from scrimp.bench.tables import Table, read_table
+from scrimp.checks import is_number
 from scrimp.errors import TableError
 from scrimp.history.events import Config
 
@@ -91,7 +92,8 @@ def config_rows(space: Description, configs: Sequence[Config]) -> Array:
         for row, config in enumerate(configs):
             if item["name"] in config:
                 value = parameters[item["name"]].validate(item["name"], config[item["name"]])
-                rows[row, column] = (
-                    list(choices).index(value) if choices is not None else float(value)
-                )
+                if choices is not None:
+                    rows[row, column] = list(choices).index(value)
+                elif is_number(value):
+                    rows[row, column] = value
     return rows

@@ -66,5 +66,7 @@ def user_belief(encoding: Encoding) -> UserBelief | None:
     for column, name in enumerate(space.searched):
         prior = space[name].prior
         if prior is not None:
-            guesses.append((column, space[name].to_unit(prior[0]), prior[1]))
+            guesses.append(
+                (column, space[name].to_unit(prior[0]), float(prior[1]))
+            )  # no longer a word
     return UserBelief(encoding, tuple(guesses)) if guesses else None

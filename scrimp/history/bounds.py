@@ -13,10 +13,10 @@ the hint says how many are. Lists have no ends, nor have parameters whose values
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Pool
@@ -66,14 +66,14 @@ def _leaders(history: History, best: Trial) -> Sequence[Trial]:
     return [best, *(history.trials[trial] for trial in others[: BEST - 1])]
 
 
-def _end(parameter: Parameter, value: object) -> str:
+def _end(parameter: Parameter, value: Scalar) -> str:
     """Which end of its range the value is at: ``upper``, ``lower``, or none."""
     match parameter:
         case Float(step=None):
             place = parameter.to_unit(value)
             return "lower" if place <= NEAR else "upper" if place >= 1.0 - NEAR else ""
         case Float() | Int() | Ordinal():
-            values: Sequence[Any] = parameter.grid or ()
+            values: Sequence[Scalar] = parameter.grid or ()
             return "lower" if value == values[0] else "upper" if value == values[-1] else ""
         case _:
             return ""

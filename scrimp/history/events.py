@@ -14,13 +14,13 @@ that every event is plain JSON.
     StudyCreated, TrialAdded, BudgetGranted, Reported(step=1), Reported(step=2), Ended("completed")
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from scrimp.history.limits import Halt, Lifted, Limits, Placement, StopSettings, Totals, changed
 from scrimp.history.notes import EMPTY, Notes
-from scrimp.json_values import Json
+from scrimp.json_values import Config, Json
 
 __all__ = [
     "Annotated",
@@ -40,10 +40,6 @@ __all__ = [
     "StudyCreated",
     "TrialAdded",
 ]
-
-Config = dict[str, Any]
-"""A configuration: parameter names to int, float, str, bool or None; inactive parameters are
-absent."""
 
 
 class _Event(

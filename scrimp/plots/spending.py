@@ -239,9 +239,8 @@ def _add_parameter(
             hovertemplate=f"{unmarked(name)} %{{customdata}}: %{{y}} {kind}<extra></extra>",
         )
     ticks = middle if listed else np.array([0.0, 0.5, 1.0])
-    words = (
-        texts if listed else [short_value(float(value)) for value in parameter.from_units(ticks)]
-    )
+    numbers = [] if listed else np.asarray(parameter.from_units(ticks), dtype=float).tolist()
+    words = texts if listed else [short_value(number) for number in numbers]
     picture.update_xaxes(
         tickvals=ticks,
         ticktext=[word[:9] for word in words],

@@ -11,19 +11,19 @@ Constant). Conditions form a graph without cycles, and each can be fulfilled.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from scrimp.checks import did_you_mean
 from scrimp.errors import ConfigError, SpaceError
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import MANY_VALUES, Constant
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.values import identity
 
 __all__ = ["Conditions", "Identities", "draw_allowed", "nearest"]
 
-Identities = frozenset[tuple[type, Any]]
+Identities = frozenset[tuple[type, Scalar]]
 _UNNAMED = object()
 
 
@@ -56,7 +56,7 @@ class Conditions:
                 implied[name] = _implied(name, allowed[name], implied)
         return Conditions(order, allowed, implied)
 
-    def exists(self, name: str, config: Mapping[str, Any]) -> bool:
+    def exists(self, name: str, config: Mapping[str, object]) -> bool:
         """Whether ``name`` exists where its parents are as in ``config`` (those that do not exist
         are absent)."""
         return all(
@@ -64,7 +64,7 @@ class Conditions:
             for parent, values in self.allowed.get(name, {}).items()
         )
 
-    def surplus(self, name: str, value: Any, known: Mapping[str, Any]) -> str:
+    def surplus(self, name: str, value: object, known: Mapping[str, object]) -> str:
         """Why ``name`` may not be given where the others are as in ``known``."""
         parent, values = next(
             (parent, values)
@@ -93,7 +93,7 @@ class Conditions:
         return groups
 
     def _count(
-        self, known: dict[str, Any], names: list[str], parameters: Mapping[str, Parameter]
+        self, known: dict[str, object], names: list[str], parameters: Mapping[str, Parameter]
     ) -> int:
         """Configurations of ``names`` (parents first) beside ``known``; values that no condition
         names count as one kind."""
@@ -111,10 +111,8 @@ class Conditions:
 
 
 def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identities]:
-    when = parameters[name].when
-    assert when is not None
     allowed = {}
-    for parent, values in when.items():
+    for parent, values in parameters[name].needs.items():
         if parent == name:
             raise SpaceError(
                 f"parameter {name!r} depends on itself; a condition must name another parameter"
@@ -141,7 +139,9 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
     return allowed
 
 
-def draw_allowed(parameter: Parameter, needed: Identities | None, rng: np.random.Generator) -> Any:
+def draw_allowed(
+    parameter: Parameter, needed: Identities | None, rng: np.random.Generator
+) -> Scalar:
     """The default where it fits, else a random value: among the ``needed`` ones where some are."""
     if isinstance(parameter, Constant):
         return parameter.value
@@ -153,13 +153,15 @@ def draw_allowed(parameter: Parameter, needed: Identities | None, rng: np.random
     return fitting[rng.integers(len(fitting))] if fitting else parameter.from_unit(rng.random())
 
 
-def nearest(name: object, names: Mapping[str, Any]) -> str:
+def nearest(name: object, names: Mapping[str, object]) -> str:
     """A hint for messages: the valid name that looks most like ``name``, and all names when none
     does."""
     return did_you_mean(name, names, f"; its parameters are {', '.join(map(repr, names))}")
 
 
-def _parents_first(names: list[str], allowed: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _parents_first(
+    names: list[str], allowed: Mapping[str, Mapping[str, Identities]]
+) -> tuple[str, ...]:
     order: dict[str, None] = {}
     waiting = names
     while waiting:
@@ -176,7 +178,7 @@ def _parents_first(names: list[str], allowed: Mapping[str, Mapping[str, Any]]) -
     return tuple(order)
 
 
-def _cycle(waiting: list[str], allowed: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _cycle(waiting: list[str], allowed: Mapping[str, Mapping[str, Identities]]) -> list[str]:
     """A cycle among names that all wait for each other: follow parents until one comes again."""
     path = [waiting[0]]
     while True:

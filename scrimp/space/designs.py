@@ -5,12 +5,12 @@ for config in grid_design(space, {"lr": 5}): ...   # every combination, floats a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from scrimp.checks import is_whole
 from scrimp.errors import SpaceError
+from scrimp.json_values import Scalar
 from scrimp.sobol import sobol_points
 from scrimp.space.conditions import nearest
 from scrimp.space.parameter_contract import Parameter
@@ -59,7 +59,7 @@ def _resolution(resolution: int | Mapping[str, int] | None, name: str) -> int | 
     return resolution.get(name) if isinstance(resolution, Mapping) else resolution
 
 
-def _places(name: str, parameter: Parameter, count: int | None) -> Sequence[Any]:
+def _places(name: str, parameter: Parameter, count: int | None) -> Sequence[Scalar]:
     """The values at which a parameter is tried, in order and without repetition."""
     if count is not None and (not is_whole(count, 1)):
         raise SpaceError(
@@ -79,7 +79,7 @@ def _places(name: str, parameter: Parameter, count: int | None) -> Sequence[Any]
 
 
 def _combinations(
-    space: Space, places: Mapping[str, Sequence[Any]], names: Sequence[str], known: Config
+    space: Space, places: Mapping[str, Sequence[Scalar]], names: Sequence[str], known: Config
 ) -> Iterator[Config]:
     if not names:
         yield {name: known[name] for name in space if name in known}

@@ -15,9 +15,9 @@ configuration usable, since nobody knows what they had there.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from scrimp.errors import ConfigError
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Config, Pool, Space
@@ -25,7 +25,7 @@ from scrimp.space.space import Config, Pool, Space
 __all__ = ["grown_config", "narrowings"]
 
 
-def grown_config(config: Mapping[str, Any], old: Space, new: Space) -> Config | None:
+def grown_config(config: Mapping[str, Scalar], old: Space, new: Space) -> Config | None:
     """The configuration of ``new`` that ``config`` of ``old`` stands for, or None when there is
     none.
 
@@ -66,7 +66,7 @@ def _narrowed(name: str, old: Parameter, new: Parameter) -> str:
     """Values that ``new`` no longer takes."""
     if old.grid is None and not (isinstance(new, Float) and new.grid is None):
         return f"parameter {name!r} was continuous and is now {new!r}"
-    values: Sequence[Any] = old.grid or ()
+    values: Sequence[Scalar] = old.grid or ()
     if isinstance(old, Float | Int) and isinstance(new, Float | Int):
         if not (new.low <= old.low and old.high <= new.high):
             return (
@@ -78,7 +78,7 @@ def _narrowed(name: str, old: Parameter, new: Parameter) -> str:
     return f"parameter {name!r} no longer takes {', '.join(map(repr, gone[:5]))}" if gone else ""
 
 
-def _takes(parameter: Parameter, value: Any) -> bool:
+def _takes(parameter: Parameter, value: object) -> bool:
     try:
         parameter.validate("", value)
     except ConfigError:

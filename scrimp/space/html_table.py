@@ -5,7 +5,6 @@ html_table(["parameter", "range"], [["lr", "1e-05 to 0.1"]])
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
@@ -17,7 +16,7 @@ MOST_ROWS = 200
 """Rows that a table shows; a notebook keeps every output."""
 
 
-def words(value: Any, most: int = 200) -> str:
+def words(value: object, most: int = 200) -> str:
     """A value as escaped text; floats with five digits that count.
 
     >>> words("<b>"), words(0.123456789), words(None)
@@ -27,7 +26,7 @@ def words(value: Any, most: int = 200) -> str:
     return escape(text if len(text) <= most else text[: most - 1] + "…")
 
 
-def html_table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
+def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
     """A table of escaped cells under a header; an empty header gives none."""
     listed = list(rows)
     top = "".join(
@@ -68,7 +67,7 @@ def _remarks(parameter: Parameter) -> str:
         found += [f"step {parameter.step:g}"] if parameter.step is not None else []
     if parameter.when:
         parents = (
-            f"{name} is {' or '.join(map(str, values))}" for name, values in parameter.when.items()
+            f"{name} is {' or '.join(map(str, values))}" for name, values in parameter.needs.items()
         )
         found.append(f"when {' and '.join(parents)}")
     if parameter.default is not None:

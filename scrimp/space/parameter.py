@@ -26,13 +26,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.checks import is_finite
 from scrimp.errors import ConfigError
+from scrimp.json_values import Scalar
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.steps import Steps, checked_step, count_steps, step_places, step_units
 from scrimp.space.values import (
@@ -58,7 +58,7 @@ def _scale(parameter: "Float | Int", low: float, high: float) -> tuple[float, fl
     return (math.log(low), math.log(high)) if parameter.log else (low, high)
 
 
-def _check_range(parameter: "Float | Int", low: Any, high: Any) -> None:
+def _check_range(parameter: "Float | Int", low: float, high: float) -> None:
     if not isinstance(parameter.log, bool):
         raise parameter._wrong(f"log is {parameter.log!r}; it must be True or False")
     if low >= high:
@@ -87,10 +87,7 @@ class Float(Parameter):
     step: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        low, high = plain(self.low), plain(self.high)
-        for label, bound in (("low", low), ("high", high)):
-            if not is_finite(bound):
-                raise self._wrong(f"{label} is {bound!r}; it must be a finite number")
+        low, high = self._finite("low", self.low), self._finite("high", self.high)
         _check_range(self, low, high)
         lower, upper = _scale(self, low, high)
         if not 0 < upper - lower < math.inf:
@@ -103,13 +100,19 @@ class Float(Parameter):
             high = Steps(low, step, count)[-1]
         self._settle(low=low, high=high, step=step)
 
+    def _finite(self, label: str, given: object) -> float:
+        bound = plain(given)
+        if not is_finite(bound):
+            raise self._wrong(f"{label} is {bound!r}; it must be a finite number")
+        return bound
+
     @cached_property
     def grid(self) -> Steps | None:
         if self.step is None:
             return None
         return Steps(self.low, self.step, count_steps(self.low, self.high, self.step)[0])
 
-    def validate(self, name: str, value: Any) -> float:
+    def validate(self, name: str, value: object) -> float:
         number = plain(value)
         if not is_finite(number):
             raise ConfigError(
@@ -120,14 +123,14 @@ class Float(Parameter):
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
         return found
 
-    def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
         if self.grid is not None:
             return step_units(values, self.low, self.grid.step, len(self.grid))
         lower, upper = _scale(self, self.low, self.high)
         numbers = np.asarray(values, dtype=float)
         return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
 
-    def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+    def from_units(self, units: NDArray[np.float64]) -> list[float]:
         if self.grid is not None:
             return [self.grid[place] for place in step_places(units, len(self.grid))]
         lower, upper = _scale(self, self.low, self.high)
@@ -160,27 +163,31 @@ class Int(Parameter):
     step: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        low, high = plain(self.low), plain(self.high)
-        for label, bound in (("low", low), ("high", high)):
-            if not is_finite(bound) or bound != int(bound):
-                raise self._wrong(f"{label} is {bound!r}; it must be a whole number")
-            if abs(bound) > LARGEST_INTEGER:
-                raise self._wrong(
-                    f"{label} is {bound!r}; it must lie between -{LARGEST_INTEGER} and"
-                    f" {LARGEST_INTEGER}"
-                )
+        low, high = self._whole("low", self.low), self._whole("high", self.high)
         _check_range(self, low, high)
-        low, high, step = int(low), int(high), self.step
+        step = self.step
         if step is not None:
-            step, count = self._legal(partial(checked_step, low, high, self.log), "step", step)
+            number, count = self._legal(partial(checked_step, low, high, self.log), "step", step)
+            step = int(number)
             high = low + (count - 1) * step
         self._settle(low=low, high=high, step=None if step == 1 else step)
+
+    def _whole(self, label: str, given: object) -> int:
+        bound = plain(given)
+        if not is_finite(bound) or bound != int(bound):
+            raise self._wrong(f"{label} is {bound!r}; it must be a whole number")
+        if abs(bound) > LARGEST_INTEGER:
+            raise self._wrong(
+                f"{label} is {bound!r}; it must lie between -{LARGEST_INTEGER} and"
+                f" {LARGEST_INTEGER}"
+            )
+        return int(bound)
 
     @property
     def grid(self) -> range:
         return range(self.low, self.high + 1, self.step or 1)
 
-    def validate(self, name: str, value: Any) -> int:
+    def validate(self, name: str, value: object) -> int:
         number = plain(value)
         if not is_finite(number) or number != int(number):
             raise ConfigError(
@@ -190,14 +197,14 @@ class Int(Parameter):
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
         return int(number)
 
-    def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
         if self.step is not None:
             return step_units(values, self.low, self.step, len(self.grid))
         lower, upper = _scale(self, self.low - 0.5, self.high + 0.5)
         numbers = np.asarray(values, dtype=float)
         return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
 
-    def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+    def from_units(self, units: NDArray[np.float64]) -> list[int]:
         if self.step is not None:
             return [self.grid[place] for place in step_places(units, len(self.grid))]
         lower, upper = _scale(self, self.low - 0.5, self.high + 0.5)
@@ -220,28 +227,28 @@ class Ordinal(Parameter):
     0.375
     """
 
-    values: Sequence[Any]
+    values: Sequence[Scalar]
 
     def __post_init__(self) -> None:
         self._settle(values=self._legal(distinct, "values", self.values))
 
     @property
-    def grid(self) -> Sequence[Any]:
+    def grid(self) -> Sequence[Scalar]:
         return self.values
 
     @cached_property
-    def _places(self) -> dict[Any, float]:
+    def _places(self) -> dict[object, float]:
         return {
             identity(value): (i + 0.5) / len(self.values) for i, value in enumerate(self.values)
         }
 
-    def validate(self, name: str, value: Any) -> Any:
+    def validate(self, name: str, value: object) -> Scalar:
         return one_of(name, value, self.values, self._places)
 
-    def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
         return np.array([self._places[type(value), value] for value in values], dtype=float)
 
-    def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+    def from_units(self, units: NDArray[np.float64]) -> list[Scalar]:
         return shares(self.values, units)
 
 
@@ -253,27 +260,27 @@ class Categorical(Parameter):
     'sgd'
     """
 
-    choices: Sequence[Any]
+    choices: Sequence[Scalar]
 
     def __post_init__(self) -> None:
         self._settle(choices=self._legal(distinct, "choices", self.choices))
 
     @property
-    def grid(self) -> Sequence[Any]:
+    def grid(self) -> Sequence[Scalar]:
         return self.choices
 
     @cached_property
-    def _places(self) -> dict[Any, float]:
+    def _places(self) -> dict[object, float]:
         last = max(len(self.choices) - 1, 1)
         return {identity(value): i / last for i, value in enumerate(self.choices)}
 
-    def validate(self, name: str, value: Any) -> Any:
+    def validate(self, name: str, value: object) -> Scalar:
         return one_of(name, value, self.choices, self._places)
 
-    def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
         return np.array([self._places[type(value), value] for value in values], dtype=float)
 
-    def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+    def from_units(self, units: NDArray[np.float64]) -> list[Scalar]:
         return shares(self.choices, units)
 
 
@@ -282,7 +289,7 @@ class Constant(Parameter):
     """A value that is handed to every trial and never searched; ``batch=32`` in a space is
     ``batch=Constant(32)``."""
 
-    value: Any
+    value: Scalar
 
     def __post_init__(self) -> None:
         if self.default is not None or self.prior is not None:
@@ -293,14 +300,14 @@ class Constant(Parameter):
         self._settle(value=self._legal(scalar, "value", self.value))
 
     @property
-    def grid(self) -> tuple[Any]:
+    def grid(self) -> tuple[Scalar]:
         return (self.value,)
 
-    def validate(self, name: str, value: Any) -> Any:
+    def validate(self, name: str, value: object) -> Scalar:
         return one_of(name, value, self.grid, (identity(self.value),))
 
-    def to_units(self, values: Sequence[Any]) -> NDArray[np.float64]:
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
         return np.full(len(values), 0.5)
 
-    def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+    def from_units(self, units: NDArray[np.float64]) -> list[Scalar]:
         return [self.value] * len(units)

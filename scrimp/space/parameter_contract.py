@@ -2,9 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from scrimp.space.values import (
 
 __all__ = ["CONFIDENCES", "Parameter"]
 
+T = TypeVar("T")
 
+Confidence = Literal["low", "medium", "high"]
 CONFIDENCES = {"low": 0.25, "medium": 0.5, "high": 0.75}
 
 
@@ -32,9 +34,9 @@ class Parameter(ABC):
     user's guess of a good value; confidence in (0, 1] or low, medium, high.
     """
 
-    when: Mapping[str, Any] | None = None
-    default: object = None
-    prior: tuple[Any, Any] | None = None
+    when: Mapping[str, Scalar | Collection[Scalar]] | None = None
+    default: Scalar = None
+    prior: tuple[Scalar, float | Confidence] | None = None
 
     @property
     @abstractmethod
@@ -42,7 +44,7 @@ class Parameter(ABC):
         """All legal values in order, or None for a continuum."""
 
     @abstractmethod
-    def validate(self, name: str, value: object) -> Any:
+    def validate(self, name: str, value: object) -> Scalar:
         """The value in its normal form, or `ConfigError` that names the parameter, the value and
         the rule."""
 
@@ -51,16 +53,24 @@ class Parameter(ABC):
         """Places (n,) of legal values in the unit interval."""
 
     @abstractmethod
-    def from_units(self, units: NDArray[np.float64]) -> list[Any]:
+    def from_units(self, units: NDArray[np.float64]) -> Sequence[Scalar]:
         """Legal values at places (n,) of the unit interval; what lies outside is clipped."""
 
-    def to_unit(self, value: Any) -> float:
+    def to_unit(self, value: Scalar) -> float:
         """`to_units` of one value."""
         return float(self.to_units([value])[0])
 
-    def from_unit(self, unit: float) -> Any:
+    def from_unit(self, unit: float) -> Scalar:
         """`from_units` of one place."""
         return self.from_units(np.array([unit], dtype=float))[0]
+
+    @property
+    def needs(self) -> dict[str, tuple[Scalar, ...]]:
+        """``when`` with a tuple for every parent; empty where the parameter always exists."""
+        return {
+            parent: values if isinstance(values, tuple) else (values,)  # made so in `_settle`
+            for parent, values in (self.when or {}).items()
+        }
 
     @property
     def size(self) -> float:
@@ -78,7 +88,7 @@ class Parameter(ABC):
         if self.prior is not None:
             object.__setattr__(self, "prior", _normal_prior(self, self.prior))
 
-    def _legal(self, rule: Callable[[str, Any], Any], label: str, value: Any) -> Any:
+    def _legal(self, rule: Callable[[str, object], T], label: str, value: object) -> T:
         try:
             return rule(label, value)
         except (ConfigError, SpaceError) as error:
@@ -117,7 +127,7 @@ class Parameter(ABC):
         return hash(repr(self))
 
 
-def _normal_when(parameter: Parameter, when: Any) -> dict[str, tuple[Any, ...]]:
+def _normal_when(parameter: Parameter, when: object) -> dict[str, tuple[object, ...]]:
     if not isinstance(when, Mapping) or not when:
         raise parameter._wrong(
             f'when is {when!r}; it must map parents to values, such as {{"optimizer": "sgd"}}'
@@ -138,7 +148,7 @@ def _normal_when(parameter: Parameter, when: Any) -> dict[str, tuple[Any, ...]]:
     return normal
 
 
-def _normal_prior(parameter: Parameter, prior: object) -> tuple[Any, float]:
+def _normal_prior(parameter: Parameter, prior: object) -> tuple[Scalar, float]:
     if not isinstance(prior, tuple | list) or len(prior) != 2:
         raise parameter._wrong(
             f'prior is {prior!r}; it must be (value, confidence), such as (0.01, "medium")'

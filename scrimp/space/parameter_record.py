@@ -3,12 +3,12 @@
 parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})     # Int(1, 8)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Any
 
 from scrimp.checks import nearest_name
 from scrimp.errors import SpaceError
+from scrimp.json_values import JsonObject, Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 
@@ -19,7 +19,7 @@ _KINDS: dict[str, type[Parameter]] = {
 }
 
 
-def as_parameter(name: object, value: object) -> Parameter:
+def as_parameter(name: object, value: Parameter | Scalar) -> Parameter:
     """What a user gave for ``name``: a parameter, or a value that makes a constant."""
     if not isinstance(name, str) or not name:
         raise SpaceError(
@@ -34,7 +34,7 @@ def as_parameter(name: object, value: object) -> Parameter:
         raise SpaceError(f"parameter {name!r}: {error}") from None
 
 
-def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
+def parameter_from_json(name: str, record: JsonObject) -> Parameter:
     """The parameter that ``record`` describes, as `Parameter.to_json` or a configuration file
     writes it.
 
@@ -66,7 +66,8 @@ def parameter_from_json(name: str, record: Mapping[str, Any]) -> Parameter:
             f" {', '.join(legal)}"
         )
     try:
-        return kind(**settings)
+        make: Callable[..., Parameter] = kind  # which checks what the record holds
+        return make(**settings)
     except SpaceError as error:
         raise SpaceError(f"parameter {name!r}: {error}") from None
 

@@ -27,13 +27,13 @@ or a user's own list.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.json_values import Json
+from scrimp.json_values import Config, Json, JsonObject, Scalar
 from scrimp.space.conditions import Conditions, Identities, draw_allowed, nearest
 from scrimp.space.html_table import html_table, space_rows
 from scrimp.space.nearest import nearest_rows
@@ -45,14 +45,17 @@ from scrimp.space.values import identity
 
 __all__ = ["Config", "Pool", "Space"]
 
-Config = dict[str, Any]
-
 
 class Space(Mapping[str, Parameter]):
     """Named parameters; names that are no identifiers come in a mapping: ``Space({"weight-decay":
     Float(0, 1)})``."""
 
-    def __init__(self, parameters: Mapping[str, object] | None = None, /, **named: object) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter | Scalar] | None = None,
+        /,
+        **named: Parameter | Scalar,
+    ) -> None:
         both = {**(parameters or {}), **named}
         if not both:
             raise SpaceError(
@@ -177,7 +180,7 @@ class Space(Mapping[str, Parameter]):
                 known[name] = config.get(name, fallback)
         return tuple(name for name in self._parameters if name in known)
 
-    def key(self, config: Mapping[str, Any]) -> tuple[Any, ...]:
+    def key(self, config: Mapping[str, object]) -> tuple[object, ...]:
         """A hashable form of a valid configuration: two have the same key exactly when they are the
         same."""
         if not self._ambiguous:
@@ -227,7 +230,7 @@ class Space(Mapping[str, Parameter]):
         """How many configurations there are; infinite when a parameter is continuous."""
         return self._conditions.count(self._parameters)
 
-    def to_units(self, configs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    def to_units(self, configs: Sequence[Mapping[str, Scalar]]) -> NDArray[np.float64]:
         """Places (n, d) of valid configurations in the unit cube; parameters that do not exist
         there are at 0.5."""
         units = np.full((len(configs), len(self.searched)), 0.5)
@@ -269,21 +272,23 @@ class Space(Mapping[str, Parameter]):
         }
 
     @staticmethod
-    def from_json(record: Mapping[str, Any]) -> "Space":
+    def from_json(record: JsonObject) -> "Space":
         """The space that `to_json` wrote."""
-        try:
-            records = {
-                item["name"]: {key: item[key] for key in item if key != "name"}
-                for item in record["parameters"]
-            }
-        except (KeyError, TypeError):
-            raise SpaceError(
-                f"the record {record!r} is no space; it must list its parameters, each with a name"
-            ) from None
-        space = Space(
-            {name: parameter_from_json(name, settings) for name, settings in records.items()}
-        )
-        return Pool(space, record["pool"]) if "pool" in record else space
+        listed = record.get("parameters") if isinstance(record, Mapping) else None
+        parameters: dict[str, Parameter] = {}
+        for item in listed if isinstance(listed, list | tuple) else [None]:
+            name = item.get("name") if isinstance(item, Mapping) else None
+            if not isinstance(item, Mapping) or not isinstance(name, str):
+                raise SpaceError(
+                    f"the record {record!r} is no space; it must list its parameters, each with a"
+                    " name"
+                )
+            settings = {key: value for key, value in item.items() if key != "name"}
+            parameters[name] = parameter_from_json(name, settings)
+        space = Space(parameters)
+        if "pool" not in record:
+            return space
+        return Pool(space, cast("Sequence[JsonObject]", record["pool"]))  # which checks each
 
 
 class Pool(Space):
@@ -292,7 +297,7 @@ class Pool(Space):
     def __init__(self, space: Space, configs: Iterable[Mapping[str, Json]], /) -> None:
         super().__init__(space.parameters)
         members: list[Config] = []
-        rows: dict[Any, int] = {}
+        rows: dict[object, int] = {}
         for row, config in enumerate(configs):
             try:
                 members.append(super().validate(config))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def count_steps(low: float, high: float, step: float) -> tuple[int, bool]:
     return (nearest if exact else math.floor(ratio)) + 1, exact
 
 
-def checked_step(low: Any, high: Any, log: bool, label: str, step: Any) -> tuple[Any, int]:
+def checked_step(low: float, high: float, log: bool, label: str, step: object) -> tuple[float, int]:
     """The step in its normal form, and how many numbers it makes from ``low`` to ``high`` (both
     int, or both float).
 
