@@ -28,7 +28,7 @@ from tests.syntax_trees import (
 )
 
 LAYERS: list[set[str]] = [
-    {"registry"},
+    {"registry", "fronts"},
     {"gp", "space"},
     {"surrogates", "history"},
     {"acquisition", "storage"},

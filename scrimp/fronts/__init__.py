@@ -1,0 +1,1 @@
+"""Several objectives as arrays: domination, hypervolumes, boxes."""
