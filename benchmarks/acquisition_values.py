@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition
+from scrimp.acquisition.catalog import create_acquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.maximize import Search, maximize_acquisition
-from scrimp.acquisition.registry import create_acquisition
 from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, speed_data
 from scrimp.encoding.encoding import Encoding

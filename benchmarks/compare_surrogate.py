@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from environments import peer_command
 
-from scrimp.bench.curve_sources import CurveTask, network_curves
 from scrimp.bench.curve_suite import SHARES, CurveSuiteSettings, curve_cells, own_seed, regret_at
+from scrimp.bench.curve_tasks import CurveTask, network_curves
 from scrimp.bench.results import read_runs
 from scrimp.bench.runner import run_cells
 from scrimp.bench.yahpo import Network, read_yahpo
@@ -67,7 +67,7 @@ def run_peer(
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     limit = settings.fulls * task.scale.full / settings.workers
     first = {
-        "space": described(network), "levels": len(task.source.levels), "limit": limit, "workers": settings.workers
+        "space": described(network), "levels": len(task.curves.levels), "limit": limit, "workers": settings.workers
     }  # fmt: skip
     with subprocess.Popen(
         command, env={**os.environ, **threads}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -78,7 +78,7 @@ def run_peer(
         for line in peer.stdout:
             message = json.loads(line) if line.startswith("{") else {}
             if "config" in message:
-                values = task.source.curve(message["config"]).values
+                values = task.curves.curve(message["config"]).values
                 print(json.dumps({"values": values}), file=peer.stdin, flush=True)
             elif "trace" in message:
                 trace = [

@@ -28,7 +28,7 @@ from tests.syntax_trees import (
 )
 
 LAYERS: list[set[str]] = [
-    {"registry", "fronts"},
+    {"catalogs", "fronts"},
     {"gp", "space"},
     {"surrogates", "history"},
     {"acquisition", "storage"},

@@ -37,6 +37,19 @@ EFFECTS = {
 }
 """Calls that change files, wherever they are methods of a path or functions of os and shutil."""
 
+RETIRED = {
+    "contract": ("class", set(), "Battery for tests; the contract itself has the plain noun"),
+    "registry": ("any", set(), "catalog"),
+    "configuration": ("any", {"testing"}, "config"),
+    "configurations": ("any", {"testing"}, "config"),
+    "params": ("any", {"executors", "history", "integrations", "", "tuning"}, "config"),
+    "rung": ("any", {"history", "plots", "schedulers", "storage"}, "level"),
+    "rungs": ("any", {"history", "plots", "schedulers", "storage"}, "levels"),
+}
+"""Second names of one idea: what may not be called so ("class": classes only), the folders in which
+the word means something else or is the users' word, and the word to take. ARCHITECTURE.md, "Words",
+says what each means."""
+
 LOGS = re.compile(r"(ledger|store|storage)\.(append|extend|create|delete)$")
 """Calls that change a log."""
 
@@ -119,4 +132,36 @@ def test_what_acts_is_called_by_a_verb() -> None:
         offenders,
         "These functions do something, and their names read as results:",
         "call them by the verb: `_remove`, not `_removed`.",
+    )
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name.
+
+    >>> words_of("KernelContract"), words_of("_best_params")
+    (['kernel', 'contract'], ['best', 'params'])
+    """
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)]
+
+
+def test_a_retired_word_names_nothing() -> None:
+    named = [
+        (path, place(path, node), node.name, isinstance(node, ast.ClassDef))
+        for path, node in nodes(ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    named += [(path, str(path.relative_to(PACKAGE)), path.stem, False) for path in FILES]
+    named += [(path, str(path.relative_to(PACKAGE)), path.parent.name, False) for path in FILES]
+    offenders = [
+        f"{where}: {name} (say {instead})"
+        for path, where, name, is_class in named
+        for word in words_of(name)
+        if word in RETIRED
+        for kind, homes, instead in [RETIRED[word]]
+        if (kind == "any" or is_class) and folder(module_name(path)) not in homes
+    ]
+    report(
+        offenders,
+        "These names use a second word for one idea:",
+        'take the word of ARCHITECTURE.md, "Words".',
     )

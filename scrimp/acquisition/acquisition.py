@@ -5,7 +5,7 @@ An author writes one formula alpha(mean, std, incumbent) and its two partial der
 pullback, the incumbent, one per fantasy and per posterior sample of the hyperparameters, and the
 average over both. Larger is better. A bound acquisition is deterministic.
 
-Every acquisition is built by the same call, ``bind(models, context)``, so no registry of
+Every acquisition is built by the same call, ``bind(models, context)``, so no list of
 constructors is needed. ``models`` maps names to fitted surrogates: "loss" always; a wrapper may ask
 for more ("cost", "constraint:memory_gb"), and a model whose posterior has no variance gives means
 only.

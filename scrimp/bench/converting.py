@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.curve_sources import EPOCHS, NetworkCurves
+from scrimp.bench.curve_tasks import EPOCHS, NetworkCurves
 from scrimp.bench.hpob import read_hpob
 from scrimp.bench.inferred_space import space_of_table
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table

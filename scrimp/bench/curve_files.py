@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scrimp.bench.curve_fit import KINDS
 from scrimp.bench.curve_model import is_curve_model, read_curve_model
-from scrimp.bench.curve_sources import CurveTask, model_curves, network_curves, table_curves
+from scrimp.bench.curve_tasks import CurveTask, model_curves, network_curves, table_curves
 from scrimp.bench.fitted_curves import fit_note, kept_surrogate
 from scrimp.bench.tables import read_table
 from scrimp.bench.yahpo import is_yahpo, read_yahpo

@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 
 from scrimp.bench.curve_files import UNIT_COST, is_modelled, open_curves
-from scrimp.bench.curve_sources import CurveTask, noisy
-from scrimp.bench.keeping import kept_at
+from scrimp.bench.curve_tasks import CurveTask, noisy
+from scrimp.bench.kept_studies import kept_at
 from scrimp.bench.results import Cell
 from scrimp.bench.table_suite import chosen_tasks
 from scrimp.executors.simulated import Delays, Simulated
@@ -181,7 +181,7 @@ def play_curves(
     record = {**policy.method.to_json(), "reason": policy.reason}
     created = msgspec.structs.replace(beginning(name, policy.problem, record), time=0.0)
     limit = cell.size * task.scale.full / cell.workers
-    executor = Simulated(task.source, METRIC, cell.workers, Delays(limit=limit))
+    executor = Simulated(task.curves, METRIC, cell.workers, Delays(limit=limit))
     told = StudyChanged(totals=Totals(timeout=limit))  # methods may plan for the end
     ledger = Ledger((storage or MemoryStorage()).create(name, [created, told]), executor.clock)
     Tuner(ledger, policy, executor, TunerSettings(until=Seconds(limit), leases=False)).run()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from scrimp.bench.curve_fit import Quality, fit_curve_model
 from scrimp.bench.curve_model import CurveModel, Function, GPMean
-from scrimp.bench.curve_sources import Scale, model_curves
+from scrimp.bench.curve_tasks import Scale, model_curves
 from scrimp.bench.tables import Table
 from scrimp.space.space import Space
 from scrimp.surrogates.forest import Forest

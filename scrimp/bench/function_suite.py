@@ -7,7 +7,7 @@ from typing import Any
 
 from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, Recorder
-from scrimp.bench.keeping import kept_at
+from scrimp.bench.kept_studies import kept_at
 from scrimp.bench.playing import BenchQuestion, play_out
 from scrimp.bench.results import Cell
 from scrimp.errors import TableError

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.bench.results import Cell, append_result, read_runs, result_cell
-from scrimp.registry.plugins import VARIABLE, named_plugins
+from scrimp.catalogs.plugins import VARIABLE, named_plugins
 
 __all__ = ["SUITES", "run_cell", "run_cells"]
 

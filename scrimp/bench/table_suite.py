@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.bench.function_suite import stretched
-from scrimp.bench.keeping import kept_at
+from scrimp.bench.kept_studies import kept_at
 from scrimp.bench.playing import BenchQuestion, play_out
 from scrimp.bench.results import Cell
 from scrimp.bench.tables import TaskTable, read_table

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from scrimp.bench.keeping import kept_at
+from scrimp.bench.kept_studies import kept_at
 from scrimp.bench.playing import BenchQuestion, play_out, play_study
 from scrimp.bench.results import Cell, read_runs
 from scrimp.bench.table_suite import chosen_tasks
@@ -28,7 +28,7 @@ from scrimp.errors import TableError
 from scrimp.history.events import Config
 from scrimp.history.problem import Problem
 from scrimp.transfer.past import Past
-from scrimp.transfer.past_studies import PastStudy, Unusable, past_study
+from scrimp.transfer.source_studies import SourceStudy, Unusable, source_study
 from scrimp.tuning.catalog import choose, compares_features, learns, parse_method
 from scrimp.tuning.studies import beginning, storage_at
 from scrimp.tuning.study import Study
@@ -197,7 +197,9 @@ def _past(path: str, sources: str, seed: int, folder: str) -> Past:
     return Past(tuple(studies), columns, tuple(left_out))
 
 
-def _study(task: TransferTask, sources: str, seed: int, tried: list[list[Any]] | None) -> PastStudy:
+def _study(
+    task: TransferTask, sources: str, seed: int, tried: list[list[Any]] | None
+) -> SourceStudy:
     configs, values = list(task.configs), task.values
     if tried is not None:
         configs = [config for config, _ in tried]
@@ -207,4 +209,4 @@ def _study(task: TransferTask, sources: str, seed: int, tried: list[list[Any]] |
         values = rng.permutation(values)
     if sources == "inverted":
         values = -values
-    return past_study(task.name, task.space.to_units(configs), values, task.features)
+    return source_study(task.name, task.space.to_units(configs), values, task.features)

@@ -314,7 +314,7 @@ def _keeping(cells: "list[Cell]", keep: str | None) -> "list[Cell]":
     """The cells, each to be kept at that URL."""
     from dataclasses import replace
 
-    from scrimp.bench.keeping import check_kept_in
+    from scrimp.bench.kept_studies import check_kept_in
 
     return cells if keep is None else [replace(cell, keep=check_kept_in(keep)) for cell in cells]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import typer
 
+from scrimp.catalogs.plugins import VARIABLE, installed_plugins, name_plugins, named_plugins
 from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption
 from scrimp.errors import ScrimpError
-from scrimp.registry.plugins import VARIABLE, installed_plugins, name_plugins, named_plugins
 from scrimp.storage.open import without_secrets
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 

@@ -91,7 +91,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from scrimp.registry.plugins import own_version
+        from scrimp.catalogs.plugins import own_version
 
         echo(f"scrimp {own_version()}")
         raise typer.Exit

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scrimp.registry.plugins import VARIABLE, name_plugins
+from scrimp.catalogs.plugins import VARIABLE, name_plugins
 
 __all__ = ["PluginOption"]
 

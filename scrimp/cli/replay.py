@@ -8,7 +8,7 @@ from scrimp.cli.plugins import PluginOption
 from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
 from scrimp.explaining.replay import other_versions, replay
-from scrimp.tuning.learning import past_reader
+from scrimp.tuning.sources import past_reader
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 
 __all__ = ["replay_command"]

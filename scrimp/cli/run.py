@@ -24,11 +24,11 @@ from scrimp.history.reports import printable
 from scrimp.showing.standing import failure_line, summary_line
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
+from scrimp.tuning.begin_or_join import Beginning, carry_out
 from scrimp.tuning.catalog import Method, choose
 from scrimp.tuning.keys import signing
 from scrimp.tuning.studies import create_study, storage_at
 from scrimp.tuning.study import Study
-from scrimp.tuning.working import Beginning, carry_out
 
 __all__ = ["run_command"]
 

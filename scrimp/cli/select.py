@@ -175,7 +175,7 @@ def run_command(
 
 def _carry_out(selection: "Selection", plan: Any) -> bool:
     """Run the plan, here and now; whether it came to its end."""
-    from scrimp.tuning.ending import ends_on_request
+    from scrimp.tuning.sigterm import ends_on_request
 
     with ends_on_request() as ending:
         try:

@@ -16,15 +16,15 @@ from scrimp.errors import BrokenObjective, ObjectiveError
 from scrimp.executors.clock import stopwatch
 from scrimp.history.reports import printable
 from scrimp.showing.standing import summary_line
-from scrimp.tuning.ending import ends_on_request
+from scrimp.tuning.begin_or_join import join_study, work
 from scrimp.tuning.keys import trusted
 from scrimp.tuning.ledger import LEASE_SECONDS
 from scrimp.tuning.objectives import described, refuse_token_scheme, resolved
-from scrimp.tuning.running import Run
+from scrimp.tuning.run import Run
 from scrimp.tuning.signing import SignedOnly, is_signed
+from scrimp.tuning.sigterm import ends_on_request
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 from scrimp.tuning.study import Study
-from scrimp.tuning.working import join_study, work
 
 __all__ = ["worker_command"]
 

@@ -20,7 +20,7 @@ from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.studies import delete_study
 from scrimp.tuning.study import Study
 
-__all__ = ["configuration", "router"]
+__all__ = ["form_config", "router"]
 
 router = APIRouter()
 
@@ -52,7 +52,7 @@ async def enqueue(request: Request) -> RedirectResponse:
 
     def act(study: Study) -> str:
         before = len(study.history.queue)
-        study.enqueue(configuration(study.history.problem.space, form))
+        study.enqueue(form_config(study.history.problem.space, form))
         if len(study.history.queue) == before:
             return "known"
         return "enqueued" if room_for_trials(study.history) else "enqueued-full"
@@ -153,7 +153,7 @@ async def _act(request: Request, form: Mapping[str, str], act: Any, done: str) -
     return RedirectResponse(there, status_code=303)
 
 
-def configuration(space: Space, form: Mapping[str, str]) -> dict[str, Any]:
+def form_config(space: Space, form: Mapping[str, str]) -> dict[str, Any]:
     """The configuration in a form: numbers as text, choices by their place; what is left empty is
     left out."""
     config: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from typing import Any
 
 import cloudpickle
 
+from scrimp.catalogs.plugins import VARIABLE, named_plugins
 from scrimp.errors import CheckpointError, ObjectiveError
 from scrimp.executors.clock import Clock, stopwatch, wall_clock
 from scrimp.executors.environment import inherited
@@ -29,7 +30,6 @@ from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.process_tree import ProcessTree
 from scrimp.executors.run_context import Objective
 from scrimp.history.events import Ended, Event
-from scrimp.registry.plugins import VARIABLE, named_plugins
 
 __all__ = ["ONE_THREAD", "Processes"]
 

@@ -1,7 +1,7 @@
 """Training runs that are known beforehand, replayed on a virtual clock: hours of several workers in
 a fraction of a second.
 
-A `CurveSource` says how the run of a configuration goes: the value after each level, what each
+A `SimulatedCurves` says how the run of a configuration goes: the value after each level, what each
 level costs, and where it ends. Workers are truly asynchronous: each run reports when its own levels
 are over, and a worker that is free starts at once.
 
@@ -17,7 +17,7 @@ are over, and a worker that is free starts at once.
   time.
 - Nothing happens after ``limit``: runs that would report later are stopped there.
 
-    executor = Simulated(source, metric="val_error", slots=4)
+    executor = Simulated(curves, metric="val_error", slots=4)
 """
 
 import heapq
@@ -30,7 +30,7 @@ from scrimp.executors.clock import Clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.history.events import Config, Ended, Event, Reported
 
-__all__ = ["Curve", "CurveSource", "Delays", "Simulated"]
+__all__ = ["Curve", "Delays", "Simulated", "SimulatedCurves"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Curve:
     costs: tuple[float, ...]
 
 
-class CurveSource(ABC):
+class SimulatedCurves(ABC):
     """How every run would go."""
 
     @property
@@ -82,17 +82,17 @@ class Simulated(Executor):
     """``slots`` workers on one virtual clock that starts at 0."""
 
     def __init__(
-        self, source: CurveSource, metric: str, slots: int = 1, delays: Delays | None = None
+        self, curves: SimulatedCurves, metric: str, slots: int = 1, delays: Delays | None = None
     ) -> None:
         if slots < 1:
             raise StudyError(f"slots is {slots}; at least one worker is needed")
-        self._source = source
+        self._curves = curves
         self._metric = metric
         self._slots = slots
         self._delays = delays or Delays()
         self._now = 0.0
         self._runs: dict[int, _Run] = {}
-        self._curves: dict[
+        self._drawn: dict[
             int, Curve
         ] = {}  # of each trial, so that resuming one looks nothing up again
         self._stopping = 0
@@ -126,10 +126,10 @@ class Simulated(Executor):
                 f"trial {assignment.trial} was started although all {self._slots} slots are in use;"
                 " wait first"
             )
-        place = sum(level <= assignment.begin for level in self._source.levels)
-        if assignment.trial not in self._curves:
-            self._curves[assignment.trial] = self._source.curve(assignment.config)
-        run = _Run(assignment, self._curves[assignment.trial], place)
+        place = sum(level <= assignment.begin for level in self._curves.levels)
+        if assignment.trial not in self._drawn:
+            self._drawn[assignment.trial] = self._curves.curve(assignment.config)
+        run = _Run(assignment, self._drawn[assignment.trial], place)
         self._runs[assignment.trial] = run
         self._schedule(run, self._now + self._delays.start_delay)
 
@@ -179,7 +179,7 @@ class Simulated(Executor):
     def _happened(self, run: _Run, time: float) -> list[Event]:
         """What the run says at the end of its level; it is scheduled on, or its slot is free."""
         trial, attempt = run.assignment.trial, run.assignment.attempt
-        values, levels, place = run.curve.values, self._source.levels, run.place
+        values, levels, place = run.curve.values, self._curves.levels, run.place
         if place >= len(values):  # resumed where there is nothing left to do
             del self._runs[trial]
             return [Ended(trial=trial, status="completed", attempt=attempt, time=time)]

@@ -43,10 +43,10 @@ from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Decision, Forecast, Policy, Start
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
-from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.median import MedianStopping
 from scrimp.schedulers.run_to_end import RunToEnd
 from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
+from scrimp.schedulers.study_end import may_add, wait_or_finish
 from scrimp.schedulers.synchronous import SynchronousHalving
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.bayesian import BayesianSuggester

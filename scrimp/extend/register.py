@@ -29,7 +29,7 @@ A name is given once in each kind; a second thing under the same name is refused
 from collections.abc import Callable
 from typing import Any
 
-from scrimp.acquisition.registry import register_acquisition
+from scrimp.acquisition.catalog import register_acquisition
 from scrimp.errors import MethodError
 from scrimp.gp.catalog import register_kernel
 from scrimp.policies.policy import Policy

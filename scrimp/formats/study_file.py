@@ -37,6 +37,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from scrimp.catalogs.plugins import name_plugins
 from scrimp.checks import nearest_name
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
@@ -45,7 +46,6 @@ from scrimp.formats.toml_lines import TomlLines
 from scrimp.formats.toml_reading import Count, Positive, Text, TomlReading
 from scrimp.history.constraint_rules import read_constraint
 from scrimp.history.problem import Budget, Constraint, Problem
-from scrimp.registry.plugins import name_plugins
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.parameter_record import parameter_from_json
 from scrimp.space.space import Space

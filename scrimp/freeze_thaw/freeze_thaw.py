@@ -53,10 +53,10 @@ from scrimp.history.notes import (
     Scouted,
 )
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
-from scrimp.schedulers.ending import wait_or_finish
+from scrimp.schedulers.study_end import wait_or_finish
 from scrimp.space.space import Pool
 from scrimp.suggesters.first_design import first_configs
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.random import draw_fresh
 

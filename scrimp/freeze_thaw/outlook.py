@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from scrimp.freeze_thaw.curve_rows import RowList
 from scrimp.history.history import History
-from scrimp.schedulers.ending import may_add
 from scrimp.schedulers.rungs import halving_levels
+from scrimp.schedulers.study_end import may_add
 from scrimp.space.space import Pool
 
 __all__ = ["Outlook"]

@@ -40,7 +40,7 @@ from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.stationary import Matern52
 from scrimp.gp.warping import Warped
 
-__all__ = ["RESOURCE_KERNELS", "DecayPrior", "budget_prior", "configuration_kernel", "same_rows"]
+__all__ = ["RESOURCE_KERNELS", "DecayPrior", "budget_prior", "config_kernel", "same_rows"]
 
 RESOURCE_KERNELS = (
     "exp-decay-sum",
@@ -80,15 +80,13 @@ def budget_prior(
     fixed = Column((0.0,), ordered=False)  # a column that is not bent
     match name:
         case "exp-decay-sum":
-            return DecayPrior(configuration_kernel(kernel, columns, warped), share=0.0)
+            return DecayPrior(config_kernel(kernel, columns, warped), share=0.0)
         case "exp-decay-combined":
-            return DecayPrior(configuration_kernel(kernel, columns, warped))
+            return DecayPrior(config_kernel(kernel, columns, warped))
         case "exp-decay-delta1":
-            return DecayPrior(configuration_kernel(kernel, columns, warped), share=1.0)
+            return DecayPrior(config_kernel(kernel, columns, warped), share=1.0)
         case "freeze-thaw":
-            return DecayPrior(
-                configuration_kernel(kernel, columns, warped), share=0.0, separate=True
-            )
+            return DecayPrior(config_kernel(kernel, columns, warped), share=0.0, separate=True)
         case "matern52":
             both = kernel_by_name(kernel, (*columns, Column()))
             return MeanAndKernel(Warped(both, (*columns, fixed)) if warped else both)
@@ -101,15 +99,13 @@ def budget_prior(
             fold = OnColumns(Scaled(Matern52(columns, ard=False)), own) * OnColumns(
                 InverseLargest(folds), (width,)
             )
-            return MeanAndKernel(
-                OnColumns(configuration_kernel(kernel, columns, warped), own) + fold
-            )
+            return MeanAndKernel(OnColumns(config_kernel(kernel, columns, warped), own) + fold)
     raise MethodError(
         f"no resource kernel is called {name!r}; choose one of {', '.join(RESOURCE_KERNELS)}"
     )
 
 
-def configuration_kernel(name: str, columns: Sequence[Column], warped: bool = False) -> Kernel:
+def config_kernel(name: str, columns: Sequence[Column], warped: bool = False) -> Kernel:
     """The kernel of that name over the columns of a configuration, which it sees bent by learned
     powers if ``warped``."""
     plain = kernel_by_name(name, columns)

@@ -6,16 +6,16 @@ kernel_by_name("matern12-ard", columns)
 
 from collections.abc import Callable, Sequence
 
+from scrimp.catalogs.catalog import Catalog
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Kernel, Scaled
 from scrimp.gp.stationary import RBF, Matern32, Matern52
-from scrimp.registry.names import Names
 
 __all__ = ["KernelFactory", "kernel_by_name", "kernel_names", "register_kernel"]
 
 KernelFactory = Callable[[Sequence[Column]], Kernel]
 
-_FACTORIES: Names[KernelFactory] = Names(
+_FACTORIES: Catalog[KernelFactory] = Catalog(
     "kernel",
     {
         "matern52-ard": lambda columns: Scaled(Matern52(columns)),

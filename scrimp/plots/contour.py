@@ -17,8 +17,8 @@ from scrimp.plots.ranges import value_span
 from scrimp.plots.style import (
     ACCENT,
     AREA,
+    config_lines,
     figure,
-    params_text,
     short_value,
     thinned_items,
     unmarked,
@@ -105,7 +105,7 @@ def _marks(history: History, there: list[Trial], names: tuple[str, str]) -> Iter
         marker={"color": "white", "size": 7, "line": {"color": "#22262d", "width": 1}},
         name="trials",
         meta={"trials": True},
-        customdata=[[trial.id, trial.value, params_text(trial.config)] for trial in shown],
+        customdata=[[trial.id, trial.value, config_lines(trial.config)] for trial in shown],
         hovertemplate="trial %{customdata[0]}: %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
     )
     best = None if history.best is None else history.best[0]

@@ -18,7 +18,7 @@ from scrimp.plots.metrics import check_metric, metric_limits
 from scrimp.plots.ranges import value_axis
 from scrimp.plots.ranking import FEW, chosen_trials, line_colours
 from scrimp.plots.rungs import SYMBOLS
-from scrimp.plots.style import FAILED, LINE, MUTED, STATUS, figure, params_text, rgba, unmarked
+from scrimp.plots.style import FAILED, LINE, MUTED, STATUS, config_lines, figure, rgba, unmarked
 from scrimp.policies.policy import Forecast
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.study import Study
@@ -164,7 +164,7 @@ def _observed(metric: str, trial: Trial, colour: str, best: bool) -> Any:
         showlegend=False,
         meta={"trial": trial.id},
         hovertemplate=f"trial {trial.id}, {trial.status}: %{{y}} at %{{x}}<br>"
-        f"{params_text(trial.config)}<extra></extra>",
+        f"{config_lines(trial.config)}<extra></extra>",
     )
 
 

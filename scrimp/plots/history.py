@@ -17,8 +17,8 @@ from scrimp.plots.style import (
     FAILED,
     LINE,
     MUTED,
+    config_lines,
     figure,
-    params_text,
     thinned_items,
     unmarked,
 )
@@ -212,7 +212,7 @@ def _dots(
             marker=MARKERS[name],
             name="fully trained" if name == "trials" and staged else name,
             meta={"trials": True},
-            customdata=[[trial.id, params_text(trial.config)] for _, trial in group],
+            customdata=[[trial.id, config_lines(trial.config)] for _, trial in group],
             hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[1]}<extra></extra>",
         )
 

@@ -13,7 +13,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import AtLeast, AtMost, Constraint
 from scrimp.history.trial import Trial
 from scrimp.plots.ranking import chosen_trials, line_colours
-from scrimp.plots.style import FAILED, figure, params_text, thinned_items, unmarked
+from scrimp.plots.style import FAILED, config_lines, figure, thinned_items, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -113,7 +113,7 @@ def _add_metric(
                 marker={"color": [colours[trial.id] for trial, _ in there], "size": 6},
                 name=unmarked(name),
                 meta={"trials": True},
-                customdata=[[trial.id, params_text(trial.config)] for trial, _ in there],
+                customdata=[[trial.id, config_lines(trial.config)] for trial, _ in there],
                 hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[1]}<extra></extra>",
             ),
             *where,

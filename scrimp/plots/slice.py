@@ -10,7 +10,7 @@ from scrimp.history.history import History
 from scrimp.plots.axes import check_parameters, is_numeric, labels, order, with_value
 from scrimp.plots.ranges import value_axis
 from scrimp.plots.ranking import trial_ranks
-from scrimp.plots.style import SCALE, figure, params_text, short_value, thinned_items, unmarked
+from scrimp.plots.style import SCALE, config_lines, figure, short_value, thinned_items, unmarked
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
@@ -57,7 +57,7 @@ def slice(
             name=unmarked(name),
             showlegend=False,
             meta={"trials": True},
-            customdata=[[trial.id, params_text(trial.config)] for trial in there],
+            customdata=[[trial.id, config_lines(trial.config)] for trial in there],
             hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[1]}<extra></extra>",
         )
         row, column = place // columns + 1, place % columns + 1

@@ -26,8 +26,8 @@ __all__ = [
     "SERIES",
     "STATUS",
     "TEXT",
+    "config_lines",
     "figure",
-    "params_text",
     "rgba",
     "short_value",
     "thinned_items",
@@ -80,7 +80,7 @@ def short_value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else unmarked("-" if value is None else value)
 
 
-def params_text(config: dict[str, Any]) -> str:
+def config_lines(config: dict[str, Any]) -> str:
     """A configuration for a hover text, one parameter per line."""
     return "<br>".join(f"{unmarked(name)} = {short_value(value)}" for name, value in config.items())
 

@@ -36,10 +36,10 @@ from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Policy, Resume, Start
 from scrimp.schedulers.brackets import BracketTable, Job, value_at
-from scrimp.schedulers.ending import wait_or_finish
+from scrimp.schedulers.study_end import wait_or_finish
 from scrimp.schedulers.synchronous import SynchronousHalving
 from scrimp.space.space import Pool
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.quasi_random import nearest_fresh
 from scrimp.suggesters.random import draw_fresh
 

@@ -2,7 +2,7 @@
 configurations.
 
 Like MOBSTER, with two differences, both resting on the weights theta_r of
-`scrimp.surrogates.rung_weights`. They are estimated as soon as the second rung has six
+`scrimp.surrogates.level_weights`. They are estimated as soon as the second rung has six
 observations; before that the lowest rung has all weight.
 
 *What*: configurations are scored by the mixture sum theta_r EI_r(x), r up to the highest supported
@@ -34,8 +34,8 @@ from scrimp.history.history import History
 from scrimp.history.notes import InBracket, Notes, RungWeights
 from scrimp.policies.policy import Decision, Policy, Start, Verdict
 from scrimp.schedulers.asynchronous import AsynchronousHalving
-from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rungs import draw_bracket
+from scrimp.schedulers.study_end import may_add, wait_or_finish
 from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
     CANDIDATES,
@@ -50,13 +50,13 @@ from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.at_budget import AtBudget
-from scrimp.surrogates.linear_ensemble import LinearEnsemble
-from scrimp.surrogates.rung_weights import (
+from scrimp.surrogates.level_weights import (
     cubed_weights,
+    level_weights,
     ranking_losses,
-    rung_weights,
     supported_level,
 )
+from scrimp.surrogates.linear_ensemble import LinearEnsemble
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 __all__ = ["HyperTune", "adaptive_law"]
@@ -251,7 +251,7 @@ class HyperTune(Policy):
         cubed = self.weighting == "cubed"
         samples = 0 if cubed else self.samples
         losses = ranking_losses(curves.surrogate, data, state, (shares, top), samples, rng)
-        theta = cubed_weights(losses[:, 0]) if cubed else rung_weights(losses)
+        theta = cubed_weights(losses[:, 0]) if cubed else level_weights(losses)
         return theta, RungWeights(top, count, tuple(theta.tolist()))
 
     def _plan(self, theta: Array, shares: Array, bracket: int, notes: Notes) -> Plan:

@@ -9,8 +9,8 @@ import numpy as np
 
 from scrimp.history.history import History
 from scrimp.policies.policy import Decision, Policy, Start, Verdict
-from scrimp.schedulers.ending import wait_or_finish
 from scrimp.schedulers.scheduler import Sample, Scheduler
+from scrimp.schedulers.study_end import wait_or_finish
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Request, Suggester
 

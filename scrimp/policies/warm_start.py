@@ -17,7 +17,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import Notes, Recommended
 from scrimp.policies.policy import Decision, Forecast, Policy, Start, Verdict
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Suggester
 

@@ -30,7 +30,6 @@ from scrimp.history.history import History
 from scrimp.history.notes import InBracket, Promoted
 from scrimp.history.problem import Problem
 from scrimp.schedulers.bracket_turns import BRACKET_SPENDING, turn_of
-from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.rung_table import Rungs, RungTable
 from scrimp.schedulers.rungs import (
     Levels,
@@ -40,6 +39,7 @@ from scrimp.schedulers.rungs import (
     promotion_quantiles,
 )
 from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verdict
+from scrimp.schedulers.study_end import may_add, wait_or_finish
 
 __all__ = ["AsynchronousHalving"]
 

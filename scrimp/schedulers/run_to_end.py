@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scrimp.history.history import History
-from scrimp.schedulers.ending import may_add, wait_or_finish
 from scrimp.schedulers.scheduler import Request, Sample, Scheduler, Verdict
+from scrimp.schedulers.study_end import may_add, wait_or_finish
 
 __all__ = ["RunToEnd"]
 

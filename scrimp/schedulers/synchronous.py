@@ -22,9 +22,9 @@ from scrimp.history.history import History
 from scrimp.history.notes import InBracket
 from scrimp.history.problem import Problem
 from scrimp.schedulers.brackets import BracketTable, Shape
-from scrimp.schedulers.ending import wait_or_finish
 from scrimp.schedulers.rungs import Levels, halving_levels, synchronous_sizes
 from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verdict
+from scrimp.schedulers.study_end import wait_or_finish
 
 __all__ = ["SynchronousHalving"]
 

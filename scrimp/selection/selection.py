@@ -56,7 +56,7 @@ from scrimp.space.html_table import html_table
 from scrimp.storage.store import EventStore
 from scrimp.tuning.decisions import next_decision
 from scrimp.tuning.ledger import Ledger
-from scrimp.tuning.running import Run, run
+from scrimp.tuning.run import Run, run
 
 if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.selection.posterior import TablePosterior

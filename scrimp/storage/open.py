@@ -8,9 +8,9 @@ current folder; sqlite:////tmp/scrimp.db is absolute
 
 from collections.abc import Callable
 
+from scrimp.catalogs.catalog import Catalog
 from scrimp.checks import nearest_name
 from scrimp.errors import AddressError, StorageError
-from scrimp.registry.names import Names
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
@@ -106,7 +106,7 @@ def _postgres(url: str, rest: str, shown: str) -> Storage:
     return PostgresStorage(url, shown)
 
 
-SCHEMES: Names[Opener] = Names(
+SCHEMES: Catalog[Opener] = Catalog(
     "scheme of storages",
     {"memory": _memory, "sqlite": _sqlite, "postgresql": _postgres, "journal": _journal},
     AddressError,

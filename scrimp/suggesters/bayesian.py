@@ -19,10 +19,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
+from scrimp.acquisition.catalog import create_acquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound
 from scrimp.acquisition.constrained import CONSTRAINT
 from scrimp.acquisition.guided import Guided
-from scrimp.acquisition.registry import create_acquisition
 from scrimp.acquisition.several_models import ALL_CONSTRAINTS, SeveralModelsAcquisition
 from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.belief import user_belief

@@ -21,7 +21,7 @@ from scrimp.encoding.training_data import AtLevels, BudgetRule, EveryReport
 from scrimp.errors import MethodError
 from scrimp.history.trial import Observation, Trial
 
-__all__ = ["DATA", "RungsAndLast", "rule_for", "thinned", "without_dense_steps"]
+__all__ = ["DATA", "LevelsAndLast", "rule_for", "thinned", "without_dense_steps"]
 
 Array = NDArray[np.float64]
 Rows = list[tuple[float, Observation]]
@@ -35,14 +35,14 @@ def rule_for(data: str, levels: tuple[float, ...]) -> BudgetRule:
         case "rungs":
             return AtLevels(levels)
         case "rungs_and_last":
-            return RungsAndLast(levels)
+            return LevelsAndLast(levels)
         case "all":
             return EveryReport()
     raise MethodError(f"data is {data!r}; it must be one of {', '.join(DATA)}")
 
 
 @dataclass(frozen=True)
-class RungsAndLast(BudgetRule):
+class LevelsAndLast(BudgetRule):
     """The first report at or above each level, and the newest one."""
 
     levels: tuple[float, ...]

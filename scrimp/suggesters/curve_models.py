@@ -21,10 +21,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.catalogs.catalog import Catalog
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
-from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior, configuration_kernel
+from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior, config_kernel
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
@@ -35,7 +36,6 @@ from scrimp.gp.shifted_budget import ShiftedBudget
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
 from scrimp.history.notes import Fit
-from scrimp.registry.names import Names
 from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
 from scrimp.suggesters.model_fitting import fit_or_restore
 from scrimp.surrogates.additive_curves import AdditiveCurves
@@ -43,7 +43,7 @@ from scrimp.surrogates.at_budget import with_share
 from scrimp.surrogates.deep_curves import DeepCurves
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.independent_gps import IndependentGPs
-from scrimp.surrogates.rung_forests import RungForests
+from scrimp.surrogates.level_forests import LevelForests
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_transform import Standardise, Transformed, Winsorise
 
@@ -266,7 +266,7 @@ def _forest(
     levels: tuple[float, ...],
     search: SearchSettings,
 ) -> Surrogate:
-    return RungForests(tuple(level / levels[-1] for level in levels))
+    return LevelForests(tuple(level / levels[-1] for level in levels))
 
 
 def _independent(
@@ -288,7 +288,7 @@ def _additive(
     levels: tuple[float, ...],
     search: SearchSettings,
 ) -> Surrogate:
-    kernel = configuration_kernel(settings.kernel, columns, settings.input_warping)
+    kernel = config_kernel(settings.kernel, columns, settings.input_warping)
     decaying = settings.model == "gp_expdecay"
     steps, count = _steps(levels[0], levels[-1])
     residual = DecayResidual() if decaying else InnovationResidual()
@@ -297,9 +297,9 @@ def _additive(
     )
 
 
-_MODELS: Names[
+_MODELS: Catalog[
     Callable[[CurveSettings, Sequence[Column], tuple[float, ...], SearchSettings], Surrogate]
-] = Names(
+] = Catalog(
     "curve model",
     {
         "gp_multitask": _multitask,

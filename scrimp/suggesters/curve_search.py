@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition, MeanStdAcquisition
+from scrimp.acquisition.catalog import create_acquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.domain import Domain, contains_rows
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, maximize_acquisition
 from scrimp.acquisition.pending import fantasise
-from scrimp.acquisition.registry import create_acquisition
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.history import History
@@ -34,7 +34,7 @@ from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.choosing import best_in_turn
 from scrimp.suggesters.curve_models import Curves, CurveSettings
 from scrimp.suggesters.first_design import first_configs
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.model_fitting import length_scales
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggestion

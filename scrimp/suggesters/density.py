@@ -34,7 +34,7 @@ from scrimp.history.notes import FirstDesign, FromDensity, Notes
 from scrimp.history.trial import Trial
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.first_design import DESIGNS, first_configs
-from scrimp.suggesters.known import KNOWN, Known
+from scrimp.suggesters.known_configs import KNOWN, Known
 from scrimp.suggesters.quasi_random import nearest_fresh
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion

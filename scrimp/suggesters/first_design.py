@@ -6,7 +6,7 @@ from scrimp.errors import ConfigError, MethodError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.space.space import Pool, Space
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.quasi_random import QuasiRandomSuggester
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request

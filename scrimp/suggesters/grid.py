@@ -19,7 +19,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.space.designs import grid_design
-from scrimp.suggesters.known import KNOWN, Known, KnownConfigs
+from scrimp.suggesters.known_configs import KNOWN, Known, KnownConfigs
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 
 __all__ = ["GridSuggester", "GridWalk", "Walk"]

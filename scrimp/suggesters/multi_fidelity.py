@@ -26,8 +26,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scrimp.acquisition.acquisition import BoundAcquisition
+from scrimp.acquisition.catalog import create_acquisition
 from scrimp.acquisition.context import Context
-from scrimp.acquisition.registry import create_acquisition
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError

@@ -20,7 +20,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.sobol import sobol_points
 from scrimp.space.space import Pool
-from scrimp.suggesters.known import KNOWN, Known
+from scrimp.suggesters.known_configs import KNOWN, Known
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 

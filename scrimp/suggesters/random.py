@@ -16,7 +16,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.space.designs import grid_design
 from scrimp.space.space import Pool
-from scrimp.suggesters.known import KNOWN, Known
+from scrimp.suggesters.known_configs import KNOWN, Known
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 
 __all__ = ["RandomSuggester", "draw_fresh"]

@@ -7,8 +7,8 @@ surrogate_by_name("forest", columns)
 
 from collections.abc import Callable, Sequence
 
+from scrimp.catalogs.catalog import Catalog
 from scrimp.gp.columns import Column
-from scrimp.registry.names import Names
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Surrogate
 
@@ -19,7 +19,7 @@ SurrogateFactory = Callable[[Sequence[Column]], Surrogate]
 OWN_MODEL = "gp"
 """The exact Gaussian process, which the settings kernel, input_warping and mcmc describe."""
 
-_FACTORIES: Names[SurrogateFactory] = Names("surrogate", {OWN_MODEL: ExactGP.over})
+_FACTORIES: Catalog[SurrogateFactory] = Catalog("surrogate", {OWN_MODEL: ExactGP.over})
 
 
 def register_surrogate(name: str, factory: SurrogateFactory) -> None:

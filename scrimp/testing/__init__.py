@@ -15,43 +15,51 @@ import typing
 if typing.TYPE_CHECKING:
     from scrimp.testing.acquisitions import AcquisitionBattery
     from scrimp.testing.dense_posterior import random_posterior
-    from scrimp.testing.durable_storages import DurableStorageContract
-    from scrimp.testing.kernels import KernelContract
+    from scrimp.testing.durable_storages import DurableStorageBattery
+    from scrimp.testing.kernels import KernelBattery
     from scrimp.testing.policies import PolicyBattery
     from scrimp.testing.schedulers import SchedulerBattery
     from scrimp.testing.spaces import SpaceBattery
-    from scrimp.testing.storages import StorageContract
+    from scrimp.testing.storages import StorageBattery
     from scrimp.testing.suggesters import SuggesterBattery
-    from scrimp.testing.surrogates import SurrogateContract
+    from scrimp.testing.surrogates import SurrogateBattery
 
 __all__ = [
     "AcquisitionBattery",
-    "DurableStorageContract",
-    "KernelContract",
+    "DurableStorageBattery",
+    "KernelBattery",
     "PolicyBattery",
     "SchedulerBattery",
     "SpaceBattery",
-    "StorageContract",
+    "StorageBattery",
     "SuggesterBattery",
-    "SurrogateContract",
+    "SurrogateBattery",
     "random_posterior",
 ]
 
 _HOMES = {
     "AcquisitionBattery": "acquisitions",
-    "DurableStorageContract": "durable_storages",
-    "KernelContract": "kernels",
+    "DurableStorageBattery": "durable_storages",
+    "KernelBattery": "kernels",
     "PolicyBattery": "policies",
     "SchedulerBattery": "schedulers",
     "SpaceBattery": "spaces",
-    "StorageContract": "storages",
+    "StorageBattery": "storages",
     "SuggesterBattery": "suggesters",
-    "SurrogateContract": "surrogates",
+    "SurrogateBattery": "surrogates",
     "random_posterior": "dense_posterior",
 }
 
 
+_EARLIER = {
+    f"{kind}Contract": f"{kind}Battery"
+    for kind in ("DurableStorage", "Kernel", "Storage", "Surrogate")
+}
+"""What some batteries were called, for tests of extensions that were written then."""
+
+
 def __getattr__(name: str) -> typing.Any:
+    name = _EARLIER.get(name, name)
     if name not in _HOMES:
         raise AttributeError(f"module 'scrimp.testing' has no attribute {name!r}")
     return getattr(importlib.import_module(f"scrimp.testing.{_HOMES[name]}"), name)

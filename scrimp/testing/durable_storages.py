@@ -1,4 +1,4 @@
-"""The battery for storages that outlive a process: `StorageContract` and what only they can promise."""
+"""The battery for storages that outlive a process: `StorageBattery` and what only they can promise."""
 
 import multiprocessing
 import pickle
@@ -8,12 +8,12 @@ import pytest
 from scrimp.errors import Conflict
 from scrimp.storage.store import EventStore, Lease, Storage
 from scrimp.testing.every_event import EVERY_KIND
-from scrimp.testing.storages import StorageContract, check_race, decide, report_of
+from scrimp.testing.storages import StorageBattery, check_race, decide, report_of
 
-__all__ = ["DurableStorageContract"]
+__all__ = ["DurableStorageBattery"]
 
 
-class DurableStorageContract(StorageContract):
+class DurableStorageBattery(StorageBattery):
     """What a storage does that outlives its process."""
 
     def test_reopened_storage_has_everything(self, storage: Storage, store: EventStore) -> None:

@@ -1,6 +1,6 @@
 """What every kernel must satisfy, as tests an author inherits with one fixture.
 
-    class TestMatern32(KernelContract):
+    class TestMatern32(KernelBattery):
         @pytest.fixture
         def kernel(self, columns):
             return Matern32(columns)
@@ -19,7 +19,7 @@ from scrimp.gp.kernel import Array, Kernel, OnColumns, Scaled
 from scrimp.gp.priors import ParameterVector
 from scrimp.gp.stationary import RBF
 
-__all__ = ["KernelContract", "close", "numerical_gradient", "rows"]
+__all__ = ["KernelBattery", "close", "numerical_gradient", "rows"]
 
 
 def rows(columns: Sequence[Column], count: int, rng: np.random.Generator) -> Array:
@@ -58,7 +58,7 @@ def close(actual: Array, expected: Array, tolerance: float = 1e-6) -> None:
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance * scale)
 
 
-class KernelContract:
+class KernelBattery:
     """Symmetric, positive semi-definite, consistent, with pullbacks that agree with finite
     differences."""
 

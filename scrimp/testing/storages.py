@@ -1,11 +1,11 @@
 """What every storage must do. An implementation inherits the battery and says how to make one:
 
-    class TestMyStorage(DurableStorageContract):
+    class TestMyStorage(DurableStorageBattery):
         @pytest.fixture
         def storage(self, tmp_path):
             return MyStorage(tmp_path)
 
-`StorageContract` is for all; `DurableStorageContract` adds what must hold across processes. A
+`StorageBattery` is for all; `DurableStorageBattery` adds what must hold across processes. A
 storage is pickled to reach another process.
 """
 
@@ -31,7 +31,7 @@ from scrimp.history.notes import Notes
 from scrimp.storage.store import EventStore, Lease, Storage
 from scrimp.testing.every_event import EVERY_KIND
 
-__all__ = ["StorageContract", "first_event"]
+__all__ = ["StorageBattery", "first_event"]
 
 
 BAD_NAMES = [
@@ -102,7 +102,7 @@ def check_race(events: list[Event], won: list[list[int]], rounds: int) -> None:
     assert len(events) == 1 + 4 * rounds
 
 
-class StorageContract:
+class StorageBattery:
     """What a storage does within one process."""
 
     @pytest.fixture

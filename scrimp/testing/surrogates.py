@@ -1,6 +1,6 @@
 """What every surrogate with a variance must satisfy, as tests an author inherits with one fixture.
 
-class TestExactGP(SurrogateContract):
+class TestExactGP(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return ExactGP.over(columns)
@@ -15,10 +15,10 @@ from scrimp.gp.columns import Column
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 from scrimp.testing.kernels import close, numerical_gradient, rows
 
-__all__ = ["SurrogateContract"]
+__all__ = ["SurrogateBattery"]
 
 
-class SurrogateContract:
+class SurrogateBattery:
     """Shapes, consistency between the ways to ask, growth, fantasies, recorded states and
     gradients."""
 

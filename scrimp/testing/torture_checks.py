@@ -16,7 +16,7 @@ from scrimp.history.events import (
     TrialAdded,
 )
 from scrimp.history.history import History
-from scrimp.tuning.collection import checkpoint_folder
+from scrimp.tuning.checkpoint_cleanup import checkpoint_folder
 
 __all__ = [
     "Cut",

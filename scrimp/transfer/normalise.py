@@ -15,7 +15,7 @@ several studies are combined:
 The first three are linear, so one fit serves them: ``shift + scale * z`` takes the model's z-scores
 there.
 
-    scale = NORMALISERS["min-max"].past(y)
+    scale = NORMALISERS["min-max"].of_source(y)
     scale.shift + scale.scale * model.mean(x)
 """
 
@@ -52,7 +52,7 @@ class Normaliser:
     steps: tuple[TargetStep, ...]
     kind: str = "own"
 
-    def past(self, y: Array) -> Units:
+    def of_source(self, y: Array) -> Units:
         """Units of a past study with losses y (n,)."""
         if self.kind == "own":
             return Units()
@@ -62,7 +62,7 @@ class Normaliser:
         low, width = float(y.min()), float(np.ptp(y)) or 1.0
         return Units((centre - low) / width, spread / width)
 
-    def present(self, y: Array) -> Units:
+    def of_target(self, y: Array) -> Units:
         """Units of the study at hand, given its losses so far (n,)."""
         return Units() if self.kind == "own" else Units(*_moments(y))
 

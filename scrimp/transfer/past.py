@@ -15,17 +15,17 @@ from scrimp.errors import ScrimpError
 from scrimp.gp.columns import Column
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.transfer.normalise import normaliser_named
-from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.source_model import USUAL_KERNEL, SourceFit, SourceModel
 from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.source_studies import SourceStudy
 
 __all__ = ["NOTHING", "Past", "Progress"]
 
-Progress = Callable[[Iterable[PastStudy], int], Iterator[PastStudy]]
+Progress = Callable[[Iterable[SourceStudy], int], Iterator[SourceStudy]]
 """Shows how far fitting has come: yields the studies it is given."""
 
 
-def _silent(studies: Iterable[PastStudy], count: int) -> Iterator[PastStudy]:
+def _silent(studies: Iterable[SourceStudy], count: int) -> Iterator[SourceStudy]:
     del count
     yield from studies
 
@@ -39,7 +39,7 @@ class Past(PastKnowledge):
     from there. A ``parent`` has these studies and more, and fits them for all.
     """
 
-    studies: tuple[PastStudy, ...] = ()
+    studies: tuple[SourceStudy, ...] = ()
     columns: tuple[Column, ...] = ()
     left_out: tuple[str, ...] = ()
     kept: MutableMapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Past(PastKnowledge):
             )
         return self._models[name]
 
-    def _model(self, study: PastStudy, fit: SourceFit, normalise: str, name: str) -> SourceModel:
+    def _model(self, study: SourceStudy, fit: SourceFit, normalise: str, name: str) -> SourceModel:
         steps, key = normaliser_named(normalise).steps, f"{study.digest}-{name}"
         known = self.kept.get(key)
         if known is not None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from scrimp.acquisition.domain import Domain
 from scrimp.surrogates.surrogate import Array
-from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.source_studies import SourceStudy
 from scrimp.transfer.weights import ordering_errors
 
 __all__ = [
@@ -35,7 +35,7 @@ LEAST_GAIN = 1e-9
 MOST_CANDIDATES = 1024
 
 
-def candidate_rows(domain: Domain, past: tuple[PastStudy, ...]) -> Array:
+def candidate_rows(domain: Domain, past: tuple[SourceStudy, ...]) -> Array:
     """Where to look: all rows of a pool; otherwise the best of what each past study tried, moved to
     where it is legal here."""
     if domain.pool is not None:
@@ -51,7 +51,7 @@ def with_observed(rows: Array, models: SourceModels) -> Array:
     losses = models.means(rows)
     for place, model in enumerate(models.models):
         losses[:, place] = model.losses(losses[:, place])
-        observed = dict(zip(map(_key, model.past.x), model.past.y.tolist(), strict=True))
+        observed = dict(zip(map(_key, model.study.x), model.study.y.tolist(), strict=True))
         for row, x in enumerate(rows):
             losses[row, place] = observed.get(_key(x), losses[row, place])
     return losses

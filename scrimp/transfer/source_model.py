@@ -17,8 +17,8 @@ from scrimp.gp.process import MeanAndKernel
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import LearnedStep, TargetStep
-from scrimp.transfer.past_studies import PastStudy
-from scrimp.transfer.remembered import Remembered
+from scrimp.transfer.row_cache import RowCache
+from scrimp.transfer.source_studies import SourceStudy
 
 __all__ = ["NOISE", "NO_NOISE", "USUAL_KERNEL", "SourceFit", "SourceModel"]
 
@@ -39,42 +39,42 @@ class SourceFit:
     variance_rows: int = 200
     kernel: str = USUAL_KERNEL
 
-    def hyperparameters(self, past: PastStudy, steps: Sequence[TargetStep]) -> Mapping[str, Any]:
+    def hyperparameters(self, study: SourceStudy, steps: Sequence[TargetStep]) -> Mapping[str, Any]:
         """The state of the fit, as plain JSON values: all that needs to be kept."""
-        data = self._data(past, steps, self.fit_rows)
-        return self._gp(past).fit(data, np.random.default_rng(len(past.y))).state
+        data = self._data(study, steps, self.fit_rows)
+        return self._gp(study).fit(data, np.random.default_rng(len(study.y))).state
 
     def restored(
-        self, past: PastStudy, steps: Sequence[TargetStep], state: Mapping[str, Any]
+        self, study: SourceStudy, steps: Sequence[TargetStep], state: Mapping[str, Any]
     ) -> "SourceModel":
         """The model with these hyperparameters; `ScrimpError` when they belong to another space."""
-        gp = self._gp(past)
-        whole = gp.restore(self._data(past, steps, self.mean_rows), state)
+        gp = self._gp(study)
+        whole = gp.restore(self._data(study, steps, self.mean_rows), state)
         small = (
             whole
-            if len(past.y) <= self.variance_rows
-            else gp.restore(self._data(past, steps, self.variance_rows), state)
+            if len(study.y) <= self.variance_rows
+            else gp.restore(self._data(study, steps, self.variance_rows), state)
         )
-        return SourceModel(past, whole, small, _normalised(past.y, steps)[1])
+        return SourceModel(study, whole, small, _normalised(study.y, steps)[1])
 
-    def fit(self, past: PastStudy, steps: Sequence[TargetStep]) -> "SourceModel":
+    def fit(self, study: SourceStudy, steps: Sequence[TargetStep]) -> "SourceModel":
         """Hyperparameters and model at once."""
-        return self.restored(past, steps, self.hyperparameters(past, steps))
+        return self.restored(study, steps, self.hyperparameters(study, steps))
 
-    def _gp(self, past: PastStudy) -> ExactGP:
-        kernel = kernel_by_name(self.kernel, [self.columns[column] for column in past.columns])
+    def _gp(self, study: SourceStudy) -> ExactGP:
+        kernel = kernel_by_name(self.kernel, [self.columns[column] for column in study.columns])
         return ExactGP(
             MeanAndKernel(kernel, ZeroMean()), NOISE, SearchSettings(random_starts=0, iterations=30)
         )
 
-    def _data(self, past: PastStudy, steps: Sequence[TargetStep], most: int) -> Data:
+    def _data(self, study: SourceStudy, steps: Sequence[TargetStep], most: int) -> Data:
         """At most so many observations, the same ones every time; targets normalised over all of
         the study."""
-        z, _ = _normalised(past.y, steps)
+        z, _ = _normalised(study.y, steps)
         rows = np.arange(len(z))
         if len(z) > most:
             rows = np.sort(np.random.default_rng(len(z)).permutation(len(z))[:most])
-        return Data(past.x[rows][:, list(past.columns)], z[rows])
+        return Data(study.x[rows][:, list(study.columns)], z[rows])
 
 
 def _normalised(y: Array, steps: Sequence[TargetStep]) -> tuple[Array, tuple[LearnedStep, ...]]:
@@ -90,7 +90,7 @@ class SourceModel:
     """A past study with its models: of the mean, and of the variance, in units that ``steps`` lead
     to."""
 
-    past: PastStudy
+    study: SourceStudy
     whole: FittedGP
     small: FittedGP
     steps: tuple[LearnedStep, ...]
@@ -121,20 +121,20 @@ class SourceModel:
         return values
 
     @cached_property
-    def _mean(self) -> Remembered:
-        return Remembered(lambda x: self.whole.mean(self._own(x)))
+    def _mean(self) -> RowCache:
+        return RowCache(lambda x: self.whole.mean(self._own(x)))
 
     @cached_property
-    def _variance(self) -> Remembered:
+    def _variance(self) -> RowCache:
         def variance(x: Array) -> Array:
             found = self.small.posterior(self._own(x)).variance
             assert found is not None
             return found[:, None]
 
-        return Remembered(variance)
+        return RowCache(variance)
 
     def _own(self, x: Array) -> Array:
-        return x[:, list(self.past.columns)]
+        return x[:, list(self.study.columns)]
 
     def mean(self, x: Array) -> Array:
         """(m,)"""
@@ -175,7 +175,7 @@ class SourceModel:
 
     def _back(self, x: Array, d_own: Array) -> Array:
         d_x = np.zeros_like(x)
-        d_x[:, list(self.past.columns)] = d_own
+        d_x[:, list(self.study.columns)] = d_own
         return d_x
 
     @property
@@ -190,8 +190,8 @@ class SourceModel:
         """(d,) over all columns of the space; NaN where the study has none."""
         prior = self.whole.prior
         assert isinstance(prior, MeanAndKernel)
-        scales = np.full(self.past.dimension, math.nan)
-        scales[list(self.past.columns)] = np.log(prior.length_scales(len(self.past.columns)))
+        scales = np.full(self.study.dimension, math.nan)
+        scales[list(self.study.columns)] = np.log(prior.length_scales(len(self.study.columns)))
         return scales
 
     @cached_property

@@ -1,6 +1,6 @@
 """One Gaussian process per past study, fitted once, and what all of them say about a configuration.
 
-    model = SourceFit(columns).fit(past, NORMALISERS["z-score"].steps)
+    model = SourceFit(columns).fit(study, NORMALISERS["z-score"].steps)
     sources = SourceModels((model, ...))
     # (m, M), looked up where a row was asked about before
     sources.means(x)
@@ -25,9 +25,9 @@ from scrimp.gp.stationary import Matern52, length_scale_parameter
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.transfer.common_points import CommonMeans, common_means
 from scrimp.transfer.normalise import Normaliser, Units
-from scrimp.transfer.past_view import PastView
-from scrimp.transfer.remembered import Remembered
+from scrimp.transfer.row_cache import RowCache
 from scrimp.transfer.source_model import SourceModel
+from scrimp.transfer.source_view import SourceView
 
 __all__ = ["SourceModels"]
 
@@ -49,12 +49,12 @@ class SourceModels:
     units: tuple[Units, ...] = ()
     common: CommonMeans | None = None
     spread: CommonMeans | None = None  # of log(variance / prior variance)
-    _memory: list[Remembered] = field(default_factory=list, repr=False)
+    _memory: list[RowCache] = field(default_factory=list, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The past studies' names."""
-        return tuple(model.past.name for model in self.models)
+        return tuple(model.study.name for model in self.models)
 
     def __len__(self) -> int:
         return len(self.models)
@@ -64,18 +64,18 @@ class SourceModels:
         their numbers."""
         if normaliser.kind == "own":
             return self
-        past = [normaliser.past(model.past.y) for model in self.models]
+        of_sources = [normaliser.of_source(model.study.y) for model in self.models]
         units = tuple(
             Units((one.shift - present.shift) / present.scale, one.scale / present.scale)
-            for one in past
+            for one in of_sources
         )
         return replace(self, units=units)
 
-    def view(self, one: int) -> PastView:
+    def view(self, one: int) -> SourceView:
         """The model of one past study, the one of its variance, as a surrogate in these units."""
         model = self.models[one]
         shift, scale = float(self._shift[one]), float(self._scale[one])
-        return PastView(model.small, model.past.columns, shift, scale)
+        return SourceView(model.small, model.study.columns, shift, scale)
 
     def denoised(self) -> "SourceModels":
         """See `SourceModel.denoised`."""
@@ -118,7 +118,7 @@ class SourceModels:
         if self.common is not None:
             return np.asarray(self._shift + self._scale * self.common(x))
         if not self._memory:
-            self._memory.append(Remembered(self._together))
+            self._memory.append(RowCache(self._together))
         own = self._memory[0](x)
         return self._shift + self._scale * own if self.units else own
 

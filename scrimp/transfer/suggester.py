@@ -54,7 +54,7 @@ from scrimp.transfer.portfolio import (
 )
 from scrimp.transfer.source_model import USUAL_KERNEL
 from scrimp.transfer.source_models import SourceModels
-from scrimp.transfer.weighing import Weighing
+from scrimp.transfer.weight_rules import WeightRule
 
 __all__ = ["TransferSuggester", "never_nothing", "portfolio_configs", "weight_notes"]
 
@@ -229,9 +229,9 @@ class TransferSuggester(Suggester):
         first = not len(history.trials) and bool(self.past.left_out)
         return Sources(left_out=tuple(self.past.left_out)) if first else None
 
-    def _weighing(self, horizon: int) -> Weighing:
+    def _weighing(self, horizon: int) -> WeightRule:
         horizon = self.horizon or horizon
-        return shared_settings(Weighing, self, rule=self.weights, horizon=horizon)
+        return shared_settings(WeightRule, self, rule=self.weights, horizon=horizon)
 
     def _best(
         self,
@@ -247,7 +247,7 @@ class TransferSuggester(Suggester):
         models = fit_models(history, training, encoding.columns, settings, rng, loss)
         target = models.fitted["loss"]
         sources = self._sources(encoding, history.problem.seed).in_units(
-            normaliser, normaliser.present(models.losses)
+            normaliser, normaliser.of_target(models.losses)
         )
         horizon = int(history.totals.n_trials or 50)
         weights = self._weighing(horizon).weights_of(target, sources, history.problem.features, rng)

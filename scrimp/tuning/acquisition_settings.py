@@ -26,7 +26,7 @@ def settings_of_acquisition(
     fields = {item.name: item for part in classes for item in dataclasses.fields(part)}
     if FIELD not in fields:
         return ()
-    from scrimp.acquisition.registry import acquisition_settings
+    from scrimp.acquisition.catalog import acquisition_settings
 
     own = acquisition_settings(str(settings.get("acquisition", fields["acquisition"].default)))
     return tuple(name for name in own if name not in fields)

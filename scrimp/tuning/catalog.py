@@ -1,4 +1,4 @@
-"""Names of methods, and what each is made of. Adding a method is one line here.
+"""Catalog of methods, and what each is made of. Adding a method is one line here.
 
 A method is a suggester with a scheduler, or a policy that decides jointly. Its settings are the
 fields of those frozen classes, so an unknown or ill-typed setting is refused with the list of the
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from scrimp.catalogs.catalog import Catalog
 from scrimp.checks import did_you_mean
 from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.history.vetting import shortened
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
-from scrimp.registry.names import Names
 from scrimp.space.space import Pool
 from scrimp.space.space_text import read_scalar
 from scrimp.tuning.acquisition_settings import gathered, settings_of_acquisition
@@ -153,7 +153,7 @@ _OWN: dict[str, MethodEntry] = {
     "rmogp": MethodEntry(_TRANSFER, presets={"combine": "rmogp", **_RGPE}),
     "pogpe": MethodEntry(_TRANSFER, presets={"combine": "poe", "weights": "experts"}),
     "portfolio": MethodEntry(_TRANSFER, presets={"combine": "portfolio"}),
-    "task-prior": MethodEntry("scrimp.transfer.default:TaskPriorSuggester"),
+    "task-prior": MethodEntry("scrimp.transfer.task_prior_suggester:TaskPriorSuggester"),
     "sync-mobster": MethodEntry(
         _MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True
     ),
@@ -166,7 +166,7 @@ _OWN: dict[str, MethodEntry] = {
 }
 
 
-_METHODS = Names("method", _OWN)
+_METHODS = Catalog("method", _OWN)
 
 
 def register_method(name: str, entry: MethodEntry) -> None:
@@ -200,7 +200,7 @@ def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
     """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`;
     refuses unknown names.
 
-    Names of papers and reference systems are understood: ``MOBSTER-JOINT:reduction_factor=4`` is
+    Catalog of papers and reference systems are understood: ``MOBSTER-JOINT:reduction_factor=4`` is
     ``mobster-joint:reduction=4``, and ``ASHA6-STOP`` is ``asha-stopping:brackets=6``.
     """
     method = read_method(given)

@@ -6,9 +6,9 @@ policy_of(study.history)
 
 from typing import TYPE_CHECKING
 
+from scrimp.catalogs.plugins import load_recorded
 from scrimp.history.history import History
 from scrimp.policies.policy import Policy
-from scrimp.registry.plugins import load_recorded
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.threads import one_thread
 

@@ -141,7 +141,7 @@ class Ledger:
                 continue  # leases are no part of the log: anybody may have written one
             trial = self._history.trials[lease.trial]
             if trial.status == "running" and trial.attempt == lease.attempt:
-                self.append([self.loss(trial, f"worker {trial.worker} vanished")])
+                self.append([self.vanished(trial, f"worker {trial.worker} vanished")])
             self.store.release(lease.trial, lease.attempt)
 
     def unheld(self) -> list[Trial]:
@@ -172,7 +172,7 @@ class Ledger:
             time=self.clock(),
         )
 
-    def loss(self, trial: Trial, message: str) -> Event:
+    def vanished(self, trial: Trial, message: str) -> Event:
         """What the log says of a trial whose attempt vanished."""
         if trial.losses + 1 >= MOST_LOSSES:
             return self._failed(

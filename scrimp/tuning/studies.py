@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy
 
+from scrimp.catalogs.catalog import watched
+from scrimp.catalogs.plugins import name_plugins, own_version
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Constraint, Direction, Problem
-from scrimp.registry.names import watched
-from scrimp.registry.plugins import name_plugins, own_version
 from scrimp.space.growth import narrowings
 from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, build_policy, choose, compares_features, parse_method
-from scrimp.tuning.learning import attachments, past_reader
+from scrimp.tuning.sources import attachments, past_reader
 from scrimp.tuning.study import Root, Study
 from scrimp.tuning.task_features import check_features
 

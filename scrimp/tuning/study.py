@@ -33,12 +33,12 @@ from scrimp.showing.explanation import Explanation
 from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.suggester import Suggester
-from scrimp.tuning.collection import Keep, best_state, checkpoint_folder
+from scrimp.tuning.checkpoint_cleanup import Keep, best_state, checkpoint_folder
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.outcomes import as_catch, nothing_found
-from scrimp.tuning.running import Run, run, run_limits
+from scrimp.tuning.run import Run, run, run_limits
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.telling import (

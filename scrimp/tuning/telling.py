@@ -18,7 +18,7 @@ from scrimp.history.events import Ended, Enqueued, Reported, StudyChanged
 from scrimp.history.limits import Totals
 from scrimp.history.reports import readable, report_events
 from scrimp.history.trial import Trial
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.ledger import Ledger
 

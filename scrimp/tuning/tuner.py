@@ -17,7 +17,7 @@ from scrimp.history.events import Ended, Event, Lost, Reported
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Policy, Verdict, Wait
-from scrimp.tuning.collection import Collector, checkpoint_folder
+from scrimp.tuning.checkpoint_cleanup import CheckpointCleanup, checkpoint_folder
 from scrimp.tuning.heartbeat import Heartbeat
 from scrimp.tuning.ledger import LEASE_SECONDS, Ledger
 from scrimp.tuning.outcomes import Alarm
@@ -82,7 +82,7 @@ class Tuner:
         self._collector = (
             None
             if root is None
-            else Collector(ledger, policy, root, keep, executor.clock, settings.url)
+            else CheckpointCleanup(ledger, policy, root, keep, executor.clock, settings.url)
         )
 
     def run(self) -> None:
@@ -195,7 +195,7 @@ class Tuner:
         """A trial that was lost too often has failed. One that fails while we are ending is lost:
         whoever ends this process may have ended what the trial runs on too."""
         if isinstance(event, Lost) and self._is_mine(event):
-            return self._ledger.loss(self._ledger.history.trials[event.trial], event.message)
+            return self._ledger.vanished(self._ledger.history.trials[event.trial], event.message)
         if (
             ending
             and isinstance(event, Ended)

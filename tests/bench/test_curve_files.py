@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from scrimp.bench.curve_files import NOISE, open_curves
-from scrimp.bench.curve_sources import noisy
 from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, run_curves
+from scrimp.bench.curve_tasks import noisy
 from scrimp.errors import TableError
 
 
@@ -29,11 +29,11 @@ def test_a_surrogate_is_one_continuous_task_with_noise(data, tmp_path):
     assert task.scale.full == 27.0 and 0.9 < task.scale.best < 1.1 and 2.4 < task.scale.median < 2.6
     assert (tmp_path / "gpt_python_surrogate.scale.json").exists()
     config = task.space.sample(1, np.random.default_rng(0))[0]
-    plain = task.source.curve(config)
-    one, same, other = (noisy(task, runs.noise, seed).source.curve(config) for seed in (3, 3, 4))
+    plain = task.curves.curve(config)
+    one, same, other = (noisy(task, runs.noise, seed).curves.curve(config) for seed in (3, 3, 4))
     assert one == same != other and one.costs == plain.costs == (1.0,) * 27
     off = (
-        np.array([noisy(task, runs.noise, seed).source.curve(config).values for seed in range(40)])
+        np.array([noisy(task, runs.noise, seed).curves.curve(config).values for seed in range(40)])
         / plain.values
         - 1
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scrimp.bench.curve_sources import table_curves
 from scrimp.bench.curve_suite import (
     SHARES,
     CurveSuiteSettings,
@@ -19,6 +18,7 @@ from scrimp.bench.curve_suite import (
     regret_at,
     run_curves,
 )
+from scrimp.bench.curve_tasks import table_curves
 from scrimp.bench.tables import read_table
 from scrimp.errors import TableError
 from scrimp.policies.scheduled import Scheduled

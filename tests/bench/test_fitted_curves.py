@@ -42,6 +42,6 @@ def test_a_table_as_a_continuous_problem(known_runs, tmp_path):
     assert (runs.name, runs.tasks, runs.noise) == ("known-gp", ("t",), 0.005)
     task = runs.task("t")
     assert not isinstance(task.space, Pool) and task.scale.best < 0.25
-    curve = task.source.curve({"lr": 0.0123, "depth": 2})
+    curve = task.curves.curve({"lr": 0.0123, "depth": 2})
     assert len(curve.values) == 12 and curve.costs == pytest.approx((4.0,) * 12, rel=0.05)
     assert runs.note("t").startswith("t: held-out final values R2 ")

@@ -26,7 +26,7 @@ def test_a_small_table(tmp_path):
     runs = open_curves(tmp_path / "curves.npz")
     assert runs.tasks == ("iris", "moons")
     task = runs.task("iris")
-    assert task.source.levels == (1.0, 2.0, 3.0, 4.0, 5.0) and task.scale.full == 5.0
+    assert task.curves.levels == (1.0, 2.0, 3.0, 4.0, 5.0) and task.scale.full == 5.0
     assert task.scale.best < np.log(3)  # better than not knowing
     write_curves(tmp_path / "curves.npz", SMALL, records, times=True)
     elapsed = read_table(tmp_path / "curves.npz").elapsed

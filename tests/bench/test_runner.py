@@ -8,8 +8,8 @@ import pytest
 from scrimp.bench import runner
 from scrimp.bench.function_suite import function_cells
 from scrimp.bench.results import read_runs
+from scrimp.catalogs import plugins
 from scrimp.errors import MethodError
-from scrimp.registry import plugins
 
 
 def test_results_come_in_order_and_are_not_run_again(

@@ -6,7 +6,7 @@ import pytest
 
 import scrimp
 from scrimp.dashboard.access import LONGEST
-from scrimp.dashboard.actions import configuration
+from scrimp.dashboard.actions import form_config
 from scrimp.errors import ConfigError, ReportError
 from scrimp.history.events import StudyChanged
 from scrimp.history.limits import Totals
@@ -62,7 +62,7 @@ def test_what_is_left_empty_is_filled_in(own: Any) -> None:
 )
 def test_forms_that_make_no_sense(own: Any, form: dict[str, str], words: str) -> None:
     with pytest.raises((ConfigError, ReportError), match=words):
-        configuration(study_of(own).history.problem.space, form)
+        form_config(study_of(own).history.problem.space, form)
     assert own.post("/enqueue", data={"study": "mine", **form}).status_code == 400
 
 

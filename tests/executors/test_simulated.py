@@ -7,12 +7,12 @@ import pytest
 
 from scrimp.errors import StudyError
 from scrimp.executors.executor import Assignment
-from scrimp.executors.simulated import Curve, CurveSource, Delays, Simulated
+from scrimp.executors.simulated import Curve, Delays, Simulated, SimulatedCurves
 from scrimp.history.events import Reported
 
 
 @dataclass(frozen=True)
-class Script(CurveSource):
+class Script(SimulatedCurves):
     """The run of {"run": name} is ``runs[name]``."""
 
     runs: dict

@@ -11,7 +11,7 @@ import pytest
 
 import scrimp
 from scrimp import extend, testing
-from scrimp.acquisition import registry
+from scrimp.acquisition import catalog
 from scrimp.errors import AddressError, MethodError
 from scrimp.extend import (
     KINDS,
@@ -38,7 +38,7 @@ SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 @pytest.fixture(autouse=True)
 def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, names in (
-        (registry, "_FACTORIES"),
+        (catalog, "_FACTORIES"),
         (kernels, "_FACTORIES"),
         (surrogates, "_FACTORIES"),
         (curve_models, "_MODELS"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scrimp.errors import MethodError, NumericalError
-from scrimp.executors.simulated import Curve, CurveSource, Delays, Simulated
+from scrimp.executors.simulated import Curve, Delays, Simulated, SimulatedCurves
 from scrimp.freeze_thaw import freeze_thaw
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.events import Config, Event, Noted, StudyChanged, StudyCreated
@@ -43,7 +43,7 @@ class TestFreezeThaw(PolicyBattery):
         return FreezeThaw()
 
 
-class Runs(CurveSource):
+class Runs(SimulatedCurves):
     """Power laws whose end, start and speed depend on the configuration; some diverge, some stay
     where they are."""
 
@@ -74,7 +74,7 @@ class Runs(CurveSource):
 
 
 def played(
-    policy: Policy, source: CurveSource, space: Space, limit: float, seed: int = 0
+    policy: Policy, source: SimulatedCurves, space: Space, limit: float, seed: int = 0
 ) -> History:
     problem = Problem(space, metric="loss", budget=Budget("epoch", 1, LEVELS[-1]), seed=seed)
     created = StudyCreated(name="play", problem=problem.to_json(), method={})

@@ -5,10 +5,10 @@ from scrimp.gp.columns import Column
 from scrimp.gp.deep_kernel import DeepKernel, ObservedRows
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.priors import ParameterVector
-from scrimp.testing.kernels import KernelContract, close, numerical_gradient
+from scrimp.testing.kernels import KernelBattery, close, numerical_gradient
 
 
-class TestDeepKernel(KernelContract):
+class TestDeepKernel(KernelBattery):
     @pytest.fixture
     def columns(self):
         return (Column(), Column((0.0, 0.5, 1.0), ordered=False), Column())

@@ -5,10 +5,10 @@ import pytest
 from scrimp.gp.columns import Column
 from scrimp.gp.inverse_largest import InverseLargest
 from scrimp.gp.kernel import Scaled
-from scrimp.testing.kernels import KernelContract, rows
+from scrimp.testing.kernels import KernelBattery, rows
 
 
-class TestInverseLargest(KernelContract):
+class TestInverseLargest(KernelBattery):
     @pytest.fixture
     def columns(self):
         return (Column(),)

@@ -8,34 +8,34 @@ from scrimp.gp.kernel import Kernel, OnColumns, Scaled
 from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.stationary import RBF, Matern32, Matern52
 from scrimp.gp.warping import Warped
-from scrimp.testing.kernels import KernelContract
+from scrimp.testing.kernels import KernelBattery
 
 
-class TestSum(KernelContract):
+class TestSum(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Scaled(Matern52(columns)) + RBF(columns, ard=False)
 
 
-class TestProduct(KernelContract):
+class TestProduct(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Scaled(Matern52(columns)) * Matern32(columns)
 
 
-class TestNested(KernelContract):
+class TestNested(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Scaled((Matern52(columns) + Scaled(RBF(columns))) * Matern32(columns, ard=False))
 
 
-class TestOnColumns(KernelContract):
+class TestOnColumns(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return OnColumns(Scaled(Matern52((columns[3], columns[0]))), (3, 0))
 
 
-class TestProductOverDifferentColumns(KernelContract):
+class TestProductOverDifferentColumns(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return OnColumns(Matern52(columns[:2]), (0, 1)) * OnColumns(
@@ -73,7 +73,7 @@ class Linear(Kernel):
         return self(x1, x2), lambda d: self.variance * d @ x2
 
 
-class TestWrittenToTheContractAlone(KernelContract):
+class TestWrittenToTheContractAlone(KernelBattery):
     @pytest.fixture
     def columns(self):
         return (Column(),) * 3
@@ -83,7 +83,7 @@ class TestWrittenToTheContractAlone(KernelContract):
         return Linear()
 
 
-class TestNotStationaryParts(KernelContract):
+class TestNotStationaryParts(KernelBattery):
     @pytest.fixture
     def columns(self):
         return (Column(),) * 4

@@ -5,10 +5,10 @@ from scrimp.gp.budget import RESOURCE_KERNELS, budget_prior
 from scrimp.gp.columns import Column
 from scrimp.gp.shifted_budget import ShiftedBudget
 from scrimp.surrogates.exact_gp import ExactGP
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 
-class TestShiftedBudget(SurrogateContract):
+class TestShiftedBudget(SurrogateBattery):
     @pytest.fixture
     def columns(self):
         return (Column(), Column(), Column())

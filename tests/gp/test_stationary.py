@@ -7,22 +7,22 @@ from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.priors import IDENTITY, Hyperparameter, Uniform
 from scrimp.gp.stationary import RBF, Matern32, Matern52, Stationary, length_scale_parameter
-from scrimp.testing.kernels import KernelContract, rows
+from scrimp.testing.kernels import KernelBattery, rows
 
 
-class TestMatern52(KernelContract):
+class TestMatern52(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Matern52(columns)
 
 
-class TestMatern52OneLengthScale(KernelContract):
+class TestMatern52OneLengthScale(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Scaled(Matern52(columns, ard=False))
 
 
-class TestMatern52ContinuousOnly(KernelContract):
+class TestMatern52ContinuousOnly(KernelBattery):
     @pytest.fixture
     def columns(self):
         return (Column(),) * 5
@@ -32,7 +32,7 @@ class TestMatern52ContinuousOnly(KernelContract):
         return Scaled(Matern52(columns))
 
 
-class TestMatern52CategoricalOnly(KernelContract):
+class TestMatern52CategoricalOnly(KernelBattery):
     @pytest.fixture
     def columns(self):
         return (
@@ -46,13 +46,13 @@ class TestMatern52CategoricalOnly(KernelContract):
         return Matern52(columns)
 
 
-class TestMatern32(KernelContract):
+class TestMatern32(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Matern32(columns)
 
 
-class TestRBF(KernelContract):
+class TestRBF(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return RBF(columns)
@@ -65,7 +65,7 @@ class RationalQuadratic(Stationary):
         return 1.0 / (1.0 + 0.5 * r2), -0.5 / (1.0 + 0.5 * r2) ** 2
 
 
-class TestWrittenOutside(KernelContract):
+class TestWrittenOutside(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return RationalQuadratic(columns)

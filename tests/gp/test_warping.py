@@ -6,16 +6,16 @@ from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped, kumaraswamy
-from scrimp.testing.kernels import KernelContract, close, numerical_gradient
+from scrimp.testing.kernels import KernelBattery, close, numerical_gradient
 
 
-class TestWarped(KernelContract):
+class TestWarped(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Warped(Scaled(Matern52(columns)), columns)
 
 
-class TestWarpedProduct(KernelContract):
+class TestWarpedProduct(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return Warped(Matern52(columns) * Scaled(RBF(columns)), columns)

@@ -8,8 +8,8 @@ from scrimp.plots.style import (
     SERIES,
     STATUS,
     TEXT,
+    config_lines,
     figure,
-    params_text,
     rgba,
     short_value,
     thinned_items,
@@ -55,7 +55,7 @@ def test_colours_can_be_read_on_light_and_dark(ground: str) -> None:
 def test_names_of_users_are_not_markup() -> None:
     assert unmarked("<a href='x'>y</a>") == "&lt;a href='x'&gt;y&lt;/a&gt;"
     assert unmarked("\x1b[2J") == "�[2J" and len(unmarked("x" * 200)) == 60
-    assert params_text({"<b>": "<i>", "lr": 0.123456}) == "&lt;b&gt; = &lt;i&gt;<br>lr = 0.1235"
+    assert config_lines({"<b>": "<i>", "lr": 0.123456}) == "&lt;b&gt; = &lt;i&gt;<br>lr = 0.1235"
     assert short_value(None) == "-" and short_value(3) == "3"
 
 

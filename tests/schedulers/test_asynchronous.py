@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrimp.errors import MethodError
-from scrimp.executors.simulated import Curve, CurveSource, Simulated
+from scrimp.executors.simulated import Curve, Simulated, SimulatedCurves
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.limits import Totals
 from scrimp.history.notes import InBracket, Promoted
@@ -340,7 +340,7 @@ def test_a_changed_budget_makes_new_rungs(log):
 
 
 @dataclass(frozen=True)
-class Noise(CurveSource):
+class Noise(SimulatedCurves):
     """Nine epochs of x plus noise, each of its own length."""
 
     levels: tuple = tuple(float(level) for level in range(1, 10))

@@ -12,11 +12,11 @@ from scrimp.errors import StorageError
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Lease, Storage
-from scrimp.testing.durable_storages import DurableStorageContract
+from scrimp.testing.durable_storages import DurableStorageBattery
 from scrimp.testing.storages import first_event, report_of
 
 
-class TestJournalStorage(DurableStorageContract):
+class TestJournalStorage(DurableStorageBattery):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Iterator[Storage]:
         storage = JournalStorage(tmp_path / "with space & ü")

@@ -4,10 +4,10 @@ import pytest
 
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import Storage
-from scrimp.testing.storages import StorageContract, first_event
+from scrimp.testing.storages import StorageBattery, first_event
 
 
-class TestMemoryStorage(StorageContract):
+class TestMemoryStorage(StorageBattery):
     @pytest.fixture
     def storage(self) -> Storage:
         return MemoryStorage()

@@ -19,7 +19,7 @@ from scrimp.storage import postgres
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import PostgresStorage
 from scrimp.storage.store import Storage
-from scrimp.testing.durable_storages import DurableStorageContract
+from scrimp.testing.durable_storages import DurableStorageBattery
 from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.testing.storages import check_race, decide, first_event, report_of
 
@@ -36,7 +36,7 @@ def storage(url: str) -> Iterator[Storage]:
     storage.close()
 
 
-class TestPostgresStorage(DurableStorageContract):
+class TestPostgresStorage(DurableStorageBattery):
     @pytest.fixture
     def storage(self, url: str) -> Iterator[Storage]:
         storage = open_storage(url)

@@ -7,10 +7,10 @@ import pytest
 
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
-from scrimp.testing.durable_storages import DurableStorageContract
+from scrimp.testing.durable_storages import DurableStorageBattery
 
 
-class TestSqliteStorage(DurableStorageContract):
+class TestSqliteStorage(DurableStorageBattery):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Iterator[Storage]:
         storage = SqliteStorage(tmp_path / "with space & ü?#%.db")

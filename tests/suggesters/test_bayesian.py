@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.acquisition import registry
+from scrimp.acquisition import catalog
 from scrimp.acquisition.improvement import (
     log_expected_improvement,
     log_expected_improvement_and_derivatives,
@@ -288,8 +288,8 @@ def test_a_formula_over_loss_and_cost_decides_as_the_wrapper_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a study: costs of 1 to 20 units, one failed trial, and evaluations that run."""
-    monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
-    registry.register_acquisition("per-second", PerSecond)
+    monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
+    catalog.register_acquisition("per-second", PerSecond)
     space = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
     def asked(method: str) -> list[dict[str, Any]]:
@@ -314,8 +314,8 @@ def test_a_formula_over_loss_and_cost_decides_as_the_wrapper_does(
 def test_models_that_a_study_cannot_have_are_missed_before_anything_is_evaluated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
-    registry.register_acquisition("per-second", PerSecond)
+    monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
+    catalog.register_acquisition("per-second", PerSecond)
     with pytest.raises(
         MethodError,
         match="needs a model of 'cost', which this study has no data for; give create_study",

@@ -6,7 +6,7 @@ import pytest
 from scrimp.encoding.training_data import AtLevels, EveryReport
 from scrimp.errors import MethodError
 from scrimp.history.trial import Observation, Trial
-from scrimp.suggesters.curve_data import RungsAndLast, rule_for, thinned, without_dense_steps
+from scrimp.suggesters.curve_data import LevelsAndLast, rule_for, thinned, without_dense_steps
 
 
 def trial(*steps, status="paused"):
@@ -22,11 +22,11 @@ def test_the_three_choices():
         for data in ("rungs", "all")
     }
     assert budgets == {"rungs": [1.0, 3.0], "all": [1.0, 2.0, 3.0, 4.0]}
-    assert [b for b, _ in RungsAndLast(levels).observed(seen, False)] == [1.0, 3.0, 4.0]
-    assert [b for b, _ in RungsAndLast(levels).observed(trial(1.0, 3.0), False)] == [1.0, 3.0]
-    assert RungsAndLast(levels).observed(trial(), False) == []
-    rows = RungsAndLast(levels).observed(seen, False)
-    assert RungsAndLast(levels).awaited(seen, rows) == 9.0
+    assert [b for b, _ in LevelsAndLast(levels).observed(seen, False)] == [1.0, 3.0, 4.0]
+    assert [b for b, _ in LevelsAndLast(levels).observed(trial(1.0, 3.0), False)] == [1.0, 3.0]
+    assert LevelsAndLast(levels).observed(trial(), False) == []
+    rows = LevelsAndLast(levels).observed(seen, False)
+    assert LevelsAndLast(levels).awaited(seen, rows) == 9.0
     assert isinstance(rule_for("all", levels), EveryReport) and rule_for(
         "rungs", levels
     ) == AtLevels(levels)

@@ -19,7 +19,7 @@ from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.density import DensitySuggester, Ranking, encode_existing, rank_trials
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.quasi_random import QuasiRandomSuggester
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Request, Suggester

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.acquisition import registry
+from scrimp.acquisition import catalog
 from scrimp.acquisition.acquisition import MeanStdAcquisition
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.events import Noted
@@ -121,7 +121,7 @@ def test_settings_work(settings):
 def test_the_acquisition_decides(monkeypatch):
     """A formula of one's own, in place of expected improvement: here the one that prefers a large
     x."""
-    monkeypatch.setattr(registry, "_FACTORIES", registry._FACTORIES.copy())
+    monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
 
     @dataclass(frozen=True)
     class Careless(MeanStdAcquisition):
@@ -131,7 +131,7 @@ def test_the_acquisition_decides(monkeypatch):
         def derivatives(self, mean, std, incumbent):
             return 1.0, 0.0
 
-    registry.register_acquisition("careless", Careless)
+    catalog.register_acquisition("careless", Careless)
     chosen = [
         run(f"mobster-joint:random_fraction=0,acquisition={name}").trials[6:]
         for name in ("careless", "log-ei")

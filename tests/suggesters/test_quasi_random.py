@@ -6,7 +6,7 @@ from scrimp.history.problem import Problem
 from scrimp.space.designs import sobol_design
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.quasi_random import QuasiRandomSuggester, nearest_fresh
 from scrimp.suggesters.suggester import Suggester
 from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend

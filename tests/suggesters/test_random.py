@@ -10,7 +10,7 @@ from scrimp.history.events import TrialAdded
 from scrimp.history.problem import Problem
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
-from scrimp.suggesters.known import KNOWN
+from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.random import RandomSuggester, draw_fresh
 from scrimp.suggesters.suggester import Suggester
 from scrimp.testing.suggesters import SuggesterBattery, ask, begin, pend

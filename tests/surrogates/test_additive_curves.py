@@ -15,7 +15,7 @@ from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.kernels import close, numerical_gradient
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 COLUMNS = (Column(), Column())
 COUNT = 9
@@ -35,7 +35,7 @@ def model(request):
 
 
 @pytest.mark.parametrize("kind", ["decay", "innovations"])
-class TestAdditiveCurves(SurrogateContract):
+class TestAdditiveCurves(SurrogateBattery):
     """The battery's last column plays the budget."""
 
     @pytest.fixture

@@ -7,7 +7,7 @@ from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.kernels import close, numerical_gradient
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 COLUMNS = (Column(), Column())
 
@@ -29,7 +29,7 @@ class TestDecayModels:
         assert fitted.log_marginal_likelihood > start.log_marginal_likelihood + 5.0
 
 
-class TestExpDecayGP(SurrogateContract):
+class TestExpDecayGP(SurrogateBattery):
     @pytest.fixture
     def columns(self):
         return (*COLUMNS, Column((0.1, 0.3, 1.0)))

@@ -5,10 +5,10 @@ from scrimp.gp.columns import Column
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.surrogates.deep_curves import DeepCurves
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 
-class TestDeepCurves(SurrogateContract):
+class TestDeepCurves(SurrogateBattery):
     @pytest.fixture
     def columns(self):
         return (Column(), Column((0.0, 0.5, 1.0), ordered=False), Column())

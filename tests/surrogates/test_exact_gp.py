@@ -13,7 +13,7 @@ from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 THREE = (Column(),) * 3
 
@@ -40,19 +40,19 @@ class Rising(Kernel):
         return self(x1, x2), lambda d: d @ (1.0 + x2)
 
 
-class TestExactGP(SurrogateContract):
+class TestExactGP(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return ExactGP.over(columns)
 
 
-class TestWarpedGP(SurrogateContract):
+class TestWarpedGP(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return ExactGP(MeanAndKernel(Warped(Scaled(Matern52(columns)), columns)))
 
 
-class TestNotStationary(SurrogateContract):
+class TestNotStationary(SurrogateBattery):
     """A prior variance that depends on x, so that its slope enters the pullback."""
 
     @pytest.fixture
@@ -61,7 +61,7 @@ class TestNotStationary(SurrogateContract):
         return ExactGP(MeanAndKernel(grows + Scaled(Matern52(columns))))
 
 
-class TestSumGP(SurrogateContract):
+class TestSumGP(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return ExactGP(MeanAndKernel(Scaled(Matern52(columns)) + Scaled(RBF(columns, ard=False))))

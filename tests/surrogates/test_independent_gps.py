@@ -8,12 +8,12 @@ from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.independent_gps import IndependentGPs
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.kernels import close, numerical_gradient
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 LEVELS = (1 / 9, 1 / 3, 1.0)
 
 
-class TestIndependentGPs(SurrogateContract):
+class TestIndependentGPs(SurrogateBattery):
     """The battery's last column plays the budget: an ordered one with three levels."""
 
     @pytest.fixture

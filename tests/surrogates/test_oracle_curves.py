@@ -19,7 +19,7 @@ from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.independent_gps import IndependentGPs
-from scrimp.surrogates.rung_weights import pairwise_loss
+from scrimp.surrogates.level_weights import pairwise_loss
 from scrimp.surrogates.surrogate import Data
 
 ORACLE = json.loads((Path(__file__).parent / "oracle_curves.json").read_text(encoding="utf-8"))

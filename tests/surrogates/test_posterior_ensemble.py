@@ -6,10 +6,10 @@ from scrimp.gp.slice_sampling import SliceSettings
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 
-class TestPosteriorEnsemble(SurrogateContract):
+class TestPosteriorEnsemble(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return PosteriorEnsemble(ExactGP.over(columns), SliceSettings(draws=30, burn_in=15, thin=5))

@@ -12,16 +12,16 @@ from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
 from scrimp.surrogates.power_transform import YeoJohnson
 from scrimp.surrogates.surrogate import Data
 from scrimp.surrogates.target_transform import GaussianCopula, Standardise, Transformed, Winsorise
-from scrimp.testing.surrogates import SurrogateContract
+from scrimp.testing.surrogates import SurrogateBattery
 
 
-class TestStandardised(SurrogateContract):
+class TestStandardised(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return Transformed(ExactGP.over(columns), (Standardise(),))
 
 
-class TestYeoJohnson(SurrogateContract):
+class TestYeoJohnson(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return Transformed(
@@ -29,13 +29,13 @@ class TestYeoJohnson(SurrogateContract):
         )
 
 
-class TestCopula(SurrogateContract):
+class TestCopula(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return Transformed(ExactGP.over(columns), (GaussianCopula(),))
 
 
-class TestNestedAroundAnEnsemble(SurrogateContract):
+class TestNestedAroundAnEnsemble(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         ensemble = PosteriorEnsemble(

@@ -6,8 +6,8 @@ import pytest
 from scrimp.gp.columns import Column
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.past import Past
-from scrimp.transfer.past_studies import PastStudy, past_study
 from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.source_studies import SourceStudy, source_study
 
 COLUMNS = (Column(), Column(), Column((0.0, 0.5, 1.0), ordered=False))
 
@@ -19,13 +19,13 @@ def function(x: Array, shift: float) -> Array:
     )
 
 
-def study(number: int, count: int = 25) -> PastStudy:
+def study(number: int, count: int = 25) -> SourceStudy:
     """A past study with its own minimum."""
     rng = np.random.default_rng(number)
     x = rng.random((count, 3))
     x[:, 2] = rng.choice([0.0, 0.5, 1.0], count)
     features = {"rows": float(number), "classes": 2.0}
-    return past_study(f"past{number}", x, function(x, 0.05 * number), features)
+    return source_study(f"past{number}", x, function(x, 0.05 * number), features)
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,9 @@ from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.transfer.acquisitions import MixedImprovement
 from scrimp.transfer.normalise import NORMALISERS
-from scrimp.transfer.past_studies import past_study
 from scrimp.transfer.source_model import SourceFit
 from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.source_studies import source_study
 
 PLAIN = (Column(), Column(), Column())
 WEIGHTS = np.array([0.25, 0.15, 0.6])
@@ -30,7 +30,7 @@ def two_studies() -> SourceModels:
         x = rng.random((15, 3))
         y = (x[:, 0] - 0.3 - 0.2 * number) ** 2 + 0.3 * x[:, 1]
         models.append(
-            SourceFit(PLAIN).fit(past_study(f"p{number}", x, y), NORMALISERS["z-score"].steps)
+            SourceFit(PLAIN).fit(source_study(f"p{number}", x, y), NORMALISERS["z-score"].steps)
         )
     return SourceModels(tuple(models))
 

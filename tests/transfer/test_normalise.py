@@ -27,9 +27,9 @@ def test_linear_normalisers_take_z_scores_where_they_say() -> None:
         ("min-max", (Y - 2) / 10, Y),
     ):
         normaliser, z = NORMALISERS[name], _modelled(name)
-        units = normaliser.past(Y)
+        units = normaliser.of_source(Y)
         assert units.shift + units.scale * z == pytest.approx(past)
-        here = normaliser.present(Y)
+        here = normaliser.of_target(Y)
         assert here.shift + here.scale * z == pytest.approx(present)
 
 

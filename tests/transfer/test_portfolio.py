@@ -5,7 +5,6 @@ import pytest
 
 from scrimp.acquisition.domain import Domain
 from scrimp.gp.columns import Column
-from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.portfolio import (
     agreement_weights,
     candidate_rows,
@@ -14,6 +13,7 @@ from scrimp.transfer.portfolio import (
     scaled_predictions,
     with_observed,
 )
+from scrimp.transfer.source_studies import SourceStudy
 
 SCALED = np.array([[0.0, 0.9, 1.0], [0.3, 0.3, 0.4], [1.0, 0.0, 0.9], [0.9, 1.0, 0.0]])
 
@@ -68,7 +68,7 @@ def test_weights_change_the_choice_and_only_free_candidates_are_chosen() -> None
 def test_candidates_are_the_pool_or_what_past_studies_tried() -> None:
     columns = (Column(), Column((0.0, 1.0), ordered=False))
     pool = np.array([[0.1, 0.0], [0.2, 1.0]])
-    past = PastStudy(
+    past = SourceStudy(
         "p", np.array([[1.7, 1.0], [0.5, 0.0], [0.5, 0.0]]), np.array([1.0, 2.0, 3.0]), (0, 1)
     )
     assert candidate_rows(Domain(columns, pool=pool), (past,)) is pool

@@ -8,9 +8,9 @@ import pytest
 from scrimp.gp.columns import Column
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.normalise import NORMALISERS
-from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.source_model import SourceFit
 from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.source_studies import SourceStudy
 
 Z = NORMALISERS["z-score"].steps
 
@@ -30,7 +30,7 @@ def test_mean_and_variance_are_those_of_a_gaussian_process(sources: SourceModels
 
     rng = np.random.default_rng(0)
     points = rng.random((20, 2))
-    past = PastStudy("p", points, np.sin(5 * points[:, 0]) + points[:, 1], (0, 1))
+    past = SourceStudy("p", points, np.sin(5 * points[:, 0]) + points[:, 1], (0, 1))
     model = SourceFit((Column(), Column())).fit(past, Z)
     scale, *lengths = model.whole.prior.values
     kernel = ConstantKernel(scale) * Matern(lengths, nu=2.5)
@@ -48,7 +48,7 @@ def test_a_study_is_constant_along_columns_it_does_not_know(
     rng = np.random.default_rng(1)
     rows = np.full((15, 3), 0.5)
     rows[:, 0] = rng.random(15)
-    model = SourceFit(columns).fit(PastStudy("p", rows, rows[:, 0] ** 2, (0,)), Z)
+    model = SourceFit(columns).fit(SourceStudy("p", rows, rows[:, 0] ** 2, (0,)), Z)
     moved = x.copy()
     moved[:, 1] = 0.123
     assert np.array_equal(model.mean(x), model.mean(moved))
@@ -60,7 +60,7 @@ def test_a_study_is_constant_along_columns_it_does_not_know(
 def test_hyperparameters_survive_json(
     sources: SourceModels, columns: tuple[Column, ...], x: Array
 ) -> None:
-    past = sources.models[0].past
+    past = sources.models[0].study
     state = json.loads(json.dumps(SourceFit(columns).hyperparameters(past, Z)))
     assert SourceFit(columns).restored(past, Z, state).mean(x) == pytest.approx(
         sources.models[0].mean(x)
@@ -74,7 +74,7 @@ def test_without_noise_the_mean_stays_and_the_variance_shrinks(columns: tuple[Co
     rows, new = rng.random((25, 3)), rng.random((9, 3))
     rows[:, 2], new[:, 2] = 0.5, 0.5
     noisy = np.sin(5.0 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.standard_normal(25)
-    model = SourceFit(columns).fit(PastStudy("p", rows, noisy, (0, 1, 2)), Z)
+    model = SourceFit(columns).fit(SourceStudy("p", rows, noisy, (0, 1, 2)), Z)
     kernel = model.small.prior
     whole = kernel.covariance(rows, rows) + 1e-8 * model.size * np.eye(25)
     cross = kernel.covariance(new, rows)
@@ -94,7 +94,7 @@ def test_a_column_that_does_not_matter_can_be_switched_off() -> None:
     rng = np.random.default_rng(9)
     rows = rng.random((60, 2))
     model = SourceFit((Column(), Column())).fit(
-        PastStudy("p", rows, np.sin(6.0 * rows[:, 0]), (0, 1)), Z
+        SourceStudy("p", rows, np.sin(6.0 * rows[:, 0]), (0, 1)), Z
     )
     scales = np.exp(model.log_length_scales)
     assert scales[1] > 3.0 > scales[0]
@@ -104,8 +104,8 @@ def test_learnable_and_unlearnable_studies(columns: tuple[Column, ...]) -> None:
     rng = np.random.default_rng(6)
     x = rng.random((60, 3))
     x[:, 2] = 0.5
-    good = SourceFit(columns).fit(PastStudy("a", x, x[:, 0] ** 2, (0, 1, 2)), Z)
-    noise = SourceFit(columns).fit(PastStudy("b", x, rng.standard_normal(60), (0, 1, 2)), Z)
+    good = SourceFit(columns).fit(SourceStudy("a", x, x[:, 0] ** 2, (0, 1, 2)), Z)
+    noise = SourceFit(columns).fit(SourceStudy("b", x, rng.standard_normal(60), (0, 1, 2)), Z)
     assert good.learned > 0.95 and noise.learned < 0.1
 
 
@@ -114,5 +114,5 @@ def test_large_studies_use_a_part(columns: tuple[Column, ...]) -> None:
     x = rng.random((80, 3))
     x[:, 2] = 0.5
     fit = SourceFit(columns, fit_rows=20, mean_rows=50, variance_rows=30)
-    model = fit.fit(PastStudy("a", x, x[:, 0] ** 2, (0, 1, 2)), Z)
+    model = fit.fit(SourceStudy("a", x, x[:, 0] ** 2, (0, 1, 2)), Z)
     assert (len(model.whole.data), len(model.small.data)) == (50, 30)

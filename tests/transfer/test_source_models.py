@@ -7,9 +7,9 @@ from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.transfer.normalise import NORMALISERS, Units
-from scrimp.transfer.past_studies import PastStudy
 from scrimp.transfer.source_model import SourceFit
 from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.source_studies import SourceStudy
 
 Z = NORMALISERS["z-score"].steps
 
@@ -46,12 +46,12 @@ def test_pullbacks(sources: SourceModels, x: Array) -> None:
 def test_units_of_the_study_at_hand(sources: SourceModels, x: Array) -> None:
     """Raw losses: the past mean in its own units, then in z-scores of the study at hand."""
     normaliser, here = NORMALISERS["none"], np.array([10.0, 14.0])
-    present = normaliser.present(here)
+    present = normaliser.of_target(here)
     moved = sources.in_units(normaliser, present)
-    raw = np.stack([m.past.y.mean() + m.past.y.std() * m.mean(x) for m in sources.models], axis=1)
+    raw = np.stack([m.study.y.mean() + m.study.y.std() * m.mean(x) for m in sources.models], axis=1)
     assert moved.means(x) == pytest.approx((raw - 12.0) / 2.0)
     assert moved.variances(x, [1]) == pytest.approx(
-        sources.variances(x, [1]) * (sources.models[1].past.y.std() / 2.0) ** 2
+        sources.variances(x, [1]) * (sources.models[1].study.y.std() / 2.0) ** 2
     )
 
 
@@ -102,7 +102,9 @@ def test_informed_models_have_seen_the_study_at_hand(sources: SourceModels, x: A
 
 def test_losses_undo_the_normaliser(columns: tuple[Column, ...], x: Array) -> None:
     y = np.linspace(3.0, 9.0, 6)
-    model = SourceFit(columns).fit(PastStudy("a", x, y, (0, 1, 2)), NORMALISERS["log-regret"].steps)
+    model = SourceFit(columns).fit(
+        SourceStudy("a", x, y, (0, 1, 2)), NORMALISERS["log-regret"].steps
+    )
     assert model.losses(np.asarray(model.whole.data.y)) == pytest.approx(y)
 
 
@@ -112,7 +114,7 @@ def test_expected_length_scales_lie_between_the_past_and_what_is_usual(
     rng = np.random.default_rng(1)
     rows = np.full((15, 3), 0.5)
     rows[:, 0] = rng.random(15)
-    model = SourceFit(columns).fit(PastStudy("p", rows, rows[:, 0] ** 2, (0,)), Z)
+    model = SourceFit(columns).fit(SourceStudy("p", rows, rows[:, 0] ** 2, (0,)), Z)
     usual = np.sqrt(2.0) + 0.5 * np.log(3.0)
     expected = np.log(SourceModels((model, model)).expected_length_scales())
     assert expected == pytest.approx(

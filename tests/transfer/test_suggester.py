@@ -14,16 +14,16 @@ from scrimp.space.space import Pool, Space
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.suggester import Suggester
 from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend, tell
-from scrimp.transfer.default import TaskPriorSuggester
 from scrimp.transfer.past import Past
-from scrimp.transfer.past_studies import past_study
+from scrimp.transfer.source_studies import source_study
 from scrimp.transfer.suggester import (
     TransferSuggester,
     never_nothing,
     portfolio_configs,
     weight_notes,
 )
-from scrimp.transfer.weighing import Weighing
+from scrimp.transfer.task_prior_suggester import TaskPriorSuggester
+from scrimp.transfer.weight_rules import WeightRule
 
 
 class TestTransfer(SuggesterBattery):
@@ -49,7 +49,7 @@ def past_of(sign: float = 1.0, studies: int = 4) -> Past:
         configs = SPACE.sample(25, np.random.default_rng(number))
         y = sign * np.array([loss(config, 0.05 * number) for config in configs])
         made.append(
-            past_study(f"past{number}", SPACE.to_units(configs), y, {"rows": float(number)})
+            source_study(f"past{number}", SPACE.to_units(configs), y, {"rows": float(number)})
         )
     return Past(tuple(made), Encoding(SPACE).columns)
 
@@ -132,7 +132,7 @@ def test_a_failure_of_the_algebra_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*_: object) -> None:
         raise NumericalError("no factor")
 
-    monkeypatch.setattr(Weighing, "weights_of", fail)
+    monkeypatch.setattr(WeightRule, "weights_of", fail)
     history = drive(METHODS["rgpe"], begin(Problem(SPACE)), 3, loss)
     found = ask(METHODS["rgpe"], history)
     assert (

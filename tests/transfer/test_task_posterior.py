@@ -15,9 +15,9 @@ from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.testing.dense_posterior import random_posterior
 from scrimp.transfer.normalise import NORMALISERS, LogRegret
-from scrimp.transfer.past_studies import past_study
 from scrimp.transfer.source_model import SourceFit
 from scrimp.transfer.source_models import SourceModels
+from scrimp.transfer.source_studies import source_study
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
 from scrimp.transfer.task_prior import TaskBasis, TaskBelief, beliefs
 
@@ -31,7 +31,9 @@ def made() -> TaskPosterior:
         x = rng.random((14, 3))
         y = (x[:, 0] - 0.3 - 0.1 * number) ** 2 + 0.3 * x[:, 1] * (1 + number)
         models.append(
-            SourceFit(COLUMNS).fit(past_study(f"p{number}", x, y), NORMALISERS["log-regret"].steps)
+            SourceFit(COLUMNS).fit(
+                source_study(f"p{number}", x, y), NORMALISERS["log-regret"].steps
+            )
         )
     kernel = Matern52(COLUMNS).with_values(np.array([0.5, 0.7, 2.0]))
     basis = TaskBasis(SourceModels(tuple(models)), kernel, Matern52(COLUMNS), 0.4)

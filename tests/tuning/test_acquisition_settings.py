@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.acquisition.registry import create_acquisition
+from scrimp.acquisition.catalog import create_acquisition
 from scrimp.errors import MethodError
 from scrimp.history.events import Noted
 from scrimp.history.notes import Modelled

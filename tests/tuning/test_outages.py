@@ -20,8 +20,8 @@ from scrimp.history.events import Lost, Reported, StudyChanged
 from scrimp.history.limits import Totals
 from scrimp.storage.store import Storage
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.tuning.running import Run
-from scrimp.tuning.working import join_study, work
+from scrimp.tuning.begin_or_join import join_study, work
+from scrimp.tuning.run import Run
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 

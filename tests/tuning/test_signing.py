@@ -152,8 +152,8 @@ def test_other_keys_forged_and_missing_signatures_are_told_apart(
 def test_a_worker_that_runs_notices_what_is_changed_meanwhile(
     study: Study, place: Any, key: PrivateKey
 ) -> None:
-    from scrimp.tuning.running import Run
-    from scrimp.tuning.working import work
+    from scrimp.tuning.begin_or_join import work
+    from scrimp.tuning.run import Run
 
     seen = []
 

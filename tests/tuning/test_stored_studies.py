@@ -17,7 +17,7 @@ import scrimp
 from scrimp.explaining.replay import replay
 from scrimp.storage.open import open_storage
 from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.tuning.learning import past_reader
+from scrimp.tuning.sources import past_reader
 from scrimp.tuning.studies import load_any
 
 STORED = Path(__file__).parent.parent / "stored"

@@ -15,7 +15,7 @@ from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Decision, Finish, Policy, Resume, Start, Verdict, Wait
 from scrimp.storage.memory import MemoryStorage
-from scrimp.tuning.collection import checkpoint_folder
+from scrimp.tuning.checkpoint_cleanup import checkpoint_folder
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.stopping import Trials
 from scrimp.tuning.tuner import Tuner, TunerSettings

@@ -10,9 +10,9 @@ from parabola.surrogates import Parabola
 import scrimp
 from scrimp.testing import (
     AcquisitionBattery,
-    KernelContract,
+    KernelBattery,
     SchedulerBattery,
-    SurrogateContract,
+    SurrogateBattery,
     random_posterior,
 )
 
@@ -32,13 +32,13 @@ class TestPerSecond(AcquisitionBattery):
         return {**super().models(), "cost": random_posterior(seed=4, d=3)}
 
 
-class TestRationalQuadratic(KernelContract):
+class TestRationalQuadratic(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
         return RationalQuadratic(columns)
 
 
-class TestParabola(SurrogateContract):
+class TestParabola(SurrogateBattery):
     @pytest.fixture
     def surrogate(self, columns):
         return Parabola(columns)

@@ -1,0 +1,320 @@
+"""What ``auto`` does with past studies: a prior made of them, weighed against none at all, by
+evidence.
+
+1. *Gate.* A past study counts only if its model predicts it (leave-one-out R^2 above 0.1) and says
+   something about the candidates (standard deviation above 0.05). When none is left, this is the
+   plain Gaussian process, exactly.
+2. *Start.* Up to three configurations of the adaptive portfolio.
+3. *Then* every belief of `task_prior.beliefs`, and from four evaluations on the Gaussian process
+   fitted to this study alone, are averaged by their evidence. The cold one's evidence is lowered by
+   a quarter of (d + 1) log n, half of a BIC term, for its hyperparameters were chosen to explain
+   the data. It expects noise as past models do: without it, a few values that agree prove
+   length-scales beyond the space, and the fit is sure of what nobody has tried.
+4. *What decides* is the expected improvement of this mixture, and with a weight of PROMISE = 0.03
+   what past studies promise:
+
+       0.97 EI(x) + 0.03 mean_i max(0, eta_i - mu_i(x)),    eta_i the least mu_i of what was evaluated
+
+   While the mixture sees something to gain that changes little. Where it is sure that nothing is
+   left, or knows nothing, the best places of past studies come first: values need not agree for
+   good places to be the same.
+
+As evidence against the past grows, decisions become those of the cold process: no past makes the
+next study worse for long.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.domain import contains_rows
+from scrimp.acquisition.weighted import weighted
+from scrimp.encoding.encoding import Encoding, encoding_of
+from scrimp.encoding.training_data import Training, training_data
+from scrimp.errors import MethodError, NumericalError
+from scrimp.gp.kernel import Kernel, Scaled
+from scrimp.gp.process import MeanAndKernel
+from scrimp.history.events import Config
+from scrimp.history.history import History
+from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
+from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, explores
+from scrimp.suggesters.choosing import Choice
+from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.model_fitting import ModelSettings, fit_models
+from scrimp.suggesters.past_knowledge import PastKnowledge
+from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.surrogates.exact_gp import ExactGP, FittedGP
+from scrimp.surrogates.surrogate import Array, Data
+from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
+from scrimp.transfer.acquisitions import MixedImprovement
+from scrimp.transfer.common_points import SEARCH, common_rows
+from scrimp.transfer.normalise import normaliser_named
+from scrimp.transfer.past import NOTHING, Past
+from scrimp.transfer.portfolio import (
+    LEAST_GAIN,
+    agreement_weights,
+    candidate_rows,
+    next_of_portfolio,
+    scaled_predictions,
+)
+from scrimp.transfer.source_model import NOISE
+from scrimp.transfer.suggester import weight_notes
+from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
+from scrimp.transfer.task_prior import TaskBasis, TaskBelief, beliefs, evidences
+
+__all__ = ["TaskPriorSuggester"]
+
+NORMALISE = "log-regret"
+LEAST_LEARNED = 0.1
+LEAST_SPREAD = 0.05
+COLD_PRIOR = 0.3
+COLD_FROM = 4
+OCCAM = 0.25
+PROMISE = 0.03
+NEGLIGIBLE = 4.0  # nats below the best
+LEAST_KAPPA = 0.1  # a single past study has no differences to measure the rest by
+EVERYWHERE = 512
+EVIDENCE_ROWS = 150  # observations by which beliefs are weighed
+
+
+@dataclass(frozen=True)
+class TaskPriorSuggester(Suggester):
+    """The default with past studies.
+
+    ``start``: configurations of the portfolio before the model decides. ``patience``: trials
+    without progress after which every second decision explores; 0 for never. ``fantasies``: joint
+    samples over running trials. ``cost_exponent``: what is promised / cost^exponent when the study
+    has a cost.
+    """
+
+    start: int = 3
+    patience: int = 6
+    fantasies: int = 16
+    cost_exponent: float = 1.0
+    past: Past = field(default=NOTHING, metadata={"handed_in": True})
+
+    learns: ClassVar[bool] = True
+
+    def informed_by(self, past: PastKnowledge) -> Suggester:
+        """All of it: the models of past studies."""
+        assert isinstance(past, Past)
+        return replace(self, past=past)
+
+    def __post_init__(self) -> None:
+        for name in ("start", "fantasies"):
+            if getattr(self, name) < 1:
+                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def suggest(
+        self, history: History, request: Request, count: int, rng: np.random.Generator
+    ) -> Suggestion:
+        """The best of the mixture."""
+        encoding = encoding_of(history.problem.space)
+        learned = learn(self.past, encoding, history.problem.seed)
+        sources = self._said(history, learned)
+        if learned is None:
+            found = BayesianSuggester(initial=3, cost_exponent=self.cost_exponent).suggest(
+                history, request, count, rng
+            )
+            return replace(found, notes=msgspec.structs.replace(found.notes, sources=sources))
+        training = training_data(history, encoding)
+        first = self._first(learned, encoding, training, count)
+        if first:
+            return Suggestion(tuple(first), Notes(reason=FromPortfolio(), sources=sources))
+        if not len(training.y):
+            return Suggestion(
+                tuple(first_configs(history, count, count, rng)), Notes(reason=SpreadOut())
+            )
+        try:
+            return self._best(history, learned, encoding, training, count, rng)
+        except (NumericalError, np.linalg.LinAlgError) as error:
+            spread = first_configs(history, count, count, rng)
+            return Suggestion(
+                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
+            )
+
+    def _said(self, history: History, learned: "Learned | None") -> Sources | None:
+        """What the first decision tells about the past."""
+        if len(history.trials):
+            return None
+        used = () if learned is None else learned.basis.sources.names
+        gated = tuple(study.name for study in self.past.studies if study.name not in used)
+        return Sources(used=used, left_out=tuple(self.past.left_out), unlearnable=gated)
+
+    def _first(
+        self, learned: "Learned", encoding: Encoding, training: Training, count: int
+    ) -> list[Config]:
+        """The next configurations of the adaptive portfolio, while there are fewer than
+        ``start``."""
+        known = training.known
+        lacking = min(count, self.start + int(training.failed.sum()) - len(known))
+        rows: list[int] = []
+        while len(rows) < lacking:
+            taken = contains_rows(learned.rows, known)
+            taken[rows] = True
+            if not taken.any():
+                best, weights = (
+                    np.ones(len(learned.basis.sources)),
+                    agreement_weights(learned.scaled[:0], training.y),
+                )
+            else:
+                best = learned.scaled[taken].min(axis=0)
+                seen = [
+                    int(np.argmin(((learned.rows - row) ** 2).sum(axis=1))) for row in training.x
+                ]
+                weights = agreement_weights(learned.scaled[seen], training.y)
+            chosen, gain = next_of_portfolio(learned.scaled, best, weights, ~taken)
+            if gain <= LEAST_GAIN:
+                break
+            rows.append(chosen)
+        return encoding.decode(learned.rows[rows]) if rows else []
+
+    def _best(  # the parts of one decision
+        self,
+        history: History,
+        learned: "Learned",
+        encoding: Encoding,
+        training: Training,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Suggestion:
+        cold_gp = replace(ExactGP.over(encoding.columns), noise=NOISE)
+        loss = Transformed(cold_gp, normaliser_named(NORMALISE).steps)
+        models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
+        target = models.fitted["loss"]
+        assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
+        posterior, cold = mixed_belief(learned.basis, target.inner, target.steps)
+        incumbent = "mean" if history.problem.noisy else "observed"
+        fitted = {**models.fitted, "loss": posterior}
+        outcomes = np.where(training.failed, np.inf, training.y)
+        stuck = (
+            self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
+        )
+        acquisition = LowerConfidenceBound(EXPLORING) if stuck else learned.promise()
+        choice = Choice(
+            weighted(acquisition, fitted, self.cost_exponent),
+            models,
+            training,
+            encoding,
+            loss=fitted["loss"],
+            fantasies=self.fantasies,
+            incumbent=incumbent,
+            cost_exponent=self.cost_exponent,
+            settings=SEARCH,
+            seed=history.problem.seed,
+        )
+        configs, reason = choice.best(count, rng)
+        if stuck and reason is not None:
+            reason = msgspec.structs.replace(reason, exploring=True)
+        counted = Sources(weights=learned.weights(target.data, cold))
+        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits, sources=counted))
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What the past says about this space: a basis, candidates ``rows`` (C, d) for the start, and
+    predictions there (C, M)."""
+
+    basis: TaskBasis
+    rows: Array
+    scaled: Array
+
+    def promise(self) -> MixedImprovement:
+        """What the mixture of beliefs promises, and a little of what past studies do."""
+        sources = self.basis.sources
+        weights = np.append(np.full(len(sources), PROMISE / len(sources)), 1.0 - PROMISE)
+        return MixedImprovement(sources, weights, at_hand=TaskImprovement())
+
+    def weights(self, data: Data, cold: float) -> dict[str, float]:
+        """What counts how much: this study's own model, and past studies by how well they order
+        what was seen."""
+        names = self.basis.sources.names
+        shares = (1.0 - cold) * agreement_weights(
+            self.basis.sources.means(data.x), np.asarray(data.y)
+        )
+        return weight_notes(names, np.append(shares, cold))
+
+
+@lru_cache(maxsize=8)
+def learn(past: Past, encoding: Encoding, seed: int) -> Learned | None:
+    """What the past says, or None when no study passes the gate."""
+    if not len(past):
+        return None
+    models = past.models(NORMALISE)
+    everywhere = _everywhere(encoding, seed)
+    means = models.means(everywhere)
+    learned = np.array([model.learned > LEAST_LEARNED for model in models.models])
+    kept = learned & (means.std(axis=0) > LEAST_SPREAD)
+    if not kept.any():
+        return None
+    sources, means = models.only(kept), means[:, kept]
+    count = len(sources)
+    differences = means - means.mean(axis=1, keepdims=True)
+    kappa = float((differences**2).sum(axis=1).mean()) / max(count - 1, 1)
+    kernel = sources.shared_kernel(encoding.columns)
+    rows = candidate_rows(encoding.domain, tuple(model.study for model in sources.models))
+    predicted = sources.means(rows)
+    losses = np.stack(
+        [model.losses(predicted[:, place]) for place, model in enumerate(sources.models)], axis=1
+    )
+    if encoding.domain.pool is None:
+        sources = sources.on_common_points(
+            encoding.columns, common_rows(encoding.domain, rows, seed)
+        )
+    basis = TaskBasis(sources, kernel, kernel, max(kappa, LEAST_KAPPA))
+    return Learned(basis, rows, scaled_predictions(losses))
+
+
+def _everywhere(encoding: Encoding, seed: int) -> Array:
+    """Rows that stand for the whole space."""
+    domain = encoding.domain
+    return (
+        domain.pool
+        if domain.pool is not None
+        else domain.sample(EVERYWHERE, np.random.default_rng(seed))
+    )
+
+
+def mixed_belief(
+    basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]
+) -> tuple[TaskPosterior, float]:
+    """All beliefs given the data of ``cold``, the model of this study alone, and the probability of
+    that one."""
+    data, grid = cold.data, list(beliefs(basis.kappa))
+    log_prior = [math.log((1.0 - COLD_PRIOR) / len(grid))] * len(grid)
+    kernel, noise = _unit_kernel(cold)
+    basis = replace(basis, own=kernel)
+    alone = TaskBelief(0.0, (0.0, 0.0, 0.0, 1.0), noise)
+    if len(data) >= COLD_FROM:
+        grid.append(alone)
+        log_prior.append(math.log(COLD_PRIOR) - OCCAM * (data.x.shape[1] + 1) * math.log(len(data)))
+    rows = np.linspace(0, len(data) - 1, min(len(data), EVIDENCE_ROWS)).astype(int)
+    x, y = data.x[rows], np.asarray(data.y)[rows]
+    blocks, _ = basis.blocks(x, x)
+    average, _ = basis.directions(x)
+    size = math.sqrt(max(float(basis.sources.means(x).var(axis=0).mean()), 1e-3))
+    covariances = np.stack([belief.covariance(blocks) for belief in grid])
+    log_evidence, scales = evidences(
+        covariances, [belief.gain for belief in grid], y, average, size
+    )
+    total = log_evidence + np.array(log_prior)
+    kept = np.flatnonzero(total > total.max() - NEGLIGIBLE)
+    weights = np.exp(total[kept] - total.max())
+    weights /= weights.sum()
+    own = float(weights[[grid[place] is alone for place in kept]].sum())
+    return (
+        TaskPosterior(basis, [grid[place] for place in kept], scales[kept], weights, data, steps),
+        own,
+    )
+
+
+def _unit_kernel(cold: FittedGP) -> tuple[Kernel, float]:
+    """The kernel of the fitted model with variance one, and its noise in units of that variance."""
+    prior = cold.prior
+    assert isinstance(prior, MeanAndKernel) and isinstance(prior.kernel, Scaled)
+    return prior.kernel.inner, cold.noise / prior.kernel.factor

@@ -1,0 +1,199 @@
+"""Which past studies a study learns from, and what becomes of them when it decides.
+
+At its creation a study records each past study as it was: name, length of its log and a digest of
+it (`SourceAttached`). When its policy is built, they are read from the same storage. One that grew
+since counts as it was; one that is gone, was replaced or cannot be used is said in one line and
+left out, and the study goes on.
+
+    events, said = attachments(storage, ["old-study"], "new-study", problem)
+    past = read_past(storage, history)
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from scrimp.errors import ScrimpError, StudyError
+from scrimp.history.events import SourceAttached
+from scrimp.history.history import History
+from scrimp.history.problem import Problem
+from scrimp.json_values import Json
+from scrimp.storage.event_json import decode, digest
+from scrimp.storage.store import Storage
+from scrimp.tuning.threads import one_thread
+
+if TYPE_CHECKING:  # loading them takes SciPy
+    from scrimp.transfer.past import Past
+    from scrimp.transfer.source_studies import SourceStudy
+
+__all__ = ["attachments", "past_reader", "read_past"]
+
+ENOUGH = 0.5
+"""The share of a study's parameters that a past study must have for ``learn_from="all"``."""
+
+logger = logging.getLogger("scrimp")
+
+
+def attachments(
+    storage: Storage, learn_from: str | Sequence[str], name: str, problem: Problem, time: float
+) -> list[SourceAttached]:
+    """The events that attach past studies by name, or ``"all"`` that share enough parameters; what
+    is missing is said."""
+    if learn_from != "all" and (
+        isinstance(learn_from, str) or not isinstance(learn_from, Sequence)
+    ):
+        names = [learn_from] if isinstance(learn_from, str) else ["last-week"]
+        raise StudyError(
+            f"learn_from is {learn_from!r}; give a list of names such as {names}, or 'all'"
+        )
+    found: list[SourceAttached] = []
+    wanted = storage.names() if learn_from == "all" else list(dict.fromkeys(learn_from))
+    for other in wanted:
+        if other == name:
+            continue
+        try:
+            lines = storage.open(other).lines()
+            if learn_from == "all" and not _related(History.of(decode(lines, other)), problem):
+                continue
+        except ScrimpError as error:
+            logger.warning("past study %r is left out: %s", other, _line(error))
+            continue
+        found.append(
+            SourceAttached(study=other, length=len(lines), digest=digest(lines), time=time)
+        )
+    return found
+
+
+def _related(history: History, problem: Problem) -> bool:
+    from scrimp.transfer.source_studies import shared_share
+
+    same = not history.is_selection and history.problem.direction == problem.direction
+    return same and shared_share(history.problem, problem) >= ENOUGH
+
+
+def past_reader(storage: Storage) -> "Callable[[History], Past | None]":
+    """What a study asks for its past."""
+    return lambda history: read_past(storage, history)
+
+
+def read_past(storage: Storage, history: History) -> "Past | None":
+    """The attached past studies, aligned with the study's space; None when none was attached."""
+    if not history.sources:
+        return None
+    from scrimp.encoding.encoding import Encoding
+    from scrimp.transfer.past import Past
+
+    encoding, kept = Encoding(history.problem.space), _KeptFits(storage)
+    studies, left_out = [], []
+    notes: dict[str, list[str]] = {}
+    for source in history.sources:
+        try:
+            study = _read(storage, source, history.problem, encoding, kept)
+            studies.append(study)
+            for note in study.notes:
+                notes.setdefault(note, []).append(study.name)
+        except ScrimpError as error:
+            left_out.append(_line(error))
+    said = (*left_out, *(f"{_listed(names)}: {note}" for note, names in notes.items()))
+    for line in said:
+        logger.warning("%s", line)
+    return Past(tuple(studies), encoding.columns, said, kept, _shown)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """
+    >>> _listed(["a", "b", "c", "d", "e"])
+    "past studies 'a', 'b', 'c' and 2 more"
+    """
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        f"past {'study' if len(names) == 1 else 'studies'} {', '.join(map(repr, names[:3]))}{more}"
+    )
+
+
+def _read(
+    storage: Storage,
+    source: SourceAttached,
+    problem: Problem,
+    encoding: Any,
+    kept: MutableMapping[str, Any],
+) -> "SourceStudy":
+    from scrimp.freeze_thaw.curve_gp import SHARED
+    from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves
+    from scrimp.transfer.source_studies import aligned
+
+    try:
+        lines = storage.open(source.study).lines()[: source.length]
+        same = digest(lines) == source.digest
+        past = History.of(decode(lines, source.study)) if same else None
+    except ScrimpError as error:
+        raise StudyError(f"past study {source.study!r} is left out: {_line(error)}") from None
+    if past is None:
+        raise StudyError(
+            f"past study {source.study!r} is no longer the one that was attached; it is left out"
+        )
+    study = aligned(past, problem, encoding)
+    if problem.budget is None:
+        return study
+    # another formula has other parameters: it is fitted anew
+    key = f"{source.digest}-curves-{SHARED}"
+    if key not in kept:
+        with one_thread():
+            kept[key] = fitted_curves(past)
+    return replace(study, curves=curve_parameters(kept[key], past.problem.space, problem.space))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+class _KeptFits(MutableMapping[str, Any]):
+    """Hyperparameters of past models by the name of the fit, in the storage they came from."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: dict[str, Json] = {}
+
+    def __getitem__(self, key: str) -> Json:
+        if key not in self._known:
+            text = self._storage.kept(f"fit:{key}")
+            if text is None:
+                raise KeyError(key)
+            self._known[key] = msgspec.json.decode(text)
+        return self._known[key]
+
+    def __setitem__(self, key: str, state: Any) -> None:
+        self._known[key] = state
+        try:
+            self._storage.keep(f"fit:{key}", msgspec.json.encode(state).decode())
+        except ScrimpError as error:
+            logger.warning("the fit of a past study is not kept: %s", _line(error))
+
+    def __delitem__(self, key: str) -> None:
+        del self._known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _shown(studies: "Iterable[SourceStudy]", count: int) -> "Iterator[SourceStudy]":
+    """A bar on a terminal while models of past studies are fitted; nothing in a pipe, or for a
+    few."""
+    import sys
+
+    if count < 5 or not sys.stderr.isatty():
+        yield from studies
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    listed = list(studies)
+    yield from track(
+        listed, "learning from past studies", console=Console(stderr=True), transient=True
+    )
