@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: install demo test lint types unit docs site pictures coverage dist test-lowest test-ray torture bench-peers clean
+.PHONY: install demo test lint types unit docs site pictures coverage dist test-lowest test-ray test-integrations torture bench-peers clean
 
 install: $(STAMP)
 
@@ -66,11 +66,15 @@ test-ray:
 	.venvs/ray/bin/python -m pip install --quiet --editable '.[dev,ray]'
 	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
 
-# Integrations with libraries that the tests do not need otherwise, one environment each.
-test-integrations:
-	test -x .venvs/test-optuna/bin/python || $(PYTHON) -m venv .venvs/test-optuna
-	.venvs/test-optuna/bin/python -m pip install --quiet --editable '.[dev,optuna]'
-	.venvs/test-optuna/bin/python -m pytest tests/integrations
+# Integrations with libraries that the tests do not need otherwise: the extra of each in an environment of its own.
+INTEGRATIONS := optuna hydra
+
+test-integrations: $(INTEGRATIONS:%=test-integration-%)
+
+test-integration-%:
+	test -x .venvs/test-$*/bin/python || $(PYTHON) -m venv .venvs/test-$*
+	.venvs/test-$*/bin/python -m pip install --quiet --upgrade --editable '.[dev,$*]'
+	.venvs/test-$*/bin/python -m pytest tests/integrations
 
 torture: install
 	$(BIN)/python -m scrimp.testing.torture --kills $(or $(KILLS),200)

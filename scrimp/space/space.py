@@ -15,13 +15,8 @@ mapping of names to parameters, in the order of declaration. Every space has a p
 with one axis per parameter that is searched: `to_units` and `from_units` go there and back, and
 whatever comes back is valid.
 
-A `Pool` is a space of which only a finite list of configurations may be tried: the rows of a table,
-or a user's own list.
-
-    pool = Pool(space, [{"lr": 0.1, ...}, {"lr": 0.01, ...}])
-    # both, in random order: draws are without replacement
-    pool.sample(2, rng)
-    pool.from_units(u)                                  # the nearest members
+A `Pool` is a space of which only a finite list of configurations may be tried, such as the rows of
+a table: draws are without replacement, and `from_units` gives the nearest members.
 """
 
 import json
@@ -35,6 +30,7 @@ from numpy.typing import NDArray
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.json_values import Config, Json, JsonObject, Scalar
 from scrimp.space.conditions import Conditions, Identities, draw_allowed, nearest
+from scrimp.space.config_class import parameters_of
 from scrimp.space.html_table import html_table, space_rows
 from scrimp.space.nearest import nearest_rows
 from scrimp.space.parameter import Categorical, Constant
@@ -64,6 +60,11 @@ class Space(Mapping[str, Parameter]):
             )
         self._parameters = {name: as_parameter(name, value) for name, value in both.items()}
         self._conditions = Conditions.of(self._parameters)
+
+    @staticmethod
+    def of(settings: type) -> "Space":
+        """The space that the annotated fields of a dataclass or a pydantic model make."""
+        return Space(parameters_of(settings))
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:

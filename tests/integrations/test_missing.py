@@ -6,9 +6,11 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize(("name", "needs"), [("sklearn", "joblib"), ("optuna", "optuna")])
+@pytest.mark.parametrize(
+    ("name", "needs"), [("sklearn", "joblib"), ("optuna", "optuna"), ("hydra", "hydra")]
+)
 def test_the_error_names_the_extra(name: str, needs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, needs, None)
     monkeypatch.delitem(sys.modules, f"scrimp.integrations.{name}", raising=False)
-    with pytest.raises(ImportError, match=rf"needs {needs}, .* pip install 'scrimp\[{name}\]'"):
+    with pytest.raises(ImportError, match=rf"needs {needs}\S*, .* pip install 'scrimp\[{name}\]'"):
         importlib.import_module(f"scrimp.integrations.{name}")

@@ -1,0 +1,294 @@
+"""A sweeper for Hydra: ``python train.py --multirun hydra/sweeper=scrimp 'lr=tag(log,interval(1e-5,1e-1))'``.
+
+The task function returns the value, or a mapping of metrics. What is searched is said by Hydra's
+own sweeps on the command line, or in ``hydra.sweeper.params`` as on scrimp's command line:
+
+| Hydra | scrimp |
+|---|---|
+| ``interval(0, 1)``, ``tag(log, interval(1e-5, 1e-1))`` | ``float(0,1)``, ``float(1e-5,1e-1,log)`` |
+| ``int(interval(1, 8))``, ``range(8, 257, 8)`` | ``int(1,8)``, ``int(8,256,step=8)`` |
+| ``choice(adamw, sgd)``, ``adamw,sgd`` | ``categorical(adamw,sgd)`` |
+
+Jobs go through Hydra's launcher, ``n_jobs`` at a time. With a ``budget`` such as ``epochs(1,27)``
+each job gets its share as ``epochs=9``. `hydra_plugins.scrimp_sweeper` makes the sweeper known.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+try:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import (
+        ChoiceSweep,
+        IntervalSweep,
+        Override,
+        QuotedString,
+        RangeSweep,
+    )
+    from hydra.core.plugins import Plugins
+    from hydra.core.utils import JobReturn, JobStatus
+    from hydra.plugins.sweeper import Sweeper
+    from hydra.types import HydraContext, TaskFunction
+    from omegaconf import DictConfig, OmegaConf
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"the Hydra sweeper needs {error.name}, not installed here; pip install 'scrimp[hydra]'"
+    ) from None
+
+from scrimp.checks import is_whole, nearest_name
+from scrimp.errors import ReportError, SpaceError, StudyError
+from scrimp.formats.run_options import read_budget_text
+from scrimp.history.problem import Budget, Direction
+from scrimp.history.trial import Trial
+from scrimp.json_values import Scalar
+from scrimp.space.parameter import Categorical, Constant, Float, Int
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.parameter_record import as_parameter, parameter_from_json
+from scrimp.space.space import Space
+from scrimp.space.space_text import read_space_text
+from scrimp.tuning.studies import create_study
+from scrimp.tuning.study import Study
+
+__all__ = ["Sweep", "SweepSettings", "parameter_of_sweep"]
+
+OWN = ("float", "int", "ordinal", "categorical")
+"""Kinds of parameters as scrimp's command line writes them."""
+
+ALIKE = 3  # jobs that fail before any worked, after which the sweep ends
+
+
+@dataclass
+class SweepSettings:
+    """What stands under ``hydra.sweeper``; ``_target_`` is where Hydra finds the class."""
+
+    _target_: str = "hydra_plugins.scrimp_sweeper.ScrimpSweeper"
+    n_trials: int = 20
+    n_jobs: int = 1
+    direction: str = "minimize"
+    metric: str = "value"
+    method: str = "auto"
+    budget: str | None = None
+    storage: str = "memory://"
+    study_name: str | None = None
+    seed: int | None = None
+    params: dict[str, str] = field(default_factory=dict)
+
+
+class Sweep(Sweeper):  # type: ignore[misc]
+    """Asks a study what to launch, and tells it what came back."""
+
+    def __init__(self, **settings: object) -> None:
+        known = [item.name for item in fields(SweepSettings)]
+        unknown = [name for name in settings if name not in known]
+        if unknown:
+            near = nearest_name(unknown[0], known)
+            raise StudyError(
+                f"hydra.sweeper has no setting {unknown[0]!r}; "
+                + (f"did you mean {near!r}?" if near else f"it has {', '.join(known[1:])}")
+            )
+        self._settings = SweepSettings(**settings)  # type: ignore[arg-type] # Hydra checked them
+        for name in ("n_trials", "n_jobs"):
+            if not is_whole(given := getattr(self._settings, name), least=1):
+                raise StudyError(
+                    f"hydra.sweeper.{name} is {given!r}; it must be a positive integer"
+                )
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Hydra calls this before the sweep."""
+        self.hydra_context, self.config = hydra_context, config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: Sequence[str]) -> Study:
+        """Launch jobs until as much was spent as ``n_trials`` full ones spend; the study."""
+        settings = self._settings
+        listed = [f"{name}={text}" for name, text in settings.params.items()]
+        parameters, fixed = searched([*listed, *arguments])
+        study = create_study(
+            settings.study_name or str(self.config.hydra.job.name),
+            Space(parameters),
+            direction=_direction(settings.direction),
+            metric=settings.metric,
+            budget=None if settings.budget is None else Budget(**read_budget_text(settings.budget)),
+            method=settings.method,
+            storage=settings.storage,
+            load_if_exists=True,
+            seed=settings.seed,
+        )
+        _Jobs(self, study, fixed).run(settings.n_trials, settings.n_jobs)
+        self._write_best(study)
+        return study
+
+    def launch(self, batch: list[list[str]], first: int) -> list[JobReturn]:
+        """The outcomes of jobs with these overrides, the first of them number ``first``."""
+        self.validate_batch_is_legal(batch)
+        return list(self.launcher.launch(batch, initial_job_idx=first))
+
+    def _write_best(self, study: Study) -> None:
+        """The best configuration, in a file beside the jobs."""
+        folder = Path(str(self.config.hydra.sweep.dir))
+        folder.mkdir(parents=True, exist_ok=True)
+        best = {
+            "name": "scrimp",
+            "best_params": study.best_params,
+            "best_value": study.best_value,
+        }
+        OmegaConf.save(OmegaConf.create(best), folder / "optimization_results.yaml")
+
+
+@dataclass
+class _Jobs:
+    """The conversation between a study and a launcher."""
+
+    owner: Sweep
+    study: Study
+    fixed: list[str]
+    launched: int = 0
+    failures: list[Exception] = field(default_factory=list)
+
+    def run(self, n_trials: int, n_jobs: int) -> None:
+        """Jobs that an earlier run left open come first."""
+        budget = self.study.budget
+        full = 1.0 if budget is None else budget.maximum
+        open_ones = [trial for trial in self.study.trials if trial.status == "running"]
+        while (left := n_trials * full - self._spent(full)) > 1e-9:
+            count = max(1, min(n_jobs, int(left / full + 1 - 1e-9)))
+            batch = open_ones[:count] or self.study.ask(count)
+            open_ones = open_ones[count:]
+            overrides = [self._overrides(trial) for trial in batch]
+            outcomes = self.owner.launch(overrides, self.launched)
+            self.launched += len(batch)
+            for trial, outcome in zip(batch, outcomes, strict=True):
+                self._tell(trial, outcome)
+
+    def _spent(self, full: float) -> float:
+        history = self.study.history
+        return history.spent + full * len(history.with_status("failed"))
+
+    def _overrides(self, trial: Trial) -> list[str]:
+        chosen = [f"{name}={_as_text(value)}" for name, value in trial.config.items()]
+        budget = self.study.budget
+        share = [] if budget is None else [f"{budget.name}={trial.granted:g}"]
+        return [*self.fixed, *chosen, *share]
+
+    def _tell(self, trial: Trial, outcome: JobReturn) -> None:
+        """A job that raised is a failed trial; the first three in a row end the sweep."""
+        try:
+            value = outcome.return_value
+        except Exception as error:
+            self.failures.append(error)
+            reason = f"{type(error).__name__}: {error}"
+            self.study.tell(trial, state="failed", message=reason)
+            if len(self.failures) >= ALIKE and self.study.history.best is None:
+                raise
+            return
+        if outcome.status != JobStatus.COMPLETED or value is None:
+            raise ReportError(
+                f"the task function returned {value!r} for {outcome.overrides}; it must return the"
+                f" number to {self.study.direction}, or a mapping with {self.study.metric!r}"
+            )
+        self.study.tell(trial, dict(value) if isinstance(value, Mapping) else value)
+
+
+def searched(texts: Sequence[str]) -> tuple[dict[str, Parameter], list[str]]:
+    """What overrides ask to search, and those that only fix a value; later ones win."""
+    parameters: dict[str, Parameter] = {}
+    fixed: dict[str, str] = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        parameters.pop(key, None)
+        fixed.pop(key, None)
+        if value.partition("(")[0] in OWN and "interval(" not in value:
+            parameters[key] = _own(text)
+            continue
+        override = OverridesParser.create().parse_override(text)
+        if override.is_sweep_override():
+            parameters[key] = parameter_of_sweep(override)
+        else:
+            fixed[key] = text
+    if not parameters:
+        raise SpaceError(
+            "nothing is to be searched; sweep over something, such as"
+            " 'lr=tag(log,interval(1e-5,1e-1))' or hydra.sweeper.params.lr='float(1e-5,1e-1,log)'"
+        )
+    return parameters, list(fixed.values())
+
+
+def _own(text: str) -> Parameter:
+    """A parameter as scrimp's command line writes it."""
+    ((name, record),) = read_space_text([text]).items()
+    if isinstance(record, Mapping):
+        return parameter_from_json(name, record)
+    return as_parameter(name, record)
+
+
+def parameter_of_sweep(override: Override) -> Parameter:
+    """The parameter that a sweep of Hydra means; `SpaceError` for one that has no end."""
+    sweep, name = override.value(), override.get_key_element()
+    if isinstance(sweep, IntervalSweep):
+        low, high, log = sweep.start, sweep.end, "log" in sweep.tags
+        if isinstance(low, int) and isinstance(high, int):
+            return Int(low, high, log=log)
+        return Float(float(low), float(high), log=log)
+    if isinstance(sweep, RangeSweep):
+        numbers = list(sweep.range())
+        if not numbers:
+            raise SpaceError(f"{name!r} ranges over nothing: {override.input_line}")
+        if len(numbers) == 1:
+            return Constant(numbers[0])
+        low, high = min(numbers), max(numbers)
+        kind = Int if all(isinstance(number, int) for number in numbers) else Float
+        return kind(low, high, step=abs(sweep.step))
+    if isinstance(sweep, ChoiceSweep):
+        choices = [_scalar(name, choice) for choice in sweep.list]
+        return Constant(choices[0]) if len(choices) == 1 else Categorical(choices)
+    raise SpaceError(
+        f"{name!r} is swept by {override.input_line!r}; use interval, range or choice, or fix it"
+    )
+
+
+def _scalar(name: str, value: object) -> Scalar:
+    if isinstance(value, QuotedString):
+        return str(value.text)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise SpaceError(
+        f"{name!r} has the choice {value!r}; choices are numbers, words, true, false or null"
+    )
+
+
+def _direction(word: str) -> Direction:
+    match word:
+        case "minimize" | "maximize":
+            return word
+        case _:
+            raise StudyError(
+                f"hydra.sweeper.direction is {word!r}; it must be 'minimize' or 'maximize'"
+            )
+
+
+def _as_text(value: Scalar) -> str:
+    """A value as an override writes it.
+
+    >>> [_as_text(value) for value in (1e-05, True, None, "a b", "it's")]
+    ['1e-05', 'true', 'null', "'a b'", "'it\\\\'s'"]
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+            return value if value.isidentifier() and not _means_more(value) else f"'{quoted}'"
+        case _:
+            return repr(value)
+
+
+def _means_more(word: str) -> bool:
+    """Words that Hydra would not take for text."""
+    return word.lower() in ("null", "true", "false", "nan", "inf")
