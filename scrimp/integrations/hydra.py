@@ -44,7 +44,7 @@ from scrimp.history.trial import Trial
 from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
-from scrimp.space.parameter_record import as_parameter, parameter_from_json
+from scrimp.space.parameter_record import parameter_from_json
 from scrimp.space.space import Space
 from scrimp.space.space_text import read_space_text
 from scrimp.tuning.studies import create_study
@@ -221,9 +221,8 @@ def searched(texts: Sequence[str]) -> tuple[dict[str, Parameter], list[str]]:
 def _own(text: str) -> Parameter:
     """A parameter as scrimp's command line writes it."""
     ((name, record),) = read_space_text([text]).items()
-    if isinstance(record, Mapping):
-        return parameter_from_json(name, record)
-    return as_parameter(name, record)
+    assert isinstance(record, Mapping), "a kind with settings"
+    return parameter_from_json(name, record)
 
 
 def parameter_of_sweep(override: Override) -> Parameter:

@@ -17,11 +17,11 @@ in it names fields beside it, or by their whole name others.
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from scrimp.errors import SpaceError
-from scrimp.json_values import Json
+from scrimp.json_values import Json, Scalar
 from scrimp.space.parameter import Constant
 from scrimp.space.parameter_contract import Parameter
 
@@ -103,7 +103,7 @@ def _with_default(name: str, parameter: Parameter, default: object) -> Parameter
     if default in (NONE, None) or parameter.default is not None or isinstance(parameter, Constant):
         return parameter
     try:
-        return dataclasses.replace(parameter, default=default)
+        return dataclasses.replace(parameter, default=cast(Scalar, default))  # checked there
     except SpaceError as error:
         raise SpaceError(
             f"field {name!r} has a default outside of what is searched: {error}"
@@ -112,7 +112,7 @@ def _with_default(name: str, parameter: Parameter, default: object) -> Parameter
 
 def _whole_names(
     name: str, parameter: Parameter, known: Mapping[str, Parameter]
-) -> dict[str, object]:
+) -> dict[str, Scalar | Collection[Scalar]]:
     """The condition, with parents by their whole names: those beside the parameter come first."""
     before = name.rpartition(".")[0]
     beside = {parent: f"{before}.{parent}" if before else parent for parent in parameter.when or ()}
