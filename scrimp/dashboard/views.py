@@ -12,7 +12,7 @@ from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
 from scrimp.history.history import History
 from scrimp.history.problem import Constraint
-from scrimp.history.record import best_record
+from scrimp.history.record import BestRecord, best_record
 from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
 from scrimp.plots.rungs import rung_counts
@@ -69,7 +69,7 @@ class Summary:
     method_reason: str
     trials: int
     counts: dict[str, int]
-    best: dict[str, Any] | None
+    best: BestRecord | None
     spent: float
     saved: float | None
     unit: str

@@ -7,7 +7,6 @@ storage holds beyond it does not count.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -58,12 +57,12 @@ def as_annotation(
     return event
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """NumPy's and torch's numbers as Python's own."""
-    try:
-        return value.item()
-    except AttributeError:
-        raise TypeError(type(value).__name__) from None
+    item = getattr(value, "item", None)
+    if item is None:
+        raise TypeError(type(value).__name__)
+    return item()
 
 
 def annotation_objection(event: Annotated) -> str:

@@ -2,7 +2,6 @@
 0.5, tolerance = 0.01}``."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import StudyError
@@ -13,21 +12,22 @@ __all__ = ["constraint_table", "constraint_words", "read_constraint"]
 _KEYS = ("at_most", "at_least", "equals", "tolerance")
 
 
-def read_constraint(rule: Any) -> Constraint:
+def read_constraint(rule: object) -> Constraint:
     """The constraint that a table stands for; `StudyError` says what to write.
 
     >>> read_constraint({"equals": 0.5, "tolerance": 0.01})
     Equals(value=0.5, tolerance=0.01)
     """
-    numbers: Mapping[str, Any] = rule if isinstance(rule, dict) else {}
-    match tuple(sorted(numbers)) if all(map(is_finite, numbers.values())) else ():
+    given: Mapping[str, object] = rule if isinstance(rule, dict) else {}
+    numbers = {key: number for key, number in given.items() if is_finite(number)}
+    match tuple(sorted(given)) if len(numbers) == len(given) else ():
         case ("at_most",):
             return AtMost(numbers["at_most"])
         case ("at_least",):
             return AtLeast(numbers["at_least"])
         case ("equals", "tolerance") if numbers["tolerance"] > 0:
             return Equals(numbers["equals"], numbers["tolerance"])
-    hints = (did_you_mean(key, _KEYS) for key in numbers if key not in _KEYS)
+    hints = (did_you_mean(key, _KEYS) for key in given if key not in _KEYS)
     hint = next(filter(None, hints), "")
     raise StudyError(
         f"is {rule!r}; write {{at_most = 16}}, {{at_least = 0.9}} or {{equals = 0.5, tolerance ="

@@ -44,6 +44,7 @@ from scrimp.history.vetting import (
     shortened,
     tag_objection,
 )
+from scrimp.json_values import Json, JsonObject
 from scrimp.space.growth import grown_config
 from scrimp.space.space import Space
 
@@ -78,16 +79,16 @@ class Fold(ABC, Generic[S]):
 class State:
     """Everything a history can be asked, kept current."""
 
-    def __init__(self, parsed: dict[int, tuple[Any, Problem]] | None = None) -> None:
+    def __init__(self, parsed: dict[int, tuple[JsonObject, Problem]] | None = None) -> None:
         self.parsed = (
             {} if parsed is None else parsed
         )  # shared by states over the same log: a large pool is read once
         self.length = 0
         self.created: StudyCreated | None = None
         self.problem: Problem | None = None
-        self.method: dict[str, Any] = {}
+        self.method: JsonObject = {}
         self.limits = Limits()
-        self.objective: dict[str, Any] | None = None
+        self.objective: JsonObject | None = None
         self.plugins: tuple[str, ...] = ()
         self.sources: list[SourceAttached] = []
         self.trials: list[Trial] = []
@@ -98,7 +99,7 @@ class State:
         self.notes = EMPTY
         self.degraded: list[tuple[int, str]] = []
         self.ignored: list[tuple[int, str]] = []
-        self.user_attrs: dict[str, Any] = {}
+        self.user_attrs: dict[str, Json] = {}
         self.user_note = ""
         self.spent = 0.0
         self.freed = 0
@@ -184,7 +185,7 @@ class State:
             attributes = with_attributes(trial.user_attrs, event)
             self.trials[trial.id] = replace(trial, user_attrs=attributes, note=note)
 
-    def parse(self, record: dict[str, Any]) -> Problem:
+    def parse(self, record: JsonObject) -> Problem:
         """The problem that an event records."""
         if id(record) not in self.parsed:  # the record is kept, so that its id stays its own
             try:

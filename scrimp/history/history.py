@@ -26,7 +26,7 @@ from scrimp.history.limits import Limits, Totals
 from scrimp.history.notes import Notes
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Observation, Trial
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject
 
 __all__ = ["Fold", "History"]
 
@@ -126,7 +126,7 @@ class History:
         return problem
 
     @property
-    def method(self) -> Mapping[str, Any]:
+    def method(self) -> JsonObject:
         """The JSON form of the method."""
         return self._current().method
 

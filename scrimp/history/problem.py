@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from scrimp.checks import is_finite, is_whole
 from scrimp.errors import StudyError
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject
 from scrimp.space.space import Space
 
 __all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Direction", "Equals", "Problem"]
@@ -270,19 +270,20 @@ class Problem:
         }
 
     @staticmethod
-    def from_json(record: Mapping[str, Any]) -> "Problem":
+    def from_json(record: JsonObject) -> "Problem":
         """The problem that `to_json` wrote."""
+        read: Mapping[str, Any] = record  # whose parts check themselves
         return Problem(
-            space=Space.from_json(record["space"]),
-            metric=record["metric"],
-            direction=record["direction"],
-            budget=None if record["budget"] is None else Budget(*record["budget"]),
+            space=Space.from_json(read["space"]),
+            metric=read["metric"],
+            direction=read["direction"],
+            budget=None if read["budget"] is None else Budget(*read["budget"]),
             constraints={
                 name: _KINDS[kind](*numbers)
-                for name, (kind, *numbers) in record["constraints"].items()
+                for name, (kind, *numbers) in read["constraints"].items()
             },
-            cost=record["cost"],
-            features=record["features"],
-            seed=record["seed"],
-            noisy=record.get("noisy", False),
+            cost=read["cost"],
+            features=read["features"],
+            seed=read["seed"],
+            noisy=read.get("noisy", False),
         )

@@ -6,16 +6,62 @@
 Flat rows, for tables and data frames, are in `scrimp.tuning.trial_table`.
 """
 
-from typing import Any
+from typing import TypedDict
 
 from scrimp.history.constraint_rules import constraint_table
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
+from scrimp.json_values import Config
 
-__all__ = ["best_record", "study_record", "trial_record"]
+__all__ = [
+    "BestRecord",
+    "StudyRecord",
+    "TrialRecord",
+    "best_record",
+    "study_record",
+    "trial_record",
+]
 
 
-def study_record(history: History) -> dict[str, Any]:
+class BestRecord(TypedDict):
+    """The best trial: its number, what it was, its value, and at which budget."""
+
+    trial: int
+    params: Config
+    value: float | None
+    budget: float
+
+
+class TrialRecord(TypedDict):
+    """One trial; ``curve`` holds pairs of budget and value."""
+
+    id: int
+    status: str
+    params: Config
+    value: float | None
+    best: float | None
+    last: float | None
+    budget: float
+    curve: list[list[float | None]]
+    error: str
+
+
+class StudyRecord(TypedDict):
+    """A study with all its trials; ``counts`` of trials by status, ``freed`` in bytes."""
+
+    name: str
+    direction: str
+    metric: str
+    method: str
+    constraints: dict[str, dict[str, float]]
+    best: BestRecord | None
+    counts: dict[str, int]
+    spent: float
+    freed: int
+    trials: list[TrialRecord]
+
+
+def study_record(history: History) -> StudyRecord:
     """Where the study stands, with all its trials."""
     problem = history.problem
     return {
@@ -32,7 +78,7 @@ def study_record(history: History) -> dict[str, Any]:
     }
 
 
-def best_record(history: History) -> dict[str, Any] | None:
+def best_record(history: History) -> BestRecord | None:
     """The best trial; None before there is one."""
     if history.best is None:
         return None
@@ -41,7 +87,7 @@ def best_record(history: History) -> dict[str, Any] | None:
     return {"trial": trial.id, "params": trial.config, "value": value, "budget": point.step}
 
 
-def trial_record(history: History, trial: Trial) -> dict[str, Any]:
+def trial_record(history: History, trial: Trial) -> TrialRecord:
     """One trial with its curve of [budget, value]; ``value`` is the ``last``, and ``error`` why it failed."""
     return {
         "id": trial.id,

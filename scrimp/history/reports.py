@@ -7,7 +7,6 @@ the study's own metric the trial has failed: the message keeps what it was.
 import math
 import numbers
 from collections.abc import Mapping
-from typing import Any
 
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Event, Reported
@@ -72,11 +71,15 @@ def as_metrics(result: object, metric: str) -> dict[str, float]:
     return metrics
 
 
-def _as_float(name: str, value: Any) -> float:
+def _nothing() -> None:
+    """What a thing without ``item`` holds."""
+
+
+def _as_float(name: str, value: object) -> float:
     number = value
     if not isinstance(value, numbers.Real):
         try:
-            number = value.item()  # NumPy and torch scalars
+            number = getattr(value, "item", _nothing)()  # NumPy and torch scalars
         except (AttributeError, ValueError, RuntimeError, TypeError):
             number = None
     if isinstance(number, bool) or not isinstance(number, numbers.Real):

@@ -1,12 +1,12 @@
 """One configuration and everything that happened to it."""
 
 import math
-from typing import Any
 
 import msgspec
 
 from scrimp.errors import ReportError
 from scrimp.history.events import Config
+from scrimp.json_values import Json
 from scrimp.space.html_table import html_table
 
 __all__ = ["BEHIND", "STATUSES", "Observation", "Trial", "check_step"]
@@ -70,7 +70,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     id: int
     config: Config
-    tag: dict[str, Any] = {}
+    tag: dict[str, Json] = {}
     continue_from: int | None = None
     granted: float = 0.0
     attempt: int = 0
@@ -86,7 +86,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     decision: int | None = None
     started: float | None = None
     ended: float | None = None
-    user_attrs: dict[str, Any] = {}
+    user_attrs: dict[str, Json] = {}
     note: str = ""
 
     def __repr__(self) -> str:
@@ -120,6 +120,16 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.curve[-1].step if self.curve else 0.0
 
     @property
+    def bracket(self) -> int | None:
+        """The bracket its scheduler put it into, if any."""
+        return _whole(self.tag.get("bracket"))
+
+    @property
+    def slot(self) -> int | None:
+        """Its place in the bracket, if it has one."""
+        return _whole(self.tag.get("slot"))
+
+    @property
     def last(self) -> Observation | None:
         """The report at the highest budget."""
         return self.curve[-1] if self.curve else None
@@ -136,7 +146,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return sum(costs) if costs else None
 
 
-def check_step(trial: Trial, step: Any) -> None:
+def _whole(number: Json) -> int | None:
+    return number if isinstance(number, int) else None
+
+
+def check_step(trial: Trial, step: object) -> None:
     """Refuse a report that a trial cannot make: beyond its grant, at a step it has reported, at none."""
     if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step):
         raise ReportError(f"step is {step!r}; it must be a positive number of budget units")

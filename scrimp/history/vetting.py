@@ -6,10 +6,10 @@ the study goes on.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from scrimp.checks import is_whole
 from scrimp.errors import ConfigError
+from scrimp.json_values import Json
 from scrimp.space.space import Space
 
 __all__ = [
@@ -28,11 +28,7 @@ MOST_DECISIONS = 10**15
 """Numbers of decisions stay below it, so that every store can count on."""
 
 
-def _whole(value: object) -> bool:
-    return is_whole(value)
-
-
-def queue_objection(space: Space, config: Any) -> str:
+def queue_objection(space: Space, config: Mapping[str, Json]) -> str:
     """Why a configuration may not be tried; empty when it may."""
     try:
         space.validate(config)
@@ -46,13 +42,14 @@ BRACKETS_AHEAD = 1000
 trials, others are few."""
 
 
-def tag_objection(tag: Mapping[str, Any], trial: int) -> str:
+def tag_objection(tag: Mapping[str, Json], trial: int) -> str:
     """Why the tag of a trial does not count, so that it belongs to no bracket; empty when it
     does."""
     for name in ("bracket", "slot"):
-        if name in tag and not (_whole(tag[name]) and tag[name] <= trial + BRACKETS_AHEAD):
+        number = tag.get(name, 0)
+        if not is_whole(number) or number > trial + BRACKETS_AHEAD:
             return (
-                f"trial {trial} has the {name} {shortened(tag[name])}; it must be a whole number,"
+                f"trial {trial} has the {name} {shortened(number)}; it must be a whole number,"
                 " and not far above it"
             )
     if "slot" in tag and "bracket" not in tag:

@@ -168,8 +168,8 @@ class Populations:
         if loss == math.inf:
             return
         holders = self.members.setdefault(trial.granted, [])
-        slot = int(trial.tag["slot"])
-        if trial.tag["bracket"] == 0 or slot >= len(holders):
+        slot = trial.slot or 0
+        if trial.bracket == 0 or slot >= len(holders):
             holders.append((loss, trial.id))
         elif loss <= holders[slot][0]:
             holders[slot] = loss, trial.id

@@ -164,6 +164,6 @@ class AsynchronousHalving(Scheduler):
         """By stopping: end a trial that was beyond the cutoff at its newest rung."""
         if self.type != "stopping":
             return Verdict.CONTINUE
-        bracket = int(history.trials[trial].tag.get("bracket", 0))
+        bracket = history.trials[trial].bracket or 0
         stop = self.rungs(history, bracket).stops(trial)
         return Verdict.STOP if stop else Verdict.CONTINUE

@@ -34,7 +34,7 @@ class _BracketSpending(Fold[dict[int, float]]):
     ) -> None:
         del event
         if trial is not None and trial is not before:
-            bracket = int(trial.tag.get("bracket", 0))
+            bracket = trial.bracket or 0
             change = _used(trial) - (0.0 if before is None else _used(before))
             state[bracket] = state.get(bracket, 0.0) + change
 

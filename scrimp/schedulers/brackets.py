@@ -143,8 +143,8 @@ class Brackets:
     def may_resume(self, trial: Trial) -> bool:
         """Whether a paused trial may go on: it is in a rung that is not decided, of a bracket that
         moves trials up."""
-        number = trial.tag.get("bracket")
-        bracket = None if number is None else self.running.get(int(number))
+        number = trial.bracket
+        bracket = None if number is None else self.running.get(number)
         if bracket is None or trial.id not in bracket.members:
             return False
         return not bracket.fresh or trial.id in bracket.waiting
@@ -161,9 +161,9 @@ class Brackets:
     def update(self, trial: Trial, added: bool) -> None:
         """Take the newest view of a trial in."""
         self._count += added
-        number = trial.tag.get("bracket")
+        number = trial.bracket
         if number is not None:
-            bracket = self._bracket(int(number)) if added else self.running.get(int(number))
+            bracket = self._bracket(number) if added else self.running.get(number)
             if bracket is not None:
                 bracket.update(trial, added, self.may_add)
                 self._drop(bracket)

@@ -199,4 +199,4 @@ class RungTable(Fold[Rungs]):
 
 def _first_rung(trial: Trial) -> int:
     """The lowest rung at which the trial is compared: the number of its bracket."""
-    return int(trial.tag.get("bracket", 0))
+    return trial.bracket or 0

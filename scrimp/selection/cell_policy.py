@@ -9,7 +9,7 @@ numbered decisions and replay are those of any study.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.notes import Fit, LossCheck, Notes
 from scrimp.history.trial import Trial
+from scrimp.json_values import JsonObject, Scalar
 from scrimp.policies.policy import Decision, Finish, Policy, Start, Wait
 from scrimp.selection.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
 from scrimp.selection.stopping import CHECKS_APART, CellStopRule, stop_reason
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # loading them takes SciPy
 __all__ = [
     "AnyCellPolicy",
     "CellPolicy",
+    "SelectionSettings",
     "believed_means",
     "cell_of",
     "cell_space",
@@ -44,6 +46,7 @@ __all__ = [
     "pending_cells",
     "posterior",
     "recommendation",
+    "recorded_settings",
     "score_table",
     "selector_of",
     "stop_rule",
@@ -59,15 +62,35 @@ def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> S
     return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
 
 
+class SelectionSettings(TypedDict):
+    """What the record of a selection's method holds; those of 0.1.0 lack the last two."""
+
+    ordered: bool
+    weights: Mapping[str, float]
+    costs: Mapping[str, float]
+    scales: Mapping[str, float]
+    stderr: bool
+    tolerance: float
+    directions: NotRequired[Mapping[str, str]]
+    options: NotRequired[JsonObject]
+
+
+def recorded_settings(history: History) -> SelectionSettings:
+    """The settings that a selection was created with."""
+    return cast("SelectionSettings", history.method["settings"])
+
+
 def empty_table(
-    checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: Mapping[str, Any]
+    checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: SelectionSettings
 ) -> ScoreTable:
     """The table that a selection with these settings begins with."""
     table = ScoreTable.empty(
         checkpoints,
         tasks,
         ordered=settings["ordered"],
-        **{name: settings[name] for name in ("weights", "costs", "scales")},
+        weights=settings["weights"],
+        costs=settings["costs"],
+        scales=settings["scales"],
     )
     return table.with_directions(settings.get("directions", {}))
 
@@ -76,9 +99,7 @@ def score_table(history: History) -> ScoreTable:
     """The scores told so far; of a cell that was told twice the newer one. A score of no sane size
     counts as failed."""
     space = history.problem.space
-    table = empty_table(
-        _choices(space, "checkpoint"), _choices(space, "task"), history.method["settings"]
-    )
+    table = empty_table(_checkpoints(space), _tasks(space), recorded_settings(history))
     scores: dict[tuple[Checkpoint, str], Entry] = {}
     failed: dict[tuple[Checkpoint, str], None] = {}
     for trial in history.trials:
@@ -110,10 +131,10 @@ def selector_of(history: History) -> "Selector":
     """The selector that a selection records."""
     from scrimp.selection.selector import Selector, SelectorSettings
 
-    settings = history.method["settings"]
+    settings = recorded_settings(history)
     return Selector(
         SelectorSettings(
-            method=history.method["name"],
+            method=str(history.method["name"]),
             seed=history.problem.seed,
             planned=_planned(history, stop_rule(history)),
             stderr=settings["stderr"],
@@ -253,16 +274,24 @@ def _memory(history: History) -> Fit | None:
     return (history.notes.fit or {}).get(GRID)
 
 
-def _choices(space: Space, name: str) -> tuple[Any, ...]:
+def _choices(space: Space, name: str) -> tuple[Scalar, ...]:
     parameter = space[name]
     assert isinstance(parameter, Categorical)
     return tuple(parameter.choices)
 
 
+def _checkpoints(space: Space) -> tuple[Checkpoint, ...]:
+    return tuple(choice for choice in _choices(space, "checkpoint") if choice is not None)
+
+
+def _tasks(space: Space) -> tuple[str, ...]:
+    return tuple(map(str, _choices(space, "task")))
+
+
 def _planned(history: History, rule: CellStopRule) -> int | None:
     """Cells in all, as far as the stop rule says."""
-    space, costs = history.problem.space, history.method["settings"]["costs"]
-    tasks = _choices(space, "task")
+    space, costs = history.problem.space, recorded_settings(history)["costs"]
+    tasks = _tasks(space)
     plans = []
     if rule.share is not None:
         plans.append(max(round(rule.share * space.size), 1))

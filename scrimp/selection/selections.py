@@ -2,13 +2,18 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from scrimp.checks import is_number
 from scrimp.errors import StudyError
 from scrimp.history.problem import Direction, Problem
-from scrimp.json_values import Scalar
-from scrimp.selection.cell_policy import cell_space, empty_table
+from scrimp.json_values import Json, JsonObject, Scalar
+from scrimp.selection.cell_policy import (
+    SelectionSettings,
+    cell_space,
+    empty_table,
+    recorded_settings,
+)
 from scrimp.selection.evaluation import METRIC, plain_checkpoint
 from scrimp.selection.score_table import Checkpoint
 from scrimp.selection.selection import Selection
@@ -65,7 +70,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     from scrimp.selection.methods import find_method
 
     place, asked = storage_at(storage), read_method(method)
-    settings: dict[str, Any] = {
+    settings: SelectionSettings = {
         "costs": _plain(cost),
         "weights": _plain(weights),
         "scales": _plain(scales),
@@ -75,7 +80,10 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
         "directions": dict(directions or {}),
         "options": dict(asked.settings),
     }
-    record = {"name": find_method(asked.name, asked.settings).name, "settings": settings}
+    record: dict[str, Json] = {
+        "name": find_method(asked.name, asked.settings).name,
+        "settings": cast("JsonObject", settings),
+    }
     labels = _labels(checkpoints)
     names = _task_names(tasks)
     empty_table(labels, names, settings)  # refuses what cannot be, before anything is stored
@@ -146,19 +154,19 @@ def _adopt(
     selection: Selection,
     checkpoints: tuple[Checkpoint, ...],
     tasks: tuple[str, ...],
-    record: Mapping[str, Any],
+    record: JsonObject,
     seed: int | None,
 ) -> None:
     """Check that an existing selection asks the same question; give it the checkpoints it lacks."""
     history = selection.history
-    later: dict[str, Any] = {"directions": {}, "options": {}}  # selections of 0.1.0 lack them
+    later: JsonObject = {"directions": {}, "options": {}}  # selections of 0.1.0 lack them
     known = {
         "method": history.method["name"],
         "tasks": selection.tasks,
         **later,
-        **history.method["settings"],
+        **recorded_settings(history),
     }
-    given = {"method": record["name"], "tasks": tasks, **record["settings"]}
+    given = {"method": record["name"], "tasks": tasks, **cast("JsonObject", record["settings"])}
     if seed is not None:
         known["seed"], given["seed"] = history.problem.seed, seed
     for label, value in known.items():
