@@ -13,7 +13,7 @@ import sys
 import warnings
 
 import scrimp
-from scrimp.history.bounds import bound_hints
+from scrimp.history.bounds import hints
 from scrimp.showing.trial_columns import TableQuery, fitted, padded_lines, trial_table
 
 EPOCHS = 27
@@ -98,7 +98,7 @@ def tell(study, trials) -> None:
         print("  " + "  ".join(cells).rstrip())
     if table.left_out:
         print(f"  (and {', '.join(table.left_out)})")
-    for hint in bound_hints(history):
+    for hint in hints(history):
         print(f"  {hint}")
 
     count, full = len(history.trials), len(history.trials) * EPOCHS

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ run.n_trials = 60
 
 
 def tuned(objective: Any, space: scrimp.Space = SPACE, **settings: Any) -> None:
-    options = {"n_trials": 50, "workers": settings.pop("workers", 1)}
+    options = {"n_trials": settings.pop("n_trials", 50), "workers": settings.pop("workers", 1)}
     question = {
         "storage": "memory://",
         "method": "random",
@@ -104,6 +105,8 @@ def test_a_mistake_in_python(mistake: Callable[[], None], named: str, remedy: st
         mistake()
     text = str(caught.value)
     assert named in text and remedy in text and len(text) < SCREEN
+    shown = "".join(traceback.format_exception(caught.value)).split(__file__)[-1]
+    assert shown.count("scrimp/") <= 5 and "run_objective" not in shown
 
 
 def test_the_exception_of_the_user_is_the_cause() -> None:
@@ -140,3 +143,29 @@ def test_a_misspelt_script(
         and "correct its name" in told
         and len(told) < SCREEN
     )
+
+
+def test_all_of_an_exception_fits_a_screen() -> None:
+    with pytest.raises(ObjectiveError) as caught:
+        tuned(exception)
+    lines = "".join(traceback.format_exception(caught.value)).splitlines()
+    ours = [line for line in lines if "scrimp/" in line and "test_first_mistakes" not in line]
+    assert len(lines) <= 24 and len(ours) == 1  # where it was raised for the user: optimize
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_misspelt_name_with_a_default(
+    workers: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def objective(trial: Any) -> float:
+        return float(trial.params.get("layer", 2.0)) + trial.params.get("momentum", 0.5)
+
+    space = scrimp.Space(
+        layers=scrimp.Int(1, 4),
+        kind=scrimp.Categorical(["a", "b"]),
+        momentum=scrimp.Float(0, 1, when={"kind": "a"}),
+    )
+    tuned(objective, space, workers=workers, n_trials=4)
+    told = caplog.text + capfd.readouterr().err
+    assert "the space has no 'layer'; did you mean 'layers'?" in told
+    assert told.count("no 'layer'") <= workers and "momentum" not in told

@@ -94,10 +94,16 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
 
 
 def _opened(urls: list[str] | None) -> list[Storage]:
-    """The storages, each once; one that cannot be reached is said at once."""
+    """The storages, each once; one that cannot be reached is said at once, and so is one without
+    studies: its address may be wrong."""
     places = [storage_at(url) for url in dict.fromkeys(urls)] if urls else [storage_at(None)]
     for place in places:
-        place.names()
+        if not place.names():
+            echo(
+                f"scrimp: there is no study in {place.url} yet; the pages will show those that are"
+                " made there. Is it somewhere else? Say where with --storage",
+                err=True,
+            )
     return places
 
 

@@ -9,7 +9,7 @@ import typer
 from scrimp.cli.listing import print_rows, print_trials, say
 from scrimp.cli.say import echo
 from scrimp.errors import ScrimpError
-from scrimp.history.bounds import bound_hints
+from scrimp.history.bounds import hints
 from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.history import History
 from scrimp.history.record import best_record, study_record, trial_record
@@ -209,7 +209,7 @@ def show_best(history: History) -> None:
     value = number(best["value"], 6)
     say(f"best: {problem.metric} {value}{after} (trial {best['trial']})")
     say("  ".join(f"{name}={number(value, 6)}" for name, value in best["params"].items()), 6)
-    for hint in bound_hints(history):
+    for hint in hints(history):
         say(hint, 6)
 
 

@@ -83,10 +83,10 @@ def table_page(history: History, query: Query) -> TablePage:
     unknown: list[Trial] = []
     for trial in wanted.of(trials):
         (unknown if key(trial) is None else known).append(trial)
+    best = None if history.best is None else history.best[0].id
+    known.sort(key=lambda trial: (trial.id != best, trial.id))  # the order of equal ones
     ordered = [
-        *sorted(
-            known, key=lambda trial: (*_comparable(key(trial)), trial.id), reverse=query.descending
-        ),
+        *sorted(known, key=lambda trial: _comparable(key(trial)), reverse=query.descending),
         *unknown,
     ]
     pages = max(-(-len(ordered) // PAGE), 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrimp.dashboard.states import state_of
 from scrimp.executors.clock import wall_clock
-from scrimp.history.bounds import bound_hints
+from scrimp.history.bounds import hints
 from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
 from scrimp.history.history import History
@@ -118,7 +118,7 @@ def summary_of(study: Study) -> Summary:
         why=state.why,
         total=int(problem.space.size) if selection else history.totals.n_trials,
         rules=_rules(history),
-        hints=() if selection else tuple(bound_hints(history)),
+        hints=() if selection else tuple(hints(history)),
         created=history.created.time,
         active=history.time,
         note=history.user_note,

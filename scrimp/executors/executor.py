@@ -33,7 +33,8 @@ class Assignment:
     ``checkpoint_dir`` is the trial's place, beside which its attempts keep their checkpoints
     (`checkpoint_folder`), and ``vouched`` says which of them count. ``continue_from`` is the place
     of the trial it starts from, ``parent_vouched`` what counts there. With ``flush`` checkpoints
-    are on disk before the report that goes with them is delivered.
+    are on disk before the report that goes with them is delivered. ``known``: every parameter of
+    the space, those whose conditions do not hold included; None where nobody says.
     """
 
     trial: int
@@ -46,6 +47,7 @@ class Assignment:
     vouched: Vouched | None = None
     parent_vouched: Vouched | None = None
     flush: bool = True
+    known: tuple[str, ...] | None = None
 
 
 class Executor(ABC):

@@ -70,7 +70,7 @@ class Processes(Executor):
             raise ObjectiveError(
                 f"the objective {objective!r} cannot be sent to worker processes ({error}); "
                 "define it at module level, or open files and devices inside it, or use workers=1"
-            ) from error
+            ) from None
         self._environments = list(environments)
         self._time_limit = time_limit
         self._workers: list[_Worker | None] = [None] * len(self._environments)

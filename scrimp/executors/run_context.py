@@ -11,12 +11,15 @@
 events.
 """
 
+import logging
 import math
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, SupportsFloat
+from types import TracebackType
+from typing import Any, NoReturn, SupportsFloat, TypeVar, overload
 
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
@@ -30,6 +33,10 @@ from scrimp.json_values import Json
 
 __all__ = ["Objective", "RunContext", "run_objective"]
 
+logger = logging.getLogger("scrimp")
+
+Default = TypeVar("Default")
+
 Objective = Callable[["RunContext"], Any]
 
 Emit = Callable[[list[Event]], bool]
@@ -37,7 +44,30 @@ Emit = Callable[[list[Event]], bool]
 
 
 class Parameters(dict[str, Json]):
-    """A configuration that says what it holds when it is asked for something else."""
+    """A configuration that says what it holds when it is asked for something else.
+
+    ``known``: every parameter of the space; None where nobody says.
+    """
+
+    def __init__(self, config: Config, known: Sequence[str] | None = None) -> None:
+        super().__init__(config)
+        self._known = known
+
+    def __reduce__(self) -> tuple[type[dict[str, Json]], tuple[Config]]:
+        return dict, (dict(self),)  # whoever keeps or sends it keeps plain data
+
+    @overload
+    def get(self, name: str, default: None = None, /) -> Json: ...
+
+    @overload
+    def get(self, name: str, default: Default, /) -> Json | Default: ...
+
+    def get(self, name: str, default: Default | None = None, /) -> Json | Default | None:
+        """The parameter, or ``default`` where its condition does not hold. A name that the space
+        does not have is told once: a misspelt one would get its default for ever."""
+        if self._known is not None and name not in self and name not in self._known:
+            _tell_unknown(name, tuple(self._known))
+        return super().get(name, default)
 
     def __missing__(self, name: str) -> NoReturn:
         absent = "; one whose condition does not hold is absent: use params.get"
@@ -51,6 +81,15 @@ class Parameters(dict[str, Json]):
                 " objective, which reads params['x']; trials are handed out by study.optimize"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+@cache
+def _tell_unknown(name: object, known: tuple[str, ...]) -> None:
+    """Warn of a parameter that no configuration has; once for each."""
+    hint = did_you_mean(name, known, f"; it has {', '.join(known)}")
+    logger.warning(
+        "params.get(%r) always gives its default: the space has no %r%s", name, name, hint
+    )
 
 
 def _elsewhere(name: str) -> str:
@@ -113,7 +152,7 @@ class RunContext:
     @property
     def params(self) -> Config:
         """The configuration to evaluate; a copy of its own."""
-        return Parameters(self._assignment.config)
+        return Parameters(self._assignment.config, self._assignment.known)
 
     def __getattr__(self, name: str) -> NoReturn:
         """Tell who comes from another library where its words have gone."""
@@ -263,6 +302,15 @@ def _failure(error: BaseException) -> str:
         return f"{type(error).__name__}, which cannot be shown as text"
 
 
+def _of_the_user(error: BaseException) -> TracebackType | None:
+    """Where it came from in the objective, without what called that; None for a wrong result, which
+    was returned and not raised."""
+    inside = None if error.__traceback__ is None else error.__traceback__.tb_next
+    return (
+        None if inside is None or inside.tb_frame.f_code is RunContext.report.__code__ else inside
+    )
+
+
 def run_objective(objective: Objective, context: RunContext, clock: Clock) -> list[Event]:
     """Call the objective; return the events that end the attempt, none when it merely used up its
     grant.
@@ -290,6 +338,7 @@ def run_objective(objective: Objective, context: RunContext, clock: Clock) -> li
         trouble = context.trouble(error)
         if trouble is not None:
             raise trouble from error
+        error.__traceback__ = _of_the_user(error)
         context.failure = error
         return ended("failed", _failure(error))
     swallowed = context.trouble()

@@ -21,11 +21,32 @@ from scrimp.space.parameter import Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Pool
 
-__all__ = ["bound_hints"]
+__all__ = ["bound_hints", "hints"]
 
 NEAR = 0.01
 BEST = 5
 """Trials that are looked at, the best one among them."""
+
+
+EQUAL = 5
+"""Values that are all the same, from so many on, are worth a hint."""
+
+
+def hints(history: History) -> list[str]:
+    """What a person should know of the best configuration: that it lies at an end of the space, or
+    that it is no better than any other."""
+    return _equal_hints(history) or bound_hints(history)
+
+
+def _equal_hints(history: History) -> list[str]:
+    """That the objective looks as if it did not read its parameters."""
+    values = [trial.best for trial in history.trials if trial.best is not None]
+    if len(values) < EQUAL or len(set(values)) > 1 or history.is_selection:
+        return []
+    return [
+        f"all {len(values)} trials have the same {history.problem.metric}: does the objective use"
+        f" its parameters ({', '.join(history.problem.space.searched)})?"
+    ]
 
 
 def bound_hints(history: History) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 
 from scrimp.history.best_path import BEST_PATH
-from scrimp.history.bounds import bound_hints
+from scrimp.history.bounds import hints
 from scrimp.history.history import History
 from scrimp.history.reports import printable
 from scrimp.showing.figures import number
@@ -85,7 +85,7 @@ def _lines(history: History, standing: Standing) -> Iterable[str]:
             yield f"waiting: {waiting_words(history)}"
     if budgeted:
         yield saved_words(history) if standing.over else spent_words(history)
-    yield from bound_hints(history)
+    yield from hints(history)
 
 
 def _path(history: History) -> str:

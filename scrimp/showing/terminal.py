@@ -12,9 +12,11 @@ Names and messages of others are shown as text, never read as markup.
 """
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from scrimp.history.best_path import BEST_PATH
+from scrimp.history.bounds import hints
 from scrimp.history.history import History
 from scrimp.history.reports import printable
 from scrimp.showing.figures import number, shortened_text, sparkline
@@ -58,7 +60,9 @@ def screen(history: History, standing: Standing, width: int) -> list["Text"]:
         lines.append(_line("failed", failure_line(trial), width, "red"))
     if standing.over:
         saved = saved_words(history)
-        return [*lines, _line("spent", saved, width)] if saved else lines
+        lines += [_line("spent", saved, width)] if saved else []
+        said = (part for hint in hints(history) for part in wrap(hint, max(width - LABEL, 20)))
+        return [*lines, *(_line("", part, width, "yellow") for part in said)]
     lines += _running(history, width)
     waiting = waiting_words(history) if budgeted else ""
     if waiting:

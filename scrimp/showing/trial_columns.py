@@ -93,11 +93,14 @@ def selected_trials(history: History, query: TableQuery) -> list[Trial]:
     value = _reader(history, name)
     sign = history.problem.sign if name in ("best", "last") else 1.0
 
+    best = None if history.best is None else history.best[0].id
+
     def key(trial: Trial) -> tuple[int, Any]:
         found = value(trial)
         return (0, sign * float(found)) if isinstance(found, int | float) else (1, str(found))
 
     known = [trial for trial in trials if value(trial) is not None]
+    known.sort(key=lambda trial: trial.id != best)  # of equal ones the study's best comes first
     return [
         *sorted(known, key=key, reverse=backwards),
         *(trial for trial in trials if value(trial) is None),

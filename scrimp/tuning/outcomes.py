@@ -153,7 +153,10 @@ def log_outcome(history: History, trial: Trial) -> None:
     best so far."""
     problem = history.problem
     if trial.status == "failed":
-        logger.warning("%s", printable(f"trial {trial.id} failed: {headline(trial.message)}"))
+        others = [other for other in history.with_status("failed") if other.id != trial.id]
+        alike = next((other.id for other in others if _kind(other) == _kind(trial)), None)
+        words = f": {headline(trial.message)}" if alike is None else f" as trial {alike} did"
+        logger.warning("%s", printable(f"trial {trial.id} failed{words}"))
         return
     value = "no value" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"

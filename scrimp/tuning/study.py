@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, SupportsFloat, overload
 
 from scrimp.checks import is_whole
-from scrimp.errors import ReportError, StudyError
+from scrimp.errors import BrokenObjective, ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.ray import RaySettings
@@ -362,7 +362,10 @@ class Study:
             for callback in callbacks:
                 callback(self, trial)
 
-        run(self._ledger, self._deciding(), request, self._checkpoints, notify, progress)
+        try:
+            run(self._ledger, self._deciding(), request, self._checkpoints, notify, progress)
+        except BrokenObjective as error:
+            raise error.with_traceback(None) from error.__cause__  # ours says nothing
         return self
 
     def dataframe(self) -> "pandas.DataFrame":

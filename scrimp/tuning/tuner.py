@@ -157,6 +157,7 @@ class Tuner:
                 vouched=history.vouched(trial.id),
                 parent_vouched=None if parent is None else history.vouched(parent),
                 flush=self._settings.flush,
+                known=tuple(history.problem.space),
             )
         )
 

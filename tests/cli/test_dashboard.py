@@ -86,7 +86,7 @@ def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(
     finally:
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)
-    assert "Traceback" not in errors
+    assert "Traceback" not in errors and "there is no study in sqlite:///" in errors
 
 
 @pytest.mark.parametrize(

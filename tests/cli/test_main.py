@@ -113,3 +113,9 @@ def test_showing_ten_thousand_trials_is_cheap(tmp_path: Path) -> None:
         log.append(Reported(trial=trial, step=1.0, metrics={"value": 1.0 - trial / 10_000}))
     study._ledger.append(log)
     assert cpu_seconds("show", "s", "--storage", url, "--json") < 10.0  # 0.5 s when measured
+
+
+def test_the_command_of_a_python() -> None:
+    command = [sys.executable, "-m", "scrimp", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("scrimp ")

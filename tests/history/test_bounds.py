@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scrimp.history.bounds import bound_hints
+from scrimp.history.bounds import bound_hints, hints
 from scrimp.history.events import (
     BudgetGranted,
     Config,
@@ -82,3 +82,11 @@ def test_the_ends_of_a_grid_are_its_first_and_last_number() -> None:
     assert bound_hints(history_of(space, ({"x": 0.999, "n": 56}, 1.0))) == []
     x, n = bound_hints(history_of(space, ({"x": 1.0, "n": 8}, 1.0)))
     assert x.startswith("x is at its upper end") and n.startswith("n is at its lower end")
+
+
+def test_an_objective_that_does_not_read_its_parameters() -> None:
+    same = history_of(SPACE, *[({**INSIDE, "layers": 2 + place % 3}, 0.5) for place in range(5)])
+    (hint,) = hints(same)
+    assert "all 5 trials have the same loss" in hint and "lr, layers, batch, kind" in hint
+    other = history_of(SPACE, *[(INSIDE, 0.5)] * 4, (INSIDE, 0.6))
+    assert hints(other) == [] and hints(history_of(SPACE, *[(INSIDE, 0.5)] * 4)) == []

@@ -1,8 +1,11 @@
 """The table of trials: the ones asked for, in order, one line each, with the columns that fit."""
 
+from typing import Literal
+
 import pytest
 
 import scrimp
+from scrimp.dashboard.table import Query, table_page
 from scrimp.errors import StudyError
 from scrimp.showing.trial_columns import (
     TableQuery,
@@ -106,3 +109,19 @@ def test_numbers_stand_at_the_right(told: scrimp.Study) -> None:
         and rows[0] == ("completed", " 0.2")
         and rows[-1][1] == "   -"
     )
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_of_equal_trials_the_best_one_comes_first(
+    direction: Literal["minimize", "maximize"],
+) -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study(
+        "t", space, direction=direction, method="random", storage="memory://"
+    )
+    trials = [study.ask() for _ in range(4)]
+    for place in (2, 0, 3, 1):
+        study.tell(trials[place], 0.5)
+    assert study.best_trial.id == 2
+    assert [trial.id for trial in selected_trials(study.history, TableQuery())] == [2, 0, 1, 3]
+    assert [trial.id for trial in table_page(study.history, Query()).trials] == [2, 0, 1, 3]

@@ -156,13 +156,14 @@ def test_a_retried_study_decides_like_its_replay(method: str) -> None:
 
 def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def objective(trial: Any) -> float:
-        if trial.id == 1:
-            raise ValueError("too bad")
+        if trial.id >= 1:
+            raise ValueError(f"too bad: {trial.id}")
         return 0.5
 
     with caplog.at_level(logging.INFO, logger="scrimp"):
-        new_study(metric="error").optimize(objective, n_trials=2)
+        new_study(metric="error").optimize(objective, n_trials=3)
     assert caplog.record_tuples == [
         ("scrimp", logging.INFO, "trial 0 completed: error 0.5; best 0.5, trial 0"),
-        ("scrimp", logging.WARNING, "trial 1 failed: ValueError: too bad"),
+        ("scrimp", logging.WARNING, "trial 1 failed: ValueError: too bad: 1"),
+        ("scrimp", logging.WARNING, "trial 2 failed as trial 1 did"),
     ]
