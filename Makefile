@@ -33,7 +33,7 @@ unit: install
 
 # The Python blocks of the README and of docs/ run, top to bottom; then the site is built into build/site, strictly.
 docs: site
-	$(BIN)/python -m pytest -n 2 tests/test_docs.py tests/test_examples.py
+	$(BIN)/python -m pytest -n 2 tests/test_docs.py
 
 site: install
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
@@ -67,7 +67,7 @@ test-ray:
 	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
 
 # Integrations with libraries that the tests do not need otherwise: the extra of each in an environment of its own.
-INTEGRATIONS := optuna hydra
+INTEGRATIONS := optuna hydra xgboost lightgbm catboost
 
 test-integrations: $(INTEGRATIONS:%=test-integration-%)
 

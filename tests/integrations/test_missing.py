@@ -7,7 +7,14 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("name", "needs"), [("sklearn", "joblib"), ("optuna", "optuna"), ("hydra", "hydra")]
+    ("name", "needs"),
+    [
+        ("sklearn", "joblib"),
+        ("optuna", "optuna"),
+        ("hydra", "hydra"),
+        ("xgboost", "xgboost"),
+        ("lightgbm", "lightgbm"),
+    ],
 )
 def test_the_error_names_the_extra(name: str, needs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, needs, None)

@@ -1,0 +1,168 @@
+"""The loop of another library as a trial: where it begins and ends, what it reports, what it keeps.
+
+    loop = Loop.of("validation-logloss", trial, every=1)
+    loop.last                                            # the step at which the grant ends
+    loop.folder                                          # where to save before a report
+    loop.tell(7, {"validation-logloss": 0.3})            # False: end here
+
+Callbacks for training loops are thin around it. An objective hands in its trial; a script that runs
+as a trial's command has it from its environment.
+"""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, SupportsFloat
+
+from scrimp import script
+from scrimp.checks import did_you_mean, is_whole
+from scrimp.errors import ReportError, StorageError
+
+__all__ = ["Loop", "Metrics", "RunningTrial", "ScriptTrial", "unreadable"]
+
+Metrics = str | Mapping[str, str]
+"""What to report: a metric of the library by its name, or the study's names to the library's, such
+as ``{"val_error": "val_loss"}``."""
+
+
+class RunningTrial(Protocol):
+    """What a training loop needs of its trial; `scrimp.RunContext` in an objective."""
+
+    @property
+    def budget(self) -> float: ...
+    @property
+    def step(self) -> float: ...
+    @property
+    def resumed(self) -> bool: ...
+    @property
+    def checkpoint_dir(self) -> Path: ...
+    def report(
+        self, value: Mapping[str, SupportsFloat], /, *, step: float | None = None
+    ) -> bool: ...
+
+
+@dataclass(frozen=True)
+class ScriptTrial:
+    """The trial of a script that runs as a command (`scrimp.script`)."""
+
+    @property
+    def budget(self) -> float:
+        """Where the grant ends."""
+        return float(os.environ["SCRIMP_BUDGET"])
+
+    @property
+    def step(self) -> float:
+        """The step whose state the folder holds."""
+        return float(os.environ.get("SCRIMP_RESUME_STEP", 0))
+
+    @property
+    def resumed(self) -> bool:
+        """Whether there is a state to go on from."""
+        return script.resumed()
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """The folder of the trial."""
+        return script.checkpoint_dir()
+
+    def report(self, value: Mapping[str, SupportsFloat], /, *, step: float | None = None) -> bool:
+        """Tell metrics; True to go on."""
+        return script.report(step=step, **{name: float(one) for name, one in value.items()})
+
+
+@dataclass
+class Loop:
+    """One grant of a trial, as a training loop goes through it."""
+
+    trial: RunningTrial
+    names: Mapping[str, str]
+    every: int
+    reported: bool = False
+
+    @staticmethod
+    def of(metrics: Metrics, trial: RunningTrial | None, every: int = 1) -> "Loop":
+        """The loop of the objective's trial, or of the script's."""
+        if not is_whole(every, 1):
+            raise ReportError(f"every is {every!r}; it must be a positive whole number of steps")
+        names = {metrics: metrics} if isinstance(metrics, str) else dict(metrics)
+        if not names or not all(isinstance(name, str) for pair in names.items() for name in pair):
+            raise ReportError(
+                f"metrics is {metrics!r}; name a metric, or map the study's names to the library's"
+            )
+        if trial is None:
+            if "SCRIMP_BUDGET" not in os.environ:
+                raise ReportError(
+                    "this callback is outside a trial: hand it the trial of the objective,"
+                    " ScrimpCallback(metric, trial), or run the script as a command of a study"
+                    " (scrimp run)"
+                )
+            trial = ScriptTrial()
+        return Loop(trial, names, every)
+
+    @property
+    def last(self) -> int:
+        """The step at which this grant ends, counted from the trial's beginning."""
+        return math.ceil(self.trial.budget)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where to save before a report; None in a study that keeps no checkpoints."""
+        try:
+            return self.trial.checkpoint_dir
+        except ReportError:
+            return None
+
+    def saved(self, name: str) -> Path | None:
+        """The state to go on from, as the loop named it; None at the beginning."""
+        if not self.trial.resumed:
+            return None
+        path = self.trial.checkpoint_dir / name
+        if not path.exists():
+            held = ", ".join(sorted(one.name for one in path.parent.iterdir()))
+            raise StorageError(
+                f"the trial goes on from step {self.trial.step:g}, and its checkpoint has no {name}"
+                f" (it holds {held}); let the callback alone write there, or use a new study"
+            )
+        return path
+
+    def due(self, step: int) -> bool:
+        """Whether this step is reported: every so many, and the last one."""
+        return step % self.every == 0 or step >= self.last
+
+    def tell(self, step: int, found: Mapping[str, SupportsFloat]) -> bool:
+        """Report what the library measured after ``step``; False to end here."""
+        values = {name: _value(theirs, found) for name, theirs in self.names.items()}
+        self.reported = True
+        at = min(float(step), self.trial.budget)
+        return self.trial.report(values, step=at) and step < self.last
+
+    def check_reported(self) -> None:
+        """Training has ended: complain when no metric ever came."""
+        if not self.reported:
+            raise ReportError(
+                f"training ended and {_quoted(self.names.values())} was never measured; give the"
+                " library validation data, and let it evaluate at least once per grant"
+            )
+
+
+def unreadable(path: Path, step: float, error: Exception) -> StorageError:
+    """What to raise when the library cannot load the state at ``path``."""
+    return StorageError(
+        f"the checkpoint of step {step:g} at {path} cannot be read:"
+        f" {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''};"
+        " remove that folder, and `scrimp retry` trains from the state before it"
+    )
+
+
+def _value(name: str, found: Mapping[str, SupportsFloat]) -> float:
+    if name not in found:
+        known = f"it measured {_quoted(found)}" if found else "it measured nothing"
+        hint = did_you_mean(name, found, "; give it validation data and name one of its metrics")
+        raise ReportError(f"the library reported no {name!r}: {known}{hint}")
+    return float(found[name])
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)
