@@ -27,7 +27,6 @@ from tests.syntax_trees import (
 UNTESTED = {
     "errors",
     "executors/executor",
-    "json_values",
     "policies/policy",
     "schedulers/scheduler",
     "storage/store",

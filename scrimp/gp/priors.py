@@ -20,6 +20,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.json_values import Json
+
 __all__ = [
     "IDENTITY",
     "LOG",
@@ -375,14 +377,15 @@ class ParameterVector:
         """Natural values by name, as plain lists."""
         return {parameter.name: values[block].tolist() for parameter, block in self._blocks}
 
-    def from_json(self, named: Mapping[str, Sequence[float]]) -> Array | None:
+    def from_json(self, named: Json) -> Array | None:
         """The flat vector of what `to_json` gave, moved inside the bounds; None when names or sizes
         differ."""
-        if set(named) != {parameter.name for parameter in self.parameters}:
+        if not isinstance(named, Mapping):
             return None
-        if any(len(named[parameter.name]) != parameter.size for parameter in self.parameters):
+        sizes = {name: len(part) for name, part in named.items() if isinstance(part, Sequence)}
+        if sizes != {parameter.name: parameter.size for parameter in self.parameters}:
             return None
         values = np.empty(self.size)
         for parameter, block in self._blocks:
-            values[block] = named[parameter.name]
+            values[block] = np.asarray(named[parameter.name], dtype=float)
         return np.clip(values, self.lower, self.upper)

@@ -9,12 +9,11 @@ Its data are those of the whole model; conditioning on observations made at this
 conditioning the whole model.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 
 __all__ = ["AtBudget", "with_share"]
@@ -45,7 +44,7 @@ class AtBudget(FittedSurrogate):
         return self.whole.noise_variance
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return self.whole.state
 
     @property

@@ -17,12 +17,12 @@ makes the first choice.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from scrimp.errors import StudyError
 from scrimp.gp.marginal_likelihood import first_part
+from scrimp.json_values import JsonObject, object_at, text_at, whole_at
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP, part_of
 from scrimp.surrogates.recorded_fit import found_in_part
 from scrimp.surrogates.surrogate import Data, Surrogate
@@ -42,12 +42,16 @@ class ChosenTransform(Surrogate):
     first: TargetStep = field(default_factory=Winsorise)
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> FittedTransformed:
         chosen = None if start is None or start.get("choice") not in self.options else start
-        if chosen is not None and len(data) < GROWTH * chosen["compared"]:
+        if chosen is not None and len(data) < GROWTH * whole_at(chosen, "compared"):
             return self._fitted(
-                chosen["choice"], int(chosen["compared"]), data, rng, chosen["model"]
+                text_at(chosen, "choice"),
+                whole_at(chosen, "compared"),
+                data,
+                rng,
+                object_at(chosen, "model"),
             )
         size = first_part(len(data))
         if chosen is None and size is not None:
@@ -59,16 +63,18 @@ class ChosenTransform(Surrogate):
         them."""
         found = self._compared(part_of(data, size), rng, None)
         steps = [dict(step.state) for step in found.steps]
-        begin = {"steps": steps, "inner": found_in_part(found.inner.state, size)}
+        begin: JsonObject = {"steps": steps, "inner": found_in_part(found.inner.state, size)}
         return self._fitted(found.choice, len(data), data, rng, begin)
 
     def _compared(
-        self, data: Data, rng: np.random.Generator, chosen: Mapping[str, Any] | None
+        self, data: Data, rng: np.random.Generator, chosen: JsonObject | None
     ) -> "_Chosen":
         """Every option fitted, and the one under which the data are most probable."""
         best: tuple[float, _Chosen] | None = None
         for name in self.options:
-            begin = chosen["model"] if chosen is not None and chosen["choice"] == name else None
+            begin = None
+            if chosen is not None and chosen["choice"] == name:
+                begin = object_at(chosen, "model")
             fitted = self._fitted(name, len(data), data, rng, begin)
             evidence = _evidence(fitted, data)
             if best is None or evidence > best[0]:
@@ -76,13 +82,14 @@ class ChosenTransform(Surrogate):
         assert best is not None
         return best[1]
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> FittedTransformed:
+    def restore(self, data: Data, state: JsonObject) -> FittedTransformed:
         if state.get("choice") not in self.options:
             raise StudyError(
                 f"the recorded fit chose {state.get('choice')!r}, which is no option here: fit anew"
             )
-        restored = self._model(state["choice"]).restore(data, state["model"])
-        return _Chosen(restored.inner, restored.steps, state["choice"], int(state["compared"]))
+        choice = text_at(state, "choice")
+        restored = self._model(choice).restore(data, object_at(state, "model"))
+        return _Chosen(restored.inner, restored.steps, choice, whole_at(state, "compared"))
 
     def _model(self, name: str) -> Transformed:
         return Transformed(self.inner, (self.first, *self.options[name]))
@@ -93,7 +100,7 @@ class ChosenTransform(Surrogate):
         compared: int,
         data: Data,
         rng: np.random.Generator,
-        start: Mapping[str, Any] | None,
+        start: JsonObject | None,
     ) -> "_Chosen":
         fitted = self._model(name).fit(data, rng, start)
         return _Chosen(fitted.inner, fitted.steps, name, compared)
@@ -110,8 +117,11 @@ class _Chosen(FittedTransformed):
         return _Chosen(self.inner.condition(data), self.steps, self.choice, self.compared)
 
     @property
-    def state(self) -> Mapping[str, Any]:
-        model = {"steps": [dict(step.state) for step in self.steps], "inner": self.inner.state}
+    def state(self) -> JsonObject:
+        model: JsonObject = {
+            "steps": [dict(step.state) for step in self.steps],
+            "inner": self.inner.state,
+        }
         return {"choice": self.choice, "compared": self.compared, "model": model}
 
 

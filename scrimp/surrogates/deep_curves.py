@@ -7,9 +7,8 @@ the data at hand, so the prior is made anew for them.
     DeepCurves(columns).fit(Data(np.column_stack([x, share]), y), rng)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from scrimp.gp.deep_kernel import DeepKernel, ObservedRows
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.process import MeanAndKernel
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP, as_columns
 from scrimp.surrogates.surrogate import Data, Surrogate
 
@@ -33,11 +33,11 @@ class DeepCurves(Surrogate):
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> FittedGP:
         return self._over(data).fit(data, rng, start)
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> FittedGP:
+    def restore(self, data: Data, state: JsonObject) -> FittedGP:
         return self._over(data).restore(data, state)
 
     def _over(self, data: Data) -> ExactGP:

@@ -20,7 +20,6 @@ leave-one-out: section 5.4.2.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ from scrimp.gp.marginal_likelihood import (
 from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.shared_decay import SharedDecayPosterior
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject, whole_at
 from scrimp.surrogates.recorded_fit import (
     PART,
     found_in_part,
@@ -111,14 +110,17 @@ class ExactGP(Surrogate):
         return ParameterVector((*self.prior.parameters, self.noise))
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedGP":
         posterior = self.hyperparameter_posterior(data)
         if isinstance(posterior, HyperparameterPosterior):
             start = self._start_in_part(data, rng, start)
         if start is not None and PART in start:
             found = polished(
-                posterior, recorded_values(self.vector, start)[0], int(start[PART]), self.search
+                posterior,
+                recorded_values(self.vector, start)[0],
+                whole_at(start, PART),
+                self.search,
             )
             return self._fitted(data, found, len(data))
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
@@ -196,7 +198,7 @@ class FittedGP(FittedSurrogate):
         return self.observed
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return self.recorded
 
     @property

@@ -17,7 +17,6 @@ Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,7 @@ from scrimp.gp.marginal_likelihood import (
 from scrimp.gp.mean import CONSTANT_MEAN, ConstantMean
 from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel
+from scrimp.json_values import JsonObject, whole_at
 from scrimp.surrogates.exact_gp import NOISE, FittedGP, as_columns, check_finite, fitted_gp, joined
 from scrimp.surrogates.surrogate import (
     Array,
@@ -68,10 +68,10 @@ class IndependentGPs(Surrogate):
         return ParameterVector((*own, *self.kernel.parameters, noise))
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedIndependentGPs":
-        recorded = None if start is None else self.vector.from_json(start.get("parameters", {}))
-        explored = 0 if start is None or recorded is None else int(start["explored"])
+        recorded = None if start is None else self.vector.from_json(start.get("parameters"))
+        explored = 0 if start is None or recorded is None else whole_at(start, "explored")
         starts = [] if recorded is None else [recorded]
         if len(data) >= 1.5 * explored:
             starts += [self.vector.initial]
@@ -81,13 +81,13 @@ class IndependentGPs(Surrogate):
             data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored
         )
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedIndependentGPs":
-        values = self.vector.from_json(state.get("parameters", {}))
+    def restore(self, data: Data, state: JsonObject) -> "FittedIndependentGPs":
+        values = self.vector.from_json(state.get("parameters"))
         if values is None:
             raise StudyError(
                 "the recorded fit is of another model, space or set of levels: fit anew"
             )
-        return self._fitted(data, values, int(state["explored"]))
+        return self._fitted(data, values, whole_at(state, "explored"))
 
     def log_posterior(self, data: Data) -> "LevelsPosterior":
         """What a fit maximises."""
@@ -115,7 +115,7 @@ class IndependentGPs(Surrogate):
 
     def _fitted(self, data: Data, values: Array, explored: int) -> "FittedIndependentGPs":
         check_finite(data)
-        state = {"parameters": self.vector.to_json(values), "explored": explored}
+        state: JsonObject = {"parameters": self.vector.to_json(values), "explored": explored}
         empty = FittedIndependentGPs(self, values, {}, Data(data.x[:0], data.y[:0]), state)
         return empty.condition(data)
 
@@ -189,14 +189,14 @@ class FittedIndependentGPs(FittedSurrogate):
     values: Array
     parts: Mapping[int, FittedGP]
     observed: Data
-    recorded: Mapping[str, Any]
+    recorded: JsonObject
 
     @property
     def data(self) -> Data:
         return self.observed
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return self.recorded
 
     @property

@@ -16,15 +16,14 @@ Hutter, Hoos, Leyton-Brown, Sequential Model-Based Optimization for General Algo
 2011; Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import StudyError
+from scrimp.json_values import JsonObject, whole_at
 from scrimp.surrogates.exact_gp import as_columns, check_finite, joined
 from scrimp.surrogates.forest import Forest, ForestSettings, grow_forest
 from scrimp.surrogates.independent_gps import nearest_level
@@ -52,16 +51,16 @@ class LevelForests(Surrogate):
     levels: tuple[float, ...]
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedLevelForests":
         del start  # trees do not go on from older ones
         return self.restore(data, {"trees_from": int(rng.integers(2**31))})
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedLevelForests":
+    def restore(self, data: Data, state: JsonObject) -> "FittedLevelForests":
         if not isinstance(state.get("trees_from"), int):
             raise StudyError("the recorded fit is of another model: fit anew")
         check_finite(data)
-        return FittedLevelForests(self.levels, data, int(state["trees_from"]))
+        return FittedLevelForests(self.levels, data, whole_at(state, "trees_from"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +103,7 @@ class FittedLevelForests(FittedSurrogate):
         return self.observed
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {"trees_from": self.seed}
 
     def _level_of(self, x: Array) -> NDArray[np.intp]:

@@ -15,12 +15,10 @@ look better than they are.
 Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.at_budget import with_share
 from scrimp.surrogates.independent_gps import nearest_level
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
@@ -62,7 +60,7 @@ def pairwise_loss(draws: Array, targets: Array) -> Array:
 def ranking_losses(
     model: Surrogate,
     data: Data,
-    state: Mapping[str, Any],
+    state: JsonObject,
     levels: tuple[Array, int],
     samples: int,
     rng: np.random.Generator,
@@ -81,7 +79,7 @@ def ranking_losses(
 
 
 def _held_out_loss(
-    model: Surrogate, data: Data, state: Mapping[str, Any], samples: int, rng: np.random.Generator
+    model: Surrogate, data: Data, state: JsonObject, samples: int, rng: np.random.Generator
 ) -> Array:
     """The mean loss over folds of at least two observations, each predicted from the others with
     the same hyperparameters."""

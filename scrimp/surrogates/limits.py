@@ -12,12 +12,11 @@ forty trials that use 2 GB each, give or take 50 MB, would otherwise cap the two
     Transformed(gp, (CapDeviation(tolerance=0.01), Standardise(centred=False)))
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from scrimp.json_values import JsonObject, number_at
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.target_transform import Capped, LearnedStep, TargetStep, Winsorise
 
@@ -35,8 +34,8 @@ class CapViolation(TargetStep):
         highest = float(finite.max()) if len(finite) else 0.0
         return Capped(max(min(cap, highest), 0.0))
 
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return Capped(**state)
+    def recall(self, state: JsonObject) -> LearnedStep:
+        return Capped.recall(state)
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,10 @@ class CapDeviation(TargetStep):
         cap = max(_fence(np.abs(y)), 2.0 * self.tolerance)
         return Capped(cap, -cap)
 
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return Capped(**state)
+    def recall(self, state: JsonObject) -> LearnedStep:
+        return Capped.recall(state)
 
 
 def _fence(y: Array) -> float:
     """The cap that `Winsorise` finds for these targets."""
-    return float(Winsorise().learn(y).state["cap"])
+    return number_at(Winsorise().learn(y).state, "cap")

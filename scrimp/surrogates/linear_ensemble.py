@@ -8,12 +8,11 @@ tasks, and the reference code of Hyper-Tune across rungs.
     LinearEnsemble((0.7, 0.3), (AtBudget(fitted, 1 / 3), AtBudget(fitted, 1.0)))
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 
 __all__ = ["LinearEnsemble"]
@@ -40,7 +39,7 @@ class LinearEnsemble(FittedSurrogate):
         return self.models[-1].noise_variance
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {
             "weights": list(self.weights),
             "models": [dict(model.state) for model in self.models],

@@ -14,12 +14,12 @@ Larochelle, Adams, Practical Bayesian Optimization of Machine Learning Algorithm
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.slice_sampling import SliceSettings, slice_sample
+from scrimp.json_values import JsonObject, list_at
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.recorded_fit import record_of
 from scrimp.surrogates.surrogate import (
@@ -43,11 +43,11 @@ class PosteriorEnsemble(Surrogate):
     sampling: SliceSettings = field(default_factory=SliceSettings)
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedEnsemble":
         posterior, vector = self.model.hyperparameter_posterior(data), self.model.vector
-        last = [] if start is None else start.get("members", [])[-1:]
-        recorded = vector.from_json(last[0]["parameters"]) if last else None
+        last = [] if start is None else _members(start)[-1:]
+        recorded = vector.from_json(last[0].get("parameters")) if last else None
         begin = (
             vector.from_json(self.model.fit(data, rng).state["parameters"])
             if recorded is None
@@ -69,12 +69,16 @@ class PosteriorEnsemble(Surrogate):
         states = [record_of(vector, vector.decode(point), len(data)) for point in chain]
         return self.restore(data, {"members": states})
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedEnsemble":
-        if not state.get("members"):
+    def restore(self, data: Data, state: JsonObject) -> "FittedEnsemble":
+        members = _members(state)
+        if not members:
             raise StudyError("the recorded fit is of a model without posterior samples: fit anew")
-        return FittedEnsemble(
-            tuple(self.model.restore(data, member) for member in state["members"])
-        )
+        return FittedEnsemble(tuple(self.model.restore(data, member) for member in members))
+
+
+def _members(state: JsonObject) -> list[JsonObject]:
+    """The records of the sampled models."""
+    return [member for member in list_at(state, "members") if isinstance(member, Mapping)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +104,7 @@ class FittedEnsemble(FittedSurrogate):
         return self.models[-1].noise_variance
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {"members": [dict(model.state) for model in self.models]}
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:

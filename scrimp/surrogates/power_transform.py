@@ -18,13 +18,12 @@ Box and Cox, An Analysis of Transformations, 1964; Yeo and Johnson, A New Family
 Transformations, 2000.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from scrimp.json_values import JsonObject, number_at
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.target_transform import LearnedStep, TargetStep
 
@@ -87,9 +86,11 @@ class YeoJohnson(TargetStep):
         )
         return _LearnedYeoJohnson(float(found.x), low, high)
 
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
+    def recall(self, state: JsonObject) -> LearnedStep:
         return _LearnedYeoJohnson(
-            state["exponent"], state.get("low", -np.inf), state.get("high", np.inf)
+            number_at(state, "exponent"),
+            number_at(state, "low", -np.inf),
+            number_at(state, "high", np.inf),
         )
 
     def log_likelihood(self, y: Array, exponent: float) -> float:
@@ -128,5 +129,5 @@ class _LearnedYeoJohnson(LearnedStep):
         return np.asarray((np.abs(y) + 1.0) ** power, dtype=np.float64)
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {"exponent": self.exponent, "low": self.low, "high": self.high}

@@ -9,15 +9,14 @@ A fit to many data from nothing begins with a part of them. What was found there
 "part", the number of observations; it is never noted in the log.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from scrimp.errors import StudyError
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.priors import Array, ParameterVector
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject, object_at, whole_at
 
 __all__ = ["PART", "found_in_part", "is_record", "record_of", "recorded_values", "search_from"]
 
@@ -36,25 +35,25 @@ def found_in_part(state: Mapping[str, Json], size: int) -> dict[str, Json]:
     return {**state, PART: size}
 
 
-def is_record(vector: ParameterVector, state: Mapping[str, Any] | None) -> bool:
+def is_record(vector: ParameterVector, state: JsonObject | None) -> bool:
     """Whether there is a record, and of these parameters."""
-    return state is not None and vector.from_json(state.get("parameters", {})) is not None
+    return state is not None and vector.from_json(state.get("parameters")) is not None
 
 
 def search_from(
     vector: ParameterVector,
     size: int,
-    state: Mapping[str, Any] | None,
+    state: JsonObject | None,
     rng: np.random.Generator,
     search: SearchSettings,
 ) -> tuple[list[Array], int]:
     """Where a fit to ``size`` observations starts, and when several starts were last tried, this
     time included."""
-    recorded = None if state is None else vector.from_json(state.get("parameters", {}))
+    recorded = None if state is None else vector.from_json(state.get("parameters"))
     if state is None or recorded is None:
         starts, explored = [], 0
     else:
-        starts, explored = [recorded], int(state["explored"])
+        starts, explored = [recorded], whole_at(state, "explored")
     if size < 1.5 * explored:
         return starts, explored
     return [
@@ -64,16 +63,17 @@ def search_from(
     ], size
 
 
-def recorded_values(vector: ParameterVector, state: Mapping[str, Any]) -> tuple[Array, int]:
+def recorded_values(vector: ParameterVector, state: JsonObject) -> tuple[Array, int]:
     """The values (p,) of a recorded fit and its "explored"; `StudyError` where it is of another
     model."""
-    named = state.get("parameters", {})
+    named = object_at(state, "parameters")
     values = vector.from_json(named)
     if values is None:
+        sizes = {name: len(part) for name, part in named.items() if isinstance(part, Sequence)}
         raise StudyError(
-            f"the recorded fit has parameters { {name: len(part) for name, part in named.items()} }"
+            f"the recorded fit has parameters {sizes}"
             " where this model has"
             f" { {parameter.name: parameter.size for parameter in vector.parameters} }; the space,"
             " the kernel or the levels changed since: fit anew"
         )
-    return values, int(state["explored"])
+    return values, whole_at(state, "explored")

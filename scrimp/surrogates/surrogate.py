@@ -19,12 +19,11 @@ Two pieces composed:
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject
 
 __all__ = ["Array", "Data", "FittedSurrogate", "Posterior", "PosteriorPullback", "Surrogate"]
 
@@ -138,7 +137,7 @@ class FittedSurrogate(ABC):
 
     @property
     @abstractmethod
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         """What the next fit may start from, as plain JSON values: written to the log, handed back
         as ``start``."""
 
@@ -154,6 +153,6 @@ class Surrogate(ABC):
         there is one."""
 
     @abstractmethod
-    def restore(self, data: Data, state: Mapping[str, Any]) -> FittedSurrogate:
+    def restore(self, data: Data, state: JsonObject) -> FittedSurrogate:
         """The model with the recorded hyperparameters of ``state`` on ``data``: no fit, one
         factorisation."""

@@ -22,13 +22,13 @@ numbers.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from scrimp.errors import StudyError
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject, list_at, number_at, numbers_at, object_at
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -67,7 +67,7 @@ class LearnedStep(ABC):
 
     @property
     @abstractmethod
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         """What `TargetStep.recall` needs, as plain JSON values."""
 
 
@@ -91,18 +91,20 @@ class Transformed(Surrogate):
     steps: Sequence[TargetStep]
 
     def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Any] | None = None
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedTransformed":
         learned: list[LearnedStep] = []
         for step in self.steps:
             known = step.learn(data.y.reshape(-1))
             data = _applied(known, data)
             learned.append(known)
-        fitted = self.inner.fit(data, rng, None if start is None else start.get("inner"))
+        fitted = self.inner.fit(
+            data, rng, object_at(start, "inner") if start is not None and "inner" in start else None
+        )
         return FittedTransformed(fitted, tuple(learned))
 
-    def restore(self, data: Data, state: Mapping[str, Any]) -> "FittedTransformed":
-        recorded = state.get("steps", ())
+    def restore(self, data: Data, state: JsonObject) -> "FittedTransformed":
+        recorded = [step for step in list_at(state, "steps") if isinstance(step, Mapping)]
         if len(recorded) != len(self.steps):
             raise StudyError(
                 f"the recorded fit has {len(recorded)} target steps where this model has"
@@ -113,7 +115,7 @@ class Transformed(Surrogate):
         )
         for known in learned:
             data = _applied(known, data)
-        return FittedTransformed(self.inner.restore(data, state["inner"]), learned)
+        return FittedTransformed(self.inner.restore(data, object_at(state, "inner")), learned)
 
 
 def _applied(step: LearnedStep, data: Data) -> Data:
@@ -207,8 +209,8 @@ class Standardise(TargetStep):
         spread = size * float((y / size).std())  # squares of huge values would overflow
         return _Linear(centre, spread if spread > least else 1.0)
 
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return _Linear(state["centre"], state["spread"])
+    def recall(self, state: JsonObject) -> LearnedStep:
+        return _Linear(number_at(state, "centre"), number_at(state, "spread"))
 
 
 @dataclass(frozen=True)
@@ -251,8 +253,8 @@ class Winsorise(TargetStep):
         cap = high + self.fence * spread if spread > 0.0 else finite.max()
         return Capped(float(min(cap, finite.max())))
 
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return Capped(**state)
+    def recall(self, state: JsonObject) -> LearnedStep:
+        return Capped.recall(state)
 
 
 @dataclass(frozen=True)
@@ -261,6 +263,11 @@ class Capped(LearnedStep):
 
     cap: float
     low: float = -np.inf
+
+    @staticmethod
+    def recall(state: JsonObject) -> "Capped":
+        """The step as its `state` recorded it."""
+        return Capped(number_at(state, "cap"), number_at(state, "low", -np.inf))
 
     def forward(self, y: Array) -> Array:
         return np.clip(np.where(np.isfinite(y), y, self.cap), self.low, self.cap)
@@ -300,8 +307,8 @@ class GaussianCopula(TargetStep):
             values, scores = values[kept], scores[kept]
         return _Interpolated(tuple(values.tolist()), tuple(scores.tolist()))
 
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return _Interpolated(tuple(state["values"]), tuple(state["scores"]))
+    def recall(self, state: JsonObject) -> LearnedStep:
+        return _Interpolated(numbers_at(state, "values"), numbers_at(state, "scores"))
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ Scalable hyperparameter optimization with products of Gaussian process experts, 
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from scrimp.gp.cholesky import cholesky
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import FittedGP
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 from scrimp.surrogates.target_transform import FittedTransformed
@@ -57,7 +57,7 @@ class _Ensemble(FittedSurrogate):
         return self.target.noise_variance
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return self.target.state
 
     def model_units(self, data: Data) -> Data:

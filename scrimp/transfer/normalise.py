@@ -21,11 +21,11 @@ there.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from scrimp.errors import MethodError
+from scrimp.json_values import JsonObject, number_at
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.target_transform import GaussianCopula, LearnedStep, Standardise, TargetStep
 
@@ -87,8 +87,8 @@ class LogRegret(TargetStep):
     def learn(self, y: Array) -> LearnedStep:
         return _LogRegret(float(y.min()), float(np.ptp(y)) or 1.0, self.offset)
 
-    def recall(self, state: Mapping[str, Any]) -> LearnedStep:
-        return _LogRegret(state["low"], state["width"], state["offset"])
+    def recall(self, state: JsonObject) -> LearnedStep:
+        return _LogRegret(*(number_at(state, name) for name in ("low", "width", "offset")))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class _LogRegret(LearnedStep):
         return 1.0 / (self.width * self._inner(y))
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {"low": self.low, "width": self.width, "offset": self.offset}
 
 

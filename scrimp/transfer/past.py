@@ -5,14 +5,14 @@ past = Past(studies, columns, kept=storage_cache)
 past.models("z-score").means(x)
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from scrimp.errors import ScrimpError
 from scrimp.gp.columns import Column
+from scrimp.json_values import JsonObject
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.source_model import USUAL_KERNEL, SourceFit, SourceModel
@@ -42,7 +42,7 @@ class Past(PastKnowledge):
     studies: tuple[SourceStudy, ...] = ()
     columns: tuple[Column, ...] = ()
     left_out: tuple[str, ...] = ()
-    kept: MutableMapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    kept: MutableMapping[str, JsonObject] = field(default_factory=dict)
     progress: Progress = _silent
     parent: "Past | None" = None
     _models: dict[str, SourceModels] = field(default_factory=dict, repr=False)

@@ -1,10 +1,9 @@
 """The model of one past study, and how it is fitted or restored."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.mean import ZeroMean
 from scrimp.gp.priors import Hyperparameter, LogNormal
 from scrimp.gp.process import MeanAndKernel
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import LearnedStep, TargetStep
@@ -39,13 +39,13 @@ class SourceFit:
     variance_rows: int = 200
     kernel: str = USUAL_KERNEL
 
-    def hyperparameters(self, study: SourceStudy, steps: Sequence[TargetStep]) -> Mapping[str, Any]:
+    def hyperparameters(self, study: SourceStudy, steps: Sequence[TargetStep]) -> JsonObject:
         """The state of the fit, as plain JSON values: all that needs to be kept."""
         data = self._data(study, steps, self.fit_rows)
         return self._gp(study).fit(data, np.random.default_rng(len(study.y))).state
 
     def restored(
-        self, study: SourceStudy, steps: Sequence[TargetStep], state: Mapping[str, Any]
+        self, study: SourceStudy, steps: Sequence[TargetStep], state: JsonObject
     ) -> "SourceModel":
         """The model with these hyperparameters; `ScrimpError` when they belong to another space."""
         gp = self._gp(study)

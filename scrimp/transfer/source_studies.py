@@ -37,7 +37,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.values import identity
@@ -187,7 +187,7 @@ def _alike(past: Parameter | None, present: Parameter) -> bool:
 
 
 def _places(
-    name: str, history: History, encoding: Encoding, configs: Sequence[Mapping[str, Any]]
+    name: str, history: History, encoding: Encoding, configs: Sequence[JsonObject]
 ) -> Array | None:
     """Where the study's values of one parameter lie in this space (n,); NaN where they have no
     place, None without any.

@@ -4,12 +4,11 @@ in the units of the study at hand.
     SourceView(model.small, model.study.columns, shift=0.2, scale=1.5).posterior(x)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import FittedGP
 from scrimp.surrogates.surrogate import (
     Array,
@@ -37,7 +36,7 @@ class SourceView(FittedSurrogate):
         return self.gp.data
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return self.gp.state
 
     @property

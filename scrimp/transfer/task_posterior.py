@@ -15,7 +15,6 @@ Sigma^-1 1 and a = 1' Sigma^-1 r / s,
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from scrimp.acquisition.context import Context, incumbents, model_named
 from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
 from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.cholesky import cholesky
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import as_columns, joined
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 from scrimp.surrogates.target_transform import LearnedStep
@@ -67,7 +67,7 @@ class TaskPosterior(FittedSurrogate):
         return self.observed
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {"weights": self.weights.tolist(), "scales": self.scales.tolist()}
 
     @cached_property
