@@ -23,19 +23,20 @@ that lacks half of its tasks or more cannot be the best.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeVar
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from scrimp.bench.report import Summary
-from scrimp.bench.results import Cell
+from scrimp.bench.results import Cell, RunRecord
 from scrimp.errors import TableError
 from scrimp.history.notes import Fit
+from scrimp.json_values import Json
 from scrimp.selection.methods import find_method
 from scrimp.selection.recommendation import Recommendation
 from scrimp.selection.score_files import read_scores
@@ -91,7 +92,7 @@ def checkpoint_cells(
     ]
 
 
-def run_checkpoints(cell: Cell) -> dict[str, Any]:
+def run_checkpoints(cell: Cell) -> dict[str, Json]:
     """The record of one run."""
     shares = [float(share) for share in cell.task.split(",")]
     return {
@@ -102,13 +103,13 @@ def run_checkpoints(cell: Cell) -> dict[str, Any]:
 
 def replay_table(
     full: ScoreTable, method: str, seed: int, shares: Sequence[float]
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """One run of a method on a table: the record's lists, one entry per share."""
     asked = read_method(method)
     means, able = mean_scores(full)
     smooth = gaussian_filter1d(means, len(means) / 15.0, mode="reflect")
     rng = np.random.default_rng([seed, 2])
-    record: dict[str, Any] = {"share": list(shares), **{name: [] for name in _FIELDS}}
+    lists: dict[str, list[float | None]] = {name: [] for name in _FIELDS}
     progress = _Progress(_emptied(full))
     for share in shares:
         budget = _budget(full, share)
@@ -124,12 +125,13 @@ def replay_table(
         for name, truth, row in zip(
             _REGRETS, (means, smooth, means, smooth), (taken, second, second, taken), strict=True
         ):
-            record[name].append(max(float(truth[able].max() - truth[row]), 0.0))
-        record["probability_best"].append(answer.probability_best)
-        record["expected_loss"].append(answer.expected_loss)
-        record["cells"].append(int(progress.table.seen.sum()))
+            lists[name].append(max(float(truth[able].max() - truth[row]), 0.0))
+        lists["probability_best"].append(answer.probability_best)
+        lists["expected_loss"].append(answer.expected_loss)
+        lists["cells"].append(int(progress.table.seen.sum()))
     return {
-        **record,
+        "share": list(shares),
+        **lists,
         "decision_seconds": round(progress.seconds, 4),
         "decisions": progress.decisions,
     }
@@ -186,7 +188,10 @@ def _spend(
     return answer
 
 
-def _timed(progress: _Progress, action: Callable[[], Any]) -> Any:
+T = TypeVar("T")
+
+
+def _timed(progress: _Progress, action: Callable[[], T]) -> T:
     started = time.process_time()
     result = action()
     progress.seconds += time.process_time() - started
@@ -216,7 +221,7 @@ def _table(path: Path) -> ScoreTable:
     return table if table.seen.all() else table.part(rows, columns)
 
 
-def checkpoint_summary(records: Sequence[Mapping[str, Any]]) -> Summary:
+def checkpoint_summary(records: Sequence[RunRecord]) -> Summary:
     """Methods by shares: regret / smoothed regret times 1000, means over tables of the means over
     seeds; then ms per decision."""
     shares = list(dict.fromkeys(share for record in records for share in record["share"]))
@@ -229,9 +234,8 @@ def checkpoint_summary(records: Sequence[Mapping[str, Any]]) -> Summary:
             f" {1e3 * _mean(own, 'smoothed_regret', share):.2f}"
             for share in shares
         ]
-        seconds, count = (
-            sum(record[name] for record in own) for name in ("decision_seconds", "decisions")
-        )
+        seconds = sum(record["decision_seconds"] for record in own)
+        count = sum(record["decisions"] for record in own)
         rows.append([method, *texts, f"{1e3 * seconds / max(count, 1):.1f}"])
     return [
         "regret x 1000 / smoothed",
@@ -240,12 +244,14 @@ def checkpoint_summary(records: Sequence[Mapping[str, Any]]) -> Summary:
     ], rows
 
 
-def _mean(records: Sequence[Mapping[str, Any]], name: str, share: float) -> float:
+def _mean(
+    records: Sequence[RunRecord], name: Literal["regret", "smoothed_regret"], share: float
+) -> float:
     """The mean over tables of the mean over seeds, at one share."""
-    values: dict[str, list[float]] = {}
+    values: dict[str, list[float | None]] = {}
     for record in records:
         if share in record["share"]:
             values.setdefault(record["table"], []).append(
                 record[name][record["share"].index(share)]
             )
-    return float(np.mean([np.mean(each) for each in values.values()]))
+    return float(np.mean([np.array(each, dtype=float).mean() for each in values.values()]))

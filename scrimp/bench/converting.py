@@ -28,7 +28,7 @@ from scrimp.bench.inferred_space import space_of_table
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table
 from scrimp.bench.yahpo import read_yahpo, searched_parameters
 from scrimp.errors import TableError
-from scrimp.json_values import Json
+from scrimp.json_values import Config, Json, JsonObject
 from scrimp.selection.score_files import read_results_folder, write_scores
 from scrimp.space.designs import sobol_design
 
@@ -36,7 +36,7 @@ __all__ = ["FORMATS", "convert"]
 
 Array = NDArray[np.float64]
 
-Runs = dict[str, list[tuple[dict[str, Json], Array, Array | None]]]
+Runs = dict[str, list[tuple[Config, Array, Array | None]]]
 """By task: configuration, values (L,), and elapsed seconds (L,) where they are known."""
 
 CUT = "cut"
@@ -85,7 +85,7 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
             f"there are no training runs of {source} there; docs/tables.md says how its files lie"
         )
     space = space_of_table([config for rows in runs.values() for config, _, _ in rows])
-    names = [item["name"] for item in space]
+    names = [str(item["name"]) for item in space]
     count = max(len(rows) for rows in runs.values())
     lengths = {
         (task, row): len(value)
@@ -159,7 +159,7 @@ def _fcnet(source: Path, name: str) -> TableDraft:
     runs: Runs = {}
     for path in files:
         with h5py.File(path, "r") as file:
-            rows: list[tuple[dict[str, Json], Array, Array | None]] = []
+            rows: list[tuple[Config, Array, Array | None]] = []
             for key in file:
                 mse = np.asarray(file[key]["valid_mse"], dtype=float).mean(axis=0)
                 seconds = float(np.mean(np.asarray(file[key]["runtime"], dtype=float)))
@@ -202,9 +202,7 @@ def _nasbench201(source: Path, name: str) -> TableDraft:
     runs: Runs = {}
     for (task, text), seeds in found.items():
         operations = re.findall(r"\|?([\w-]+)~\d", text)
-        config: dict[str, Json] = {
-            f"edge{place}": operation for place, operation in enumerate(operations)
-        }
+        config: Config = {f"edge{place}": operation for place, operation in enumerate(operations)}
         runs.setdefault(task, []).append((config, 100.0 - np.mean(seeds, axis=0), None))
     return _curves(name, "100 - held-out accuracy", runs, "NAS-Bench-201")
 
@@ -229,7 +227,9 @@ def _hpob(source: Path, name: str) -> TableDraft:
         )
     space = spaces[chosen or next(iter(spaces))]
     names, tasks = list(space.space.searched), [space.task(task) for task in space.tasks]
-    columns = [{"name": column, "type": "float", "low": 0.0, "high": 1.0} for column in names]
+    columns: list[JsonObject] = [
+        {"name": column, "type": "float", "low": 0.0, "high": 1.0} for column in names
+    ]
     count = max(len(losses) for _, losses in tasks)
     configs = np.zeros((len(tasks), count, len(columns)))
     value = np.full((len(tasks), count, 1), np.nan)

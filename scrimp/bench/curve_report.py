@@ -6,23 +6,24 @@ speed-up that means; CPU seconds of deciding per run; and the difference of the 
 ASHA's, paired by task, with its 95% interval.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.bench.metrics import average_ranks, final_regrets, paired_interval, with_interval
 from scrimp.bench.report import Summary
+from scrimp.bench.results import RunRecord
 
 __all__ = ["curve_summary", "mean_trace", "share_to_reach"]
 
-Record = Mapping[str, Any]
 
 BASELINE = "asha"
 GRID = np.linspace(0.0, 1.0, 1_001)[1:]
 
 
-def mean_trace(records: Sequence[Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def mean_trace(records: Sequence[RunRecord]) -> NDArray[np.float64]:
     """The mean regret of these runs after each thousandth of the budget (1000,); 1 before a run's
     first report."""
     total = np.zeros_like(GRID)
@@ -32,14 +33,14 @@ def mean_trace(records: Sequence[Record]) -> np.ndarray[Any, np.dtype[np.float64
     return total / len(records)
 
 
-def share_to_reach(records: Sequence[Record], goal: float) -> float | None:
+def share_to_reach(records: Sequence[RunRecord], goal: float) -> float | None:
     """The share of the budget after which the mean regret of these runs is at most ``goal``; None
     if never."""
     reached = np.flatnonzero(mean_trace(records) <= goal + 1e-12)
     return float(GRID[reached[0]]) if len(reached) else None
 
 
-def curve_summary(records: Sequence[Record]) -> Summary:
+def curve_summary(records: Sequence[RunRecord]) -> Summary:
     """Methods by regret at each share, rank, share to reach ASHA's final regret, speed-up, and
     seconds of deciding."""
     methods = list(dict.fromkeys(record["method"] for record in records))
@@ -63,7 +64,7 @@ def curve_summary(records: Sequence[Record]) -> Summary:
     ]
     rows = []
     for method in methods:
-        mean = np.mean([record["regret"] for record in own[method]], axis=0)
+        mean = np.array([record["regret"] for record in own[method]], dtype=float).mean(axis=0)
         reached = None if goal is None else share_to_reach(own[method], goal)
         rows.append(
             [
@@ -81,7 +82,7 @@ def curve_summary(records: Sequence[Record]) -> Summary:
     return header, rows
 
 
-def _difference(first: Sequence[Record], second: Sequence[Record]) -> str:
+def _difference(first: Sequence[RunRecord], second: Sequence[RunRecord]) -> str:
     """Final regret minus ASHA's, means of each task paired; '-' without a common task."""
     by_task = [_task_means(records) for records in (first, second)]
     tasks = [task for task in by_task[0] if task in by_task[1]]
@@ -93,8 +94,14 @@ def _difference(first: Sequence[Record], second: Sequence[Record]) -> str:
     return with_interval(mean, low, high, "+.3f")
 
 
-def _task_means(records: Sequence[Record]) -> dict[tuple[str, str], float]:
+def _last(record: RunRecord) -> float:
+    """The final regret; curves have one from the beginning."""
+    last = record["regret"][-1]
+    return math.nan if last is None else last
+
+
+def _task_means(records: Sequence[RunRecord]) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], list[float]] = {}
     for record in records:
-        found.setdefault((record["table"], record["task"]), []).append(record["regret"][-1])
+        found.setdefault((record["table"], record["task"]), []).append(_last(record))
     return {task: float(np.mean(regrets)) for task, regrets in found.items()}

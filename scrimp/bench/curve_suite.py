@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,6 +29,7 @@ from scrimp.history.events import Reported, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
 from scrimp.history.problem import Problem
+from scrimp.json_values import Json
 from scrimp.policies.policy import Decision, Policy, Verdict
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import Storage
@@ -114,7 +114,7 @@ def fit_notes(cells: Sequence[Cell]) -> Iterator[str]:
             yield note
 
 
-def run_curves(cell: Cell) -> dict[str, Any]:
+def run_curves(cell: Cell) -> dict[str, Json]:
     """One method on one task."""
     task = training_runs(cell)
     policy = Timed(cell.method, task, own_seed(cell))

@@ -30,7 +30,7 @@ def _numeric(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"log": item.get("log", False), "step": item.get("step"), "when": item.get("when")}
 
 
-def described_space(description: Any) -> Space:
+def described_space(description: object) -> Space:
     """The space that a description means; `TableError` says which entry is wrong and why."""
     if not isinstance(description, list | tuple):
         raise TableError(

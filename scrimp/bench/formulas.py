@@ -11,15 +11,14 @@ optima follow Surjanovic and Bingham, "Virtual Library of Simulation Experiments
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-__all__ = ["FORMULAS", "Formula", "Recorder", "speed_data"]
+from scrimp.json_values import Config, Json
 
-Config = Mapping[str, Any]
+__all__ = ["FORMULAS", "Formula", "Recorder", "speed_data"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Formula:
     """
 
     name: str
-    space: tuple[dict[str, Any], ...]
+    space: tuple[dict[str, Json], ...]
     optimum: float
     evaluate: Callable[[Config], float]
     noise: float = 0.0
@@ -78,7 +77,7 @@ def speed_data(count: int, dimension: int = 6) -> tuple[np.ndarray, np.ndarray]:
     return points, np.array([_hartmann(point, HARTMANN6_A, HARTMANN6_P) for point in points])
 
 
-def _floats(dimension: int, low: float, high: float) -> tuple[dict[str, Any], ...]:
+def _floats(dimension: int, low: float, high: float) -> tuple[dict[str, Json], ...]:
     return tuple(
         {"name": f"x{k + 1}", "type": "float", "low": low, "high": high, "log": False}
         for k in range(dimension)
@@ -191,7 +190,7 @@ def _failing(config: Config) -> float:
     return math.nan if config["x1"] > 0.75 else _hartmann3(config)
 
 
-_MIXED_SPACE: tuple[dict[str, Any], ...] = (
+_MIXED_SPACE: tuple[dict[str, Json], ...] = (
     {"name": "lr", "type": "float", "low": 1e-5, "high": 1.0, "log": True},
     {"name": "layers", "type": "int", "low": 1, "high": 8, "log": False},
     {"name": "width", "type": "ordinal", "choices": [16, 32, 64, 128, 256, 512]},

@@ -3,14 +3,13 @@
 run_function(Cell("functions", "functions", "branin", "gp", seed=0, size=50))["regret"][-1]
 """
 
-from typing import Any
-
 from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, Recorder
 from scrimp.bench.kept_studies import kept_at
 from scrimp.bench.playing import BenchQuestion, play_out
 from scrimp.bench.results import Cell
 from scrimp.errors import TableError
+from scrimp.json_values import Json
 
 __all__ = ["function_cells", "run_function", "stretched"]
 
@@ -30,7 +29,7 @@ def function_cells(
     ]
 
 
-def run_function(cell: Cell) -> dict[str, Any]:
+def run_function(cell: Cell) -> dict[str, Json]:
     """One method on one function: the regret of the best configuration after each trial."""
     formula = FORMULAS[cell.task]
     recorder = Recorder(formula, cell.seed)
@@ -47,7 +46,7 @@ def run_function(cell: Cell) -> dict[str, Any]:
     }
 
 
-def stretched(regret: list[float | None], size: int) -> dict[str, Any]:
+def stretched(regret: list[float | None], size: int) -> dict[str, Json]:
     """``at`` 1, 2, ... and the regrets there; a study that ended early keeps its last one."""
     last = regret[-1] if regret else None
     return {"at": list(range(1, size + 1)), "regret": regret + [last] * (size - len(regret))}

@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.errors import TableError
 from scrimp.json_values import Json
@@ -55,7 +55,7 @@ class HpobSpace:
             parameters[f"x{place}"] = Float(0.0, 1.0) if varies else Constant(float(column[0]))
         return Space(parameters)
 
-    def task(self, name: str) -> tuple[Pool, np.ndarray[Any, np.dtype[np.float64]]]:
+    def task(self, name: str) -> tuple[Pool, NDArray[np.float64]]:
         """The pool of a data set, each configuration once, and their losses 1 - y."""
         if name not in self.tables:
             raise TableError(
@@ -69,7 +69,7 @@ class HpobSpace:
         configs: list[Config] = [dict(zip(names, row, strict=True)) for row in x[rows].tolist()]
         return Pool(self.space, configs), 1.0 - y[rows]
 
-    def _arrays(self, name: str) -> tuple[Any, Any]:
+    def _arrays(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         table = self.tables[name]
         try:
             x, y = np.asarray(table["X"], dtype=float), np.asarray(table["y"], dtype=float)

@@ -9,7 +9,9 @@ hundredfold. What never varies is left out.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from scrimp.checks import is_number
+from scrimp.json_values import Json, Scalar
 
 __all__ = ["space_of_table"]
 
@@ -17,7 +19,7 @@ FEW = 12
 WIDE = 100.0
 
 
-def space_of_table(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def space_of_table(configs: Sequence[Mapping[str, Scalar]]) -> list[dict[str, Json]]:
     """One entry for every parameter that varies, in the order of the first configuration."""
     described = []
     for name in configs[0]:
@@ -28,11 +30,12 @@ def space_of_table(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
     return described
 
 
-def _kind(distinct: list[Any], count: int) -> dict[str, Any]:
-    if any(isinstance(value, str | bool) or value is None for value in distinct):
+def _kind(distinct: list[Scalar], count: int) -> dict[str, Json]:
+    numbers = [value for value in distinct if is_number(value)]
+    if len(numbers) < len(distinct):
         return {"type": "choice", "choices": distinct}
     if len(distinct) <= FEW and 2 * len(distinct) <= count:
-        return {"type": "ordinal", "choices": sorted(distinct)}
-    low, high = min(distinct), max(distinct)
-    kind = "int" if all(isinstance(value, int) for value in distinct) else "float"
+        return {"type": "ordinal", "choices": sorted(numbers)}
+    low, high = min(numbers), max(numbers)
+    kind = "int" if all(isinstance(value, int) for value in numbers) else "float"
     return {"type": kind, "low": low, "high": high, "log": bool(low > 0 and high / low >= WIDE)}

@@ -14,20 +14,20 @@ the labels wrong (it peaks and then learns them by heart), and one that goes on 
 import csv
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.bench.made_data import split
 from scrimp.bench.making import MakingSettings
-from scrimp.bench.results import Cell
+from scrimp.bench.results import Cell, RunHead
+from scrimp.json_values import Json
 
 __all__ = ["RUNS", "checkpoint_work", "run_checkpoint_work", "write_checkpoints"]
 
-Array = NDArray[Any]
+Array = NDArray[np.float64]
 
 RUNS = ("good-labels", "wrong-labels", "narrowed")
 CHECKPOINTS = 48
@@ -42,7 +42,15 @@ def checkpoint_work(settings: MakingSettings) -> list[Cell]:
     return [Cell("make-checkpoints", name, settings.size, "", settings.seed, 1) for name in RUNS]
 
 
-def run_checkpoint_work(cell: Cell) -> dict[str, Any]:
+class CheckpointWork(RunHead):
+    """A training run: its steps, the number of questions of each task, and scores by step."""
+
+    checkpoints: list[int]
+    tasks: dict[str, int]
+    scores: list[list[float]]
+
+
+def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
     """One training run: its checkpoints by step, its tasks with the number of questions each, and
     all scores."""
     from sklearn.neural_network import MLPClassifier
@@ -77,7 +85,7 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Any]:
     return {**cell.head(), "checkpoints": kept.tolist(), "tasks": sizes, "scores": scores}
 
 
-def write_checkpoints(folder: Path, records: Sequence[Mapping[str, Any]]) -> list[Path]:
+def write_checkpoints(folder: Path, records: Sequence[CheckpointWork]) -> list[Path]:
     """One score table per run: checkpoint,task,score,stderr."""
     written = []
     for record in records:

@@ -15,16 +15,19 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scrimp.bench.made_data import Split, split
+from scrimp.bench.made_data import Array, Split, split
 from scrimp.bench.making import MakingSettings, drawn
-from scrimp.bench.results import Cell
+from scrimp.bench.results import Cell, RunHead
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table
 from scrimp.history.events import Config
 from scrimp.json_values import Json
+
+if TYPE_CHECKING:
+    from sklearn.neural_network import MLPClassifier
 
 __all__ = ["SPACE", "curve_work", "run_curve_work", "write_curves"]
 
@@ -55,6 +58,13 @@ def curve_work(settings: MakingSettings) -> list[Cell]:
     ]
 
 
+class CurveWork(RunHead):
+    """One configuration on every task: losses by epoch, None once it diverged, and seconds."""
+
+    value: list[list[float | None]]
+    elapsed: list[list[float]]
+
+
 def run_curve_work(cell: Cell) -> dict[str, Json]:
     """One configuration, trained on every data set."""
     config = drawn(SPACE, cell.seed, int(cell.method) + 1)[-1]
@@ -68,15 +78,13 @@ def run_curve_work(cell: Cell) -> dict[str, Json]:
 
 
 def write_curves(
-    path: Path, settings: MakingSettings, records: Sequence[Mapping[str, Json]], times: bool = False
+    path: Path, settings: MakingSettings, records: Sequence[CurveWork], times: bool = False
 ) -> None:
     """The table, from the records of its configurations in their order; with ``times`` a level
     costs what it took."""
     tasks, epochs = _tasks(settings.size, settings.seed)
-    value, elapsed = (
-        np.array([record[name] for record in records], dtype=float).swapaxes(0, 1)
-        for name in ("value", "elapsed")
-    )
+    value = np.array([record["value"] for record in records], dtype=float).swapaxes(0, 1)
+    elapsed = np.array([record["elapsed"] for record in records], dtype=float).swapaxes(0, 1)
     draft = TableDraft(
         path.stem,
         "validation cross-entropy",
@@ -122,7 +130,9 @@ def _trained(config: Config, task: Split, epochs: int) -> tuple[list[float | Non
     return values, elapsed
 
 
-def _epoch(model: Any, task: Split, classes: Any, scaling: tuple[Any, Any]) -> float | None:
+def _epoch(
+    model: "MLPClassifier", task: Split, classes: Array, scaling: tuple[Array, Array]
+) -> float | None:
     centre, spread = scaling
     try:
         model.partial_fit((task.x - centre) / spread, task.y, classes=classes)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import TableError
+from scrimp.json_values import Json
 
 __all__ = ["CLASSIFICATION", "REGRESSION", "Split", "need_sklearn", "split"]
 
@@ -70,7 +71,7 @@ def _carried(name: str) -> Pair:
     return np.asarray(x, dtype=float), np.asarray(y)
 
 
-def _made(name: str, **settings: Any) -> Callable[[], Pair]:
+def _made(name: str, **settings: Json) -> Callable[[], Pair]:
     def make() -> Pair:
         from sklearn import datasets
 
@@ -125,7 +126,7 @@ def _foretold(name: str, column: int) -> Callable[[], Pair]:
     return make
 
 
-def _classes(**settings: Any) -> Callable[[], Pair]:
+def _classes(**settings: Json) -> Callable[[], Pair]:
     return _made("classification", n_samples=700, **settings)
 
 

@@ -9,32 +9,41 @@ A family of your own is one more entry: `Family(space, build)`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
+from scrimp.bench.made_data import Array
 from scrimp.history.events import Config
-from scrimp.json_values import Json
+from scrimp.json_values import Json, Scalar
 
 __all__ = ["FAMILIES", "Family"]
 
 
-def _float(name: str, low: float, high: float, **more: Any) -> dict[str, Any]:
+def _float(name: str, low: float, high: float, **more: Json) -> dict[str, Json]:
     return {"name": name, "type": "float", "low": low, "high": high, **more}
 
 
-def _log(name: str, low: float, high: float, **more: object) -> dict[str, Json]:
+def _log(name: str, low: float, high: float, **more: Json) -> dict[str, Json]:
     return _float(name, low, high, log=True, **more)
 
 
-def _int(name: str, low: int, high: int, **more: Any) -> dict[str, Any]:
+def _int(name: str, low: int, high: int, **more: Json) -> dict[str, Json]:
     return {"name": name, "type": "int", "low": low, "high": high, **more}
 
 
-def _choice(name: str, *choices: Any, **more: Any) -> dict[str, Any]:
+def _choice(name: str, *choices: Scalar, **more: Json) -> dict[str, Json]:
     return {"name": name, "type": "choice", "choices": list(choices), **more}
 
 
-def _ordinal(name: str, *choices: Any, **more: Any) -> dict[str, Any]:
+def _ordinal(name: str, *choices: Scalar, **more: Json) -> dict[str, Json]:
     return {"name": name, "type": "ordinal", "choices": list(choices), **more}
+
+
+class Model(Protocol):
+    """An estimator of scikit-learn, as far as it is used here."""
+
+    def fit(self, x: Array, y: Array) -> "Model": ...
+
+    def predict(self, x: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +52,18 @@ class Family:
     (False)."""
 
     space: tuple[Mapping[str, Json], ...]
-    build: Callable[[Config, bool], Any]
+    build: Callable[[Config, bool], Model]
 
 
-def _scaled(model: Any, *before: Any) -> Any:
+def _scaled(model: Model, *before: object) -> Model:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), *before, model)
+    pipeline: Model = make_pipeline(StandardScaler(), *before, model)
+    return pipeline
 
 
-def _svm(config: Config, classes: bool) -> Any:
+def _svm(config: Config, classes: bool) -> Model:
     from sklearn.svm import SVC, SVR
 
     return _scaled(
@@ -61,7 +71,7 @@ def _svm(config: Config, classes: bool) -> Any:
     )  # what has not converged then has failed
 
 
-def _forest(config: Config, classes: bool) -> Any:
+def _forest(config: Config, classes: bool) -> Model:
     from sklearn.ensemble import (
         ExtraTreesClassifier,
         ExtraTreesRegressor,
@@ -75,23 +85,26 @@ def _forest(config: Config, classes: bool) -> Any:
         "forest": (RandomForestRegressor, RandomForestClassifier),
         "extra": (ExtraTreesRegressor, ExtraTreesClassifier),
     }
-    return pairs[kind][classes](n_estimators=20, random_state=0, **given)
+    model: Model = pairs[kind][classes](n_estimators=20, random_state=0, **given)
+    return model
 
 
-def _adaptive(config: Config, classes: bool) -> Any:
+def _adaptive(config: Config, classes: bool) -> Model:
     from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
 
-    return (AdaBoostClassifier if classes else AdaBoostRegressor)(**config, random_state=0)
+    model: Model = (AdaBoostClassifier if classes else AdaBoostRegressor)(**config, random_state=0)
+    return model
 
 
-def _boosting(config: Config, classes: bool) -> Any:
+def _boosting(config: Config, classes: bool) -> Model:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    return kind(**config, early_stopping=False, random_state=0)
+    model: Model = kind(**config, early_stopping=False, random_state=0)
+    return model
 
 
-def _network(config: Config, classes: bool) -> Any:
+def _network(config: Config, classes: bool) -> Model:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     given = dict(config)
@@ -102,7 +115,7 @@ def _network(config: Config, classes: bool) -> Any:
     )
 
 
-def _neighbours(config: Config, classes: bool) -> Any:
+def _neighbours(config: Config, classes: bool) -> Model:
     from sklearn.decomposition import PCA
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
@@ -111,7 +124,7 @@ def _neighbours(config: Config, classes: bool) -> Any:
     return _scaled((KNeighborsClassifier if classes else KNeighborsRegressor)(**given), *before)
 
 
-def _linear(config: Config, classes: bool) -> Any:
+def _linear(config: Config, classes: bool) -> Model:
     from sklearn.linear_model import SGDClassifier, SGDRegressor
 
     given = dict(config)

@@ -10,11 +10,12 @@ worker had in hand.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
-from scrimp.bench.made_checkpoints import checkpoint_work, write_checkpoints
-from scrimp.bench.made_curves import curve_work, write_curves
+from scrimp.bench.made_checkpoints import CheckpointWork, checkpoint_work, write_checkpoints
+from scrimp.bench.made_curves import CurveWork, curve_work, write_curves
 from scrimp.bench.made_data import need_sklearn
-from scrimp.bench.made_transfer import chosen_families, transfer_work, write_transfer
+from scrimp.bench.made_transfer import TransferWork, chosen_families, transfer_work, write_transfer
 from scrimp.bench.making import MakingSettings
 from scrimp.bench.runner import run_cells
 from scrimp.errors import TableError
@@ -43,14 +44,14 @@ def make_tables(
     folder.mkdir(parents=True, exist_ok=True)
     work = folder / "work.jsonl"
     if name == "checkpoints":
-        return write_checkpoints(folder, run_cells(checkpoint_work(settings), work, workers))
+        done = run_cells(checkpoint_work(settings), work, workers)
+        return write_checkpoints(folder, cast("list[CheckpointWork]", done))
     if name == "curves":
-        write_curves(
-            folder / "curves.npz", settings, run_cells(curve_work(settings), work, workers), times
-        )
+        done = run_cells(curve_work(settings), work, workers)
+        write_curves(folder / "curves.npz", settings, cast("list[CurveWork]", done), times)
         return [folder / "curves.npz"]
     cells = [cell for family in chosen for cell in transfer_work(family, settings)]
-    records = run_cells(cells, work, workers)
+    records = cast("list[TransferWork]", run_cells(cells, work, workers))
     for family in chosen:
         own = [record for record in records if record["table"] == family]
         write_transfer(folder / f"{family}.npz", family, settings, own)

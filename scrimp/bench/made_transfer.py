@@ -10,20 +10,20 @@ foretells nothing finite, has failed.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from scrimp.bench.made_data import CLASSIFICATION, REGRESSION, Split, split
 from scrimp.bench.made_families import FAMILIES, Family
 from scrimp.bench.making import MakingSettings, drawn
-from scrimp.bench.results import Cell
+from scrimp.bench.results import Cell, RunHead
 from scrimp.bench.table_writing import TableDraft, config_rows, write_table
 from scrimp.errors import TableError
 from scrimp.history.events import Config
+from scrimp.json_values import Json
 
 __all__ = ["chosen_families", "run_transfer_work", "transfer_work", "write_transfer"]
 
@@ -46,7 +46,13 @@ def transfer_work(family: str, settings: MakingSettings) -> list[Cell]:
     return [Cell(*fixed, f"{number}", settings.seed, 1) for number in range(settings.configs)]
 
 
-def run_transfer_work(cell: Cell) -> dict[str, Any]:
+class TransferWork(RunHead):
+    """What one configuration came to on every task; None where it failed."""
+
+    value: list[float | None]
+
+
+def run_transfer_work(cell: Cell) -> dict[str, Json]:
     """One configuration on every task."""
     family = FAMILIES[cell.table]
     config = drawn(family.space, cell.seed, int(cell.method) + 1)[-1]
@@ -57,7 +63,7 @@ def run_transfer_work(cell: Cell) -> dict[str, Any]:
 
 
 def write_transfer(
-    path: Path, family: str, settings: MakingSettings, records: Sequence[Mapping[str, Any]]
+    path: Path, family: str, settings: MakingSettings, records: Sequence[TransferWork]
 ) -> None:
     """The table of a family, from the records of its configurations in their order."""
     space, tasks = FAMILIES[family].space, _tasks(settings.size, settings.seed)

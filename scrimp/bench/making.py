@@ -1,13 +1,13 @@
 """What the makers of tables share: how much to make, and which configurations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from scrimp.bench.described_space import described_space
 from scrimp.history.events import Config
+from scrimp.json_values import JsonObject
 from scrimp.space.designs import sobol_design
 
 __all__ = ["MakingSettings", "drawn"]
@@ -28,7 +28,7 @@ class MakingSettings:
         return "small" if self.small else "full"
 
 
-def drawn(space: Sequence[Mapping[str, Any]], seed: int, count: int) -> list[Config]:
+def drawn(space: Sequence[JsonObject], seed: int, count: int) -> list[Config]:
     """The first ``count`` configurations of the Sobol sequence of a space (a description) and a
     seed: more begin alike."""
     return sobol_design(described_space(list(space)), count, np.random.default_rng(seed))

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+
+from scrimp.bench.results import RunRecord
 
 __all__ = [
     "Cell",
@@ -35,7 +36,7 @@ def ranks(losses: Sequence[float | None]) -> NDArray[np.float64]:
     return np.asarray(below + (equal + 1) / 2, dtype=float)
 
 
-def final_regrets(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[Cell, float | None]]:
+def final_regrets(records: Sequence[RunRecord]) -> dict[str, dict[Cell, float | None]]:
     """The last regret of every run: method -> (table, task, seed) -> regret."""
     found: dict[str, dict[Cell, float | None]] = {}
     for record in records:

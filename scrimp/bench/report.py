@@ -6,7 +6,6 @@ row per method and number of observations.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from scrimp.bench.metrics import (
     Cell,
@@ -17,15 +16,15 @@ from scrimp.bench.metrics import (
     ranks,
     with_interval,
 )
+from scrimp.bench.results import RunRecord
 
 __all__ = ["Summary", "regret_summary", "speed_summary"]
 
-Record = Mapping[str, Any]
 Summary = tuple[list[str], list[list[str]]]
 """Header and rows."""
 
 
-def regret_summary(records: Sequence[Record]) -> Summary:
+def regret_summary(records: Sequence[RunRecord]) -> Summary:
     """Tasks by methods: mean final regret; below them the average rank, its distance to the best,
     and milliseconds per ask."""
     regrets = final_regrets(records)
@@ -66,7 +65,7 @@ def _behind(
     return texts
 
 
-def _milliseconds(records: Sequence[Record], method: str) -> float:
+def _milliseconds(records: Sequence[RunRecord], method: str) -> float:
     own = [record for record in records if record["method"] == method]
     seconds, count = (
         sum(record["decision_seconds"] for record in own),
@@ -75,7 +74,7 @@ def _milliseconds(records: Sequence[Record], method: str) -> float:
     return float(1e3 * seconds / max(count, 1))
 
 
-def speed_summary(records: Sequence[Record]) -> Summary:
+def speed_summary(records: Sequence[RunRecord]) -> Summary:
     """Milliseconds of an ask: least and median with a refit, least between refits, and the
     acquisition value reached."""
     header = ["method", "n", "ask ms", "median ms", "between refits ms", "acquisition"]

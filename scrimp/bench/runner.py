@@ -11,11 +11,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from scrimp.bench.results import Cell, append_result, read_runs, result_cell
+from scrimp.bench.results import Cell, RunRecord, append_result, read_runs, result_cell
 from scrimp.catalogs.plugins import VARIABLE, named_plugins
+from scrimp.json_values import Json
 
 __all__ = ["SUITES", "run_cell", "run_cells"]
 
@@ -41,31 +43,31 @@ ONE_THREAD = (
 )
 
 
-def run_cell(cell: Cell) -> dict[str, Any]:
+def run_cell(cell: Cell) -> dict[str, Json]:
     """Run one cell in this process."""
     module, _, name = SUITES[cell.suite].partition(":")
-    run: Callable[[Cell], dict[str, Any]] = getattr(importlib.import_module(module), name)
+    run: Callable[[Cell], dict[str, Json]] = getattr(importlib.import_module(module), name)
     return run(cell)
 
 
 def run_cells(
     cells: Sequence[Cell], out: Path | None = None, processes: int = 2
-) -> list[dict[str, Any]]:
+) -> list[RunRecord]:
     """The results of all cells, in their order; each is appended to ``out`` when it is finished,
     and found there next time."""
     found = {result_cell(record): record for record in (read_runs(out) if out is not None else [])}
-    keys = {cell: result_cell(cell.head()) for cell in cells}
+    keys = {cell: replace(cell, source="", folder="", keep="") for cell in cells}
     missing = [cell for cell in cells if keys[cell] not in found]
     with _progress(len(cells), len(cells) - len(missing)) as advance:
         for cell, record in _results(missing, processes):
             if out is not None:
                 append_result(out, record)
-            found[keys[cell]] = record
+            found[keys[cell]] = cast("RunRecord", record)  # as if read from a file
             advance()
     return [found[keys[cell]] for cell in cells]
 
 
-def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict[str, Json]]]:
     """Results as they come, from fresh processes: BLAS reads its number of threads when it is
     loaded."""
     if not cells:

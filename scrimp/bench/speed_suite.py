@@ -9,7 +9,6 @@ newly told value. Asks between refits, where only the factor grows, are timed ap
 
 import statistics
 import time
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,6 +19,7 @@ from scrimp.errors import TableError
 from scrimp.history.events import BudgetGranted, Event, Noted, Reported, TrialAdded
 from scrimp.history.notes import Modelled, Notes
 from scrimp.history.trial import Trial
+from scrimp.json_values import Json
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore
 from scrimp.tuning.studies import create_study
@@ -43,7 +43,7 @@ def speed_cells(methods: list[str], sizes: list[int]) -> list[Cell]:
     ]
 
 
-def run_speed(cell: Cell) -> dict[str, Any]:
+def run_speed(cell: Cell) -> dict[str, Json]:
     """Time `REPEATS` asks with a refit, then up to as many without one."""
     storage = MemoryStorage()
     space = described_space(FORMULA.space)

@@ -8,7 +8,6 @@ run_table(cells[0])["regret"][-1]
 import math
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from scrimp.bench.function_suite import stretched
 from scrimp.bench.kept_studies import kept_at
@@ -16,6 +15,7 @@ from scrimp.bench.playing import BenchQuestion, play_out
 from scrimp.bench.results import Cell
 from scrimp.bench.tables import TaskTable, read_table
 from scrimp.history.events import Config
+from scrimp.json_values import Json
 
 __all__ = ["chosen_tasks", "run_table", "table_cells"]
 
@@ -42,7 +42,7 @@ def table_cells(
     ]
 
 
-def run_table(cell: Cell) -> dict[str, Any]:
+def run_table(cell: Cell) -> dict[str, Json]:
     """One method on one task: lowest final value so far minus the lowest of the table, after each
     trial."""
     task = _task(cell.source, cell.task)

@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,12 @@ from scrimp.bench.tables import Table, read_table
 from scrimp.checks import is_number
 from scrimp.errors import TableError
 from scrimp.history.events import Config
+from scrimp.json_values import JsonObject, list_at, text_at
 
 __all__ = ["TableDraft", "config_rows", "write_table"]
 
-Array = NDArray[Any]
-Description = Sequence[Mapping[str, Any]]
+Array = NDArray[np.float64]
+Description = Sequence[JsonObject]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +88,12 @@ def config_rows(space: Description, configs: Sequence[Config]) -> Array:
     parameters = described_space(list(space))
     rows = np.full((len(configs), len(space)), np.nan)
     for column, item in enumerate(space):
-        choices = item.get("choices")
+        name, choices = text_at(item, "name"), list_at(item, "choices")
         for row, config in enumerate(configs):
-            if item["name"] in config:
-                value = parameters[item["name"]].validate(item["name"], config[item["name"]])
-                if choices is not None:
-                    rows[row, column] = list(choices).index(value)
+            if name in config:
+                value = parameters[name].validate(name, config[name])
+                if choices:
+                    rows[row, column] = choices.index(value)
                 elif is_number(value):
                     rows[row, column] = value
     return rows

@@ -37,7 +37,7 @@ from scrimp.space.space import Config, Pool, Space
 
 __all__ = ["Table", "TaskTable", "read_table"]
 
-Array = NDArray[Any]
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class TaskTable:
     pool: Pool
     value: Array
     elapsed: Array | None
-    end: Array
+    end: NDArray[np.int64]
     meta_features: Array | None = None
 
     @cached_property
@@ -85,7 +85,7 @@ class Table:
     configs: Array
     value: Array
     elapsed: Array | None = None
-    end: Array | None = None
+    end: NDArray[np.int64] | None = None
     meta_features: Array | None = None
 
     def task(self, name: str) -> TaskTable:
@@ -206,9 +206,19 @@ def _checked(arrays: Mapping[str, Array]) -> Table:
         )
     unit, budgets = _budget(meta["budget"], levels)
     _check_optional(arrays, value.shape)
-    extra = {name: arrays.get(name) for name in ("elapsed", "end", "meta_features")}
+    end = arrays.get("end")
     return Table(
-        str(meta["name"]), str(meta["metric"]), space, unit, budgets, tasks, configs, value, **extra
+        str(meta["name"]),
+        str(meta["metric"]),
+        space,
+        unit,
+        budgets,
+        tasks,
+        configs,
+        value,
+        elapsed=arrays.get("elapsed"),
+        end=None if end is None else end.astype(np.int64, copy=False),
+        meta_features=arrays.get("meta_features"),
     )
 
 

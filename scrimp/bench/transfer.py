@@ -14,7 +14,6 @@ import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import TableError
 from scrimp.history.events import Config
 from scrimp.history.problem import Problem
+from scrimp.json_values import Json
 from scrimp.transfer.past import Past
 from scrimp.transfer.source_studies import SourceStudy, Unusable, source_study
 from scrimp.tuning.catalog import choose, compares_features, learns, parse_method
@@ -100,7 +100,7 @@ def transfer_cells(
     ]
 
 
-def run_transfer(cell: Cell) -> dict[str, Any]:
+def run_transfer(cell: Cell) -> dict[str, Json]:
     """One method on one task, with all other tasks as its past."""
     task = read_tasks(cell.source).task(cell.task)
     past = _past(cell.source, cell.sources, cell.seed, cell.folder).without(cell.task)
@@ -132,7 +132,7 @@ def _most(task: TransferTask) -> int:
     return int(min(task.space.size, 10**9))
 
 
-def measured(task: TransferTask, values: list[float], trials: int) -> dict[str, Any]:
+def measured(task: TransferTask, values: list[float], trials: int) -> dict[str, Json]:
     """Regret, whether the optimal value was reached, and the rank inside the table, after each of
     `AT` evaluations."""
     at = [count for count in AT if count <= trials]
@@ -161,14 +161,14 @@ def trace_file(path: Path, folder: Path) -> Path:
     return folder / f"{read_tasks(path).name}.traces.jsonl"
 
 
-def run_trace(cell: Cell) -> dict[str, Any]:
+def run_trace(cell: Cell) -> dict[str, Json]:
     """One earlier run: what it tried and what came of it."""
     task = read_tasks(cell.source).task(cell.task)
-    tried: list[list[Any]] = []
+    tried: list[tuple[Config, float | None]] = []
 
     def measure(config: Config) -> float | None:
         value = task.measure(config)
-        tried.append([config, value])
+        tried.append((config, value))
         return value
 
     seed = zlib.crc32(f"trace/{cell.task}/{cell.seed}".encode())

@@ -6,20 +6,20 @@ configuration inside its table; rank the mean place among the methods, ties aver
 share of runs that have not reached their task's optimal value.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.bench.metrics import ranks
 from scrimp.bench.report import Summary
+from scrimp.bench.results import RunRecord
 
 __all__ = ["average_ranks_at", "transfer_summary"]
 
-Record = Mapping[str, Any]
 
-
-def transfer_summary(records: Sequence[Record]) -> Summary:
+def transfer_summary(records: Sequence[RunRecord]) -> Summary:
     """Header and rows."""
     at = list(records[0]["at"]) if records else []
     methods = list(dict.fromkeys(record["method"] for record in records))
@@ -42,15 +42,18 @@ def transfer_summary(records: Sequence[Record]) -> Summary:
     return ["evaluations", *map(str, at)], rows
 
 
-def _mean(records: Sequence[Record], method: str, key: str) -> Any:
-    return np.mean([record[key] for record in records if record["method"] == method], axis=0)
+def _mean(
+    records: Sequence[RunRecord], method: str, key: Literal["regret", "grid_rank", "solved"]
+) -> NDArray[np.float64]:
+    own = [record[key] for record in records if record["method"] == method]
+    return np.asarray(np.array(own, dtype=float).mean(axis=0))
 
 
-def average_ranks_at(records: Sequence[Record]) -> dict[str, Any]:
+def average_ranks_at(records: Sequence[RunRecord]) -> dict[str, NDArray[np.float64]]:
     """Each method's rank among all, by regret, ties averaged: the mean over the runs that all
     methods have."""
     methods = list(dict.fromkeys(record["method"] for record in records))
-    runs: dict[Any, dict[str, Sequence[float]]] = {}
+    runs: dict[tuple[str, str, int, str | None], dict[str, Sequence[float | None]]] = {}
     for record in records:
         key = record["table"], record["task"], record["seed"], record.get("sources")
         runs.setdefault(key, {})[record["method"]] = record["regret"]
@@ -65,7 +68,7 @@ def average_ranks_at(records: Sequence[Record]) -> dict[str, Any]:
     return {method: table[:, :, place].mean(axis=0) for place, method in enumerate(methods)}
 
 
-def _milliseconds(records: Sequence[Record], method: str) -> float:
+def _milliseconds(records: Sequence[RunRecord], method: str) -> float:
     own = [record for record in records if record["method"] == method]
     return float(
         1e3 * sum(r["decision_seconds"] for r in own) / max(sum(r["decisions"] for r in own), 1)
