@@ -11,6 +11,7 @@ the average distance to the minimum (ADTM).
 
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -198,7 +199,7 @@ def _past(path: str, sources: str, seed: int, folder: str) -> Past:
 
 
 def _study(
-    task: TransferTask, sources: str, seed: int, tried: list[list[Any]] | None
+    task: TransferTask, sources: str, seed: int, tried: Sequence[tuple[Config, float | None]] | None
 ) -> SourceStudy:
     configs, values = list(task.configs), task.values
     if tried is not None:

@@ -9,21 +9,25 @@ and every trial with its curve.
 import csv
 import json
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from scrimp.errors import StudyError
 from scrimp.formats.imports import FORMULA
 from scrimp.history.history import History
 from scrimp.history.record import study_record
 from scrimp.history.reports import printable
+from scrimp.json_values import Json
 from scrimp.tuning.trial_table import COLUMNS, trial_rows
+
+if TYPE_CHECKING:
+    import pyarrow
 
 __all__ = ["FORMATS", "defused", "json_record", "write_csv", "write_json", "write_parquet"]
 
 FORMATS = ("csv", "json", "parquet")
 
 
-def json_record(history: History) -> dict[str, Any]:
+def json_record(history: History) -> dict[str, object]:
     """What ``scrimp show --json`` prints, with the question and all metrics."""
     record = study_record(history)
     full = [
@@ -53,7 +57,7 @@ def write_csv(history: History, file: TextIO, formulas: bool = False) -> None:
         )
 
 
-def defused(cell: Any) -> Any:
+def defused(cell: Json) -> Json:
     """A cell that no spreadsheet computes: a text that begins as a formula does gets an apostrophe,
     which means text there.
 
@@ -74,12 +78,14 @@ def write_parquet(history: History, out: Path) -> None:
         ) from None
     table = trial_rows(history)
     columns = {name: [row[name] for row in table] for name in table[0]} if table else {}
-    arrays = {name: _column(pyarrow, values) for name, values in columns.items()}
+    arrays = {name: _column(values) for name, values in columns.items()}
     pyarrow.parquet.write_table(pyarrow.table(arrays), out)
 
 
-def _column(pyarrow: Any, values: list[Any]) -> Any:
+def _column(values: list[Json]) -> "pyarrow.Array":
     """A column of one type; choices of several types are written as JSON texts."""
+    import pyarrow
+
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1 or kinds <= {int, float}:
         return pyarrow.array(values)

@@ -36,7 +36,7 @@ from scrimp.history.events import (
 from scrimp.history.problem import Direction, Problem
 from scrimp.history.trial import STATUSES
 from scrimp.history.vetting import shortened
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject, Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -159,7 +159,7 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
     return [_from_rows(path, [_flat(row) for row in rows], settings)]
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """An object of JSON whose names differ."""
     _refuse_twice(name for name, _ in pairs)
     return dict(pairs)
@@ -173,21 +173,21 @@ def _refuse_twice(names: Iterable[str]) -> None:
         )
 
 
-def _csv_rows(text: str) -> list[dict[str, Any]]:
+def _csv_rows(text: str) -> list[dict[str, Json]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     _refuse_twice(name for name in reader.fieldnames or () if name)
-    rows = []
+    rows: list[dict[str, Json]] = []
     for row in reader:
         if None in row:
             raise StudyError(
                 f"line {reader.line_num} has more cells than there are columns; put cells with"
                 " commas between quotes"
             )
-        rows.append({name: _scalar(cell) for name, cell in row.items() if name})
+        rows.append({str(name): _scalar(cell) for name, cell in row.items() if name})
     return rows
 
 
-def _scalar(text: str | None) -> Any:
+def _scalar(text: str | None) -> Scalar:
     """A cell: a number, true or false, nothing, or the text itself; the sign that `scrimp export`
     puts before formulas goes."""
     if text is None or not text.strip():
@@ -205,7 +205,7 @@ def _scalar(text: str | None) -> Any:
     return text
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(row: JsonObject) -> dict[str, Json]:
     """``{"params": {...}, "value": v}`` as a row with columns ``params_<name>``; flat rows as they
     are."""
     nested = row.get("params", row.get("config"))
@@ -215,7 +215,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, **{f"params_{name}": value for name, value in nested.items()}}
 
 
-def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings) -> Imported:
+def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings) -> Imported:
     if not rows:
         raise StudyError(f"{str(path)!r} holds no results, only a heading at most")
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -262,9 +262,8 @@ def _from_rows(path: Path, rows: list[dict[str, Any]], settings: ImportSettings)
     return Imported(path.stem, problem, tuple(trials))
 
 
-def _number(value: Any) -> float | None:
-    usable = is_finite(value)
-    return float(value) if usable else None
+def _number(value: object) -> float | None:
+    return float(value) if is_finite(value) else None
 
 
 def _parameter_columns(columns: Sequence[str], settings: ImportSettings) -> dict[str, str]:
@@ -296,17 +295,17 @@ def inferred_space(configs: Sequence[Config]) -> Space:
     )
 
 
-def _inferred(values: Sequence[Any]) -> Parameter:
+def _inferred(values: Sequence[Scalar]) -> Parameter:
     distinct = list(dict.fromkeys((type(value), value) for value in values))
     if len(distinct) == 1:
         return Constant(values[0])
-    numbers = all(is_number(value) for value in values)
-    if not numbers:
+    numbers = [value for value in values if is_number(value)]
+    if len(numbers) < len(values):
         return Categorical([value for _, value in distinct])
-    low, high = min(values), max(values)
-    log = low > 0 and high / low >= WIDE and _spread_by_powers(values)
-    if all(isinstance(value, int) for value in values):
-        return Int(low, high, log=log)
+    low, high = min(numbers), max(numbers)
+    log = low > 0 and high / low >= WIDE and _spread_by_powers(numbers)
+    if isinstance(low, int) and all(isinstance(value, int) for value in numbers):
+        return Int(low, int(high), log=log)
     return Float(float(low), float(high), log=log)
 
 
@@ -354,13 +353,13 @@ def _curve(points: Any, problem: Problem) -> tuple[tuple[float, float], ...]:
     return tuple(point for point in curve if is_finite(point[1]))
 
 
-def _status(status: Any) -> str:
+def _status(status: object) -> str:
     if status not in STATUSES:
         raise StudyError(f"a trial is {shortened(status)}; it must be one of {', '.join(STATUSES)}")
     return str(status)
 
 
-def _plain(params: Mapping[str, Any]) -> Config:
+def _plain(params: JsonObject) -> Config:
     if not all(isinstance(value, str | int | float | bool | None) for value in params.values()):
         raise StudyError(
             "a trial has lists or tables as parameters; a parameter is a number or a text"

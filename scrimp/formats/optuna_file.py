@@ -9,13 +9,13 @@ Studies with several objectives are left out.
 import json
 import math
 import sqlite3
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from scrimp.errors import ConfigError, SpaceError, StudyError
 from scrimp.history.events import Config
 from scrimp.history.problem import Budget, Problem
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -38,6 +38,13 @@ OptunaTrial = tuple[Config, tuple[tuple[float, float], ...], str]
 OptunaStudy = tuple[str, Problem, list[OptunaTrial], tuple[str, ...]]
 
 
+class Distribution(TypedDict):
+    """What Optuna stores of a parameter: the kind, and bounds or choices."""
+
+    name: str
+    attributes: dict[str, Any]
+
+
 def is_optuna(path: Path) -> bool:
     """Whether the file is an SQLite database with Optuna's tables."""
     with path.open("rb") as file:
@@ -54,7 +61,7 @@ def is_optuna(path: Path) -> bool:
     return True
 
 
-def _query(path: Path, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def _query(path: Path, sql: str, *parameters: Scalar) -> list[tuple[Any, ...]]:
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
@@ -145,7 +152,7 @@ def _parameters(path: Path, study: int) -> tuple[dict[str, Parameter], dict[int,
     return parameters, normal
 
 
-def _normal(name: str, parameter: Parameter, value: Any) -> Any:
+def _normal(name: str, parameter: Parameter, value: Scalar) -> Scalar:
     """The value as the space writes it (0.3 for 3 steps of 0.1); what fits an older distribution
     only stays as it is."""
     try:
@@ -154,7 +161,7 @@ def _normal(name: str, parameter: Parameter, value: Any) -> Any:
         return value
 
 
-def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
+def parameter_of(name: str, distribution: Distribution) -> Parameter:
     """The parameter that an Optuna distribution means; `StudyError` for one that is not known."""
     kind, settings = str(distribution["name"]), distribution["attributes"]
     try:
@@ -187,7 +194,7 @@ def parameter_of(name: str, distribution: Mapping[str, Any]) -> Parameter:
     )
 
 
-def _value(distribution: Mapping[str, Any], stored: float) -> Any:
+def _value(distribution: Distribution, stored: float) -> Scalar:
     """Optuna stores every parameter as a number: choices by index."""
     kind, settings = str(distribution["name"]), distribution["attributes"]
     if not math.isfinite(stored):
@@ -199,7 +206,8 @@ def _value(distribution: Mapping[str, Any], stored: float) -> Any:
                 f"a parameter of the Optuna study is choice number {stored:g} of {len(choices)},"
                 " counted from 0"
             )
-        return choices[int(stored)]
+        choice: Scalar = choices[int(stored)]
+        return choice
     return int(stored) if kind.startswith("Int") else stored
 
 
@@ -226,5 +234,5 @@ def _curves(path: Path, study: int) -> dict[int, list[tuple[float, float]]]:
     return found
 
 
-def _finite(value: Any) -> bool:
+def _finite(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)

@@ -7,11 +7,11 @@ replaced({"method": "gp", "run": {"workers": 2}}, {"method": "asha", "run.n_tria
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TypedDict
 
 from scrimp.errors import StudyError
 
-__all__ = ["default_name", "option_of", "read_budget_text", "replaced"]
+__all__ = ["BudgetTable", "default_name", "option_of", "read_budget_text", "replaced"]
 
 _OPTIONS = {"run.budget": "--total-budget"}
 _NUMBER = r"[^\s,()]+"
@@ -20,7 +20,7 @@ _BUDGET = re.compile(
 )
 
 
-def replaced(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def replaced(record: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
     """The record of a study file with other values at dotted keys; a table replaces entries of a
     table, not all of it.
 
@@ -44,7 +44,7 @@ def replaced(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
     return result
 
 
-def option_of(key: Sequence[str], options: Mapping[str, Any]) -> str | None:
+def option_of(key: Sequence[str], options: Mapping[str, object]) -> str | None:
     """The option that ``key`` of the record came from, if any.
 
     >>> option_of(("run", "n_trials"), {"run.n_trials": 0})
@@ -53,13 +53,25 @@ def option_of(key: Sequence[str], options: Mapping[str, Any]) -> str | None:
     for length in range(len(key), 0, -1):
         dotted = ".".join(key[:length])
         if dotted in options:
-            if dotted == "space" and len(key) > 1 and key[1] not in options["space"]:
+            if dotted == "space" and len(key) > 1 and not _holds(options["space"], key[1]):
                 return None
             return _OPTIONS.get(dotted, "--" + key[length - 1].replace("_", "-"))
     return None
 
 
-def read_budget_text(text: str) -> dict[str, Any]:
+def _holds(table: object, key: str) -> bool:
+    return isinstance(table, Mapping) and key in table
+
+
+class BudgetTable(TypedDict):
+    """The ``budget`` of a study file."""
+
+    name: str
+    minimum: float
+    maximum: float
+
+
+def read_budget_text(text: str) -> BudgetTable:
     """The budget of a trial as a study file has it.
 
     >>> read_budget_text("epoch(1,27)")
@@ -67,12 +79,13 @@ def read_budget_text(text: str) -> dict[str, Any]:
     """
     match = _BUDGET.fullmatch(text)
     numbers = [] if match is None else [_number(match[name]) for name in ("low", "high")]
-    if match is None or None in numbers:
+    low, high = numbers or (None, None)
+    if match is None or low is None or high is None:
         raise StudyError(
             f"the budget is {text!r}; write its unit, the first grant and a full training:"
             ' "epoch(1,27)"'
         )
-    return {"name": match["name"], "minimum": numbers[0], "maximum": numbers[1]}
+    return {"name": match["name"], "minimum": low, "maximum": high}
 
 
 def _number(text: str) -> float | None:

@@ -20,18 +20,19 @@
 Paths are relative to the file's folder, where the command runs too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from scrimp.errors import StudyError
 from scrimp.executors.command_line import Command
-from scrimp.formats.toml_reading import Count, Positive, Text, TomlReading
+from scrimp.formats.toml_reading import Count, Entries, Positive, Text, TomlReading
 from scrimp.selection.cell_policy import cell_space
 from scrimp.selection.score_files import by_numbers
+from scrimp.selection.score_table import Checkpoint
 
 __all__ = ["SelectionPlan", "read_selection_file"]
 
@@ -65,7 +66,7 @@ class _File(msgspec.Struct, frozen=True):
     scales: dict[str, Positive] = {}
     directions: dict[str, Literal["maximize", "minimize"]] = {}
     ordered: bool = True
-    method: Text | dict[str, Any] = "kg"
+    method: Text | dict[str, object] = "kg"
     use_stderr: bool = False
     tolerance: float = 0.002
     storage: Text | None = None
@@ -80,9 +81,9 @@ class SelectionPlan:
 
     name: str
     storage: str | None
-    question: Mapping[str, Any]
+    question: Entries
     command: Command
-    run: Mapping[str, Any]
+    run: Entries
     scores: Path | None
 
 
@@ -125,7 +126,7 @@ _EXAMPLES = {
 }
 
 
-def _checkpoints(given: str | list[Any], folder: Path) -> list[Any]:
+def _checkpoints(given: str | list[Checkpoint], folder: Path) -> Sequence[Checkpoint]:
     """The list as it is, or what matches a pattern, numbers in names in order."""
     if not isinstance(given, str):
         return given

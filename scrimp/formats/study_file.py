@@ -43,9 +43,10 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
 from scrimp.formats.run_options import replaced
 from scrimp.formats.toml_lines import TomlLines
-from scrimp.formats.toml_reading import Count, Positive, Text, TomlReading
+from scrimp.formats.toml_reading import Count, Entries, Positive, Text, TomlReading
 from scrimp.history.constraint_rules import read_constraint
 from scrimp.history.problem import Budget, Constraint, Problem
+from scrimp.json_values import JsonObject, Scalar
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.parameter_record import parameter_from_json
 from scrimp.space.space import Space
@@ -80,12 +81,12 @@ class _File(msgspec.Struct, frozen=True):
     """What may stand at the top: the arguments of `create_study`, and what to evaluate."""
 
     name: Text
-    space: dict[str, Any]
+    space: dict[str, object]
     objective: Text | None = None
     command: Text | list[str] | None = None
     metric: Text = "value"
     direction: Literal["minimize", "maximize"] = "minimize"
-    method: str | dict[str, Any] = "auto"
+    method: str | dict[str, object] = "auto"
     learn_from: Text | list[Text] = []
     plugins: list[Text] = []
     storage: Text | None = None
@@ -93,7 +94,7 @@ class _File(msgspec.Struct, frozen=True):
     noisy: bool = False
     cost: Text | None = None
     budget: _Budget | None = None
-    constraints: dict[str, Any] = {}
+    constraints: dict[str, object] = {}
     features: dict[str, float] = {}
     run: _Run = _Run()
 
@@ -109,12 +110,12 @@ class StudyPlan:
     name: str
     objective: str | Command
     storage: str | None
-    question: Mapping[str, Any]
-    run: Mapping[str, Any]
+    question: Entries
+    run: Entries
     folder: Path
 
 
-def read_study_file(path: Path, options: Mapping[str, Any] | None = None) -> StudyPlan:
+def read_study_file(path: Path, options: Mapping[str, object] | None = None) -> StudyPlan:
     """The study that a file describes; `StudyError` lists every mistake in it.
 
     ``options`` replace what the file says, by key: {"method": "asha", "run.n_trials": 60}; tables
@@ -123,7 +124,7 @@ def read_study_file(path: Path, options: Mapping[str, Any] | None = None) -> Stu
     return _planned(TomlReading.of(path, _EXAMPLES, options or {}), str(path))
 
 
-def plan_of_options(options: Mapping[str, Any], folder: Path) -> StudyPlan:
+def plan_of_options(options: Mapping[str, object], folder: Path) -> StudyPlan:
     """The study that options alone describe, without a file; its command runs in ``folder``."""
     record = replaced({}, options)
     reading = TomlReading(record, folder.resolve(), TomlLines(""), options, _EXAMPLES)
@@ -180,12 +181,12 @@ def _plugins(reading: TomlReading, names: list[str]) -> None:
         name_plugins(names)
 
 
-def _space(reading: TomlReading, record: Any) -> Space | None:
+def _space(reading: TomlReading, record: object) -> Space | None:
     """The space, when all of its parameters and conditions are right."""
     if not isinstance(record, dict):
         return None
     before = len(reading.mistakes)
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Parameter | Scalar] = {}
     for name, value in record.items():
         if isinstance(value, list):
             reading.wrong(
@@ -205,15 +206,16 @@ def _space(reading: TomlReading, record: Any) -> Space | None:
         return None
 
 
-def _budget(reading: TomlReading, entries: Mapping[str, Any] | None) -> Budget | None:
+def _budget(reading: TomlReading, entries: Entries | None) -> Budget | None:
     """The budget of a trial."""
     if entries is not None and len(entries) == 3:
         with reading.blamed_on("budget"):
-            return Budget(**reading.record["budget"])  # whole numbers as they were written
+            written = msgspec.convert(reading.record["budget"], dict[str, Any])
+            return Budget(**written)  # whole numbers as they were written
     return None
 
 
-def _constraints(reading: TomlReading, record: Mapping[str, Any]) -> dict[str, Constraint]:
+def _constraints(reading: TomlReading, record: Mapping[str, object]) -> dict[str, Constraint]:
     """Rules such as ``memory_gb = {at_most = 16}`` and ``share = {equals = 0.5, tolerance =
     0.01}``."""
     right: dict[str, Constraint] = {}
@@ -225,7 +227,9 @@ def _constraints(reading: TomlReading, record: Mapping[str, Any]) -> dict[str, C
     return right
 
 
-def _method(reading: TomlReading, given: Any, question: dict[str, Any] | None) -> Method | None:
+def _method(
+    reading: TomlReading, given: str | Mapping[str, object], question: Entries | None
+) -> Method | None:
     """The method; its settings are tried on the question when that is known."""
     method = None
     with reading.blamed_on("method"):
@@ -235,7 +239,7 @@ def _method(reading: TomlReading, given: Any, question: dict[str, Any] | None) -
     return method
 
 
-def _objective(reading: TomlReading, top: Mapping[str, Any], space: Space) -> str | Command | None:
+def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Command | None:
     """What to evaluate: a function or a command, and one of them only."""
     function, command = top.get("objective"), top.get("command")
     meant = {nearest_name(key, ("objective", "command")) for key in reading.wrong_keys()}
@@ -261,7 +265,7 @@ def _objective(reading: TomlReading, top: Mapping[str, Any], space: Space) -> st
 
 
 def _ends(
-    reading: TomlReading, run: Mapping[str, Any], space: Space, objective: str | Command | None
+    reading: TomlReading, run: Entries, space: Space, objective: str | Command | None
 ) -> None:
     """A run that would never end, and a time limit nobody could enforce."""
     bounded = any(run.get(name) is not None for name in ("n_trials", "budget", "timeout"))
@@ -294,7 +298,7 @@ _EXAMPLES = {
 }
 
 
-def _parameter(name: str, record: Mapping[str, Any]) -> Parameter:
+def _parameter(name: str, record: JsonObject) -> Parameter:
     if "type" not in record:
         raise StudyError(
             'has no type; write type = "float", "int", "ordinal", "categorical" or "constant"'

@@ -23,10 +23,13 @@ from scrimp.formats.run_options import option_of, replaced
 from scrimp.formats.toml_lines import TomlLines
 from scrimp.storage.text_file import text_of
 
-__all__ = ["Count", "Mistake", "Positive", "Text", "TomlReading"]
+__all__ = ["Count", "Entries", "Mistake", "Positive", "Text", "TomlReading"]
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+Entries = dict[str, Any]
+"""The entries of a table that are right, each of the type that its form says."""
+
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -51,15 +54,15 @@ class TomlReading:
     a key that is missing.
     """
 
-    record: dict[str, Any]
+    record: dict[str, object]
     folder: Path
     lines: TomlLines
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
     @staticmethod
-    def of(path: Path, examples: Mapping[str, str], options: Mapping[str, Any]) -> "TomlReading":
+    def of(path: Path, examples: Mapping[str, str], options: Mapping[str, object]) -> "TomlReading":
         """The reading of a file; `StudyError` when it cannot be read or is no TOML."""
         try:
             text = text_of(path)
@@ -102,16 +105,14 @@ class TomlReading:
         except Exception as error:  # of a module of the user's that is imported
             self.wrong(key, f"raises {type(error).__name__}: {error}")
 
-    def table(
-        self, form: type[msgspec.Struct], record: Any, key: tuple[str, ...]
-    ) -> dict[str, Any]:
+    def table(self, form: type[msgspec.Struct], record: object, key: tuple[str, ...]) -> Entries:
         """The entries of a table that are right, each judged for itself."""
         if not isinstance(record, dict):
             example = f", such as [{'.'.join(key)}] with {', '.join(form.__struct_fields__[:3])}"
             self.wrong(key, f"is {record!r}; it must be a table{example}")
             return {}
         fields = {item.name: item for item in msgspec.structs.fields(form)}
-        right: dict[str, Any] = {}
+        right: Entries = {}
         for name, value in record.items():
             if name not in fields:
                 self.wrong((*key, name), f"there is no such key{_nearest(name, list(fields))}")
@@ -135,7 +136,7 @@ class TomlReading:
         return "" if words is None else f"; {words}"
 
 
-def _struct(annotation: Any) -> type[msgspec.Struct] | None:
+def _struct(annotation: object) -> type[msgspec.Struct] | None:
     """The table a field holds, if any."""
     options = typing.get_args(annotation) or (annotation,)
     return next(
@@ -144,7 +145,7 @@ def _struct(annotation: Any) -> type[msgspec.Struct] | None:
     )
 
 
-def _explained(value: Any, annotation: Any, error: msgspec.ValidationError) -> str:
+def _explained(value: object, annotation: object, error: msgspec.ValidationError) -> str:
     """Why a value does not fit; the nearest valid word where there are words."""
     words = [word for item in (annotation, *typing.get_args(annotation)) for word in _words(item)]
     if words and isinstance(value, str):
@@ -173,7 +174,7 @@ _PLAIN = {
 """What msgspec says, in words; the longer ones first."""
 
 
-def _words(annotation: Any) -> tuple[str, ...]:
+def _words(annotation: object) -> tuple[str, ...]:
     return typing.get_args(annotation) if typing.get_origin(annotation) is Literal else ()
 
 

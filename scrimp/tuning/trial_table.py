@@ -7,12 +7,16 @@ constraints held in the last report), ``cost``, ``seconds`` (of training, withou
 """
 
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
 from scrimp.history.events import BudgetGranted, Ended, Lost, Reported
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
+from scrimp.json_values import Json
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["COLUMNS", "running_seconds", "trial_frame", "trial_rows"]
 
@@ -20,7 +24,7 @@ COLUMNS = ("id", "status", "value", "best", "last", "budget")
 """What every table begins with."""
 
 
-def trial_rows(history: History) -> list[dict[str, Any]]:
+def trial_rows(history: History) -> list[dict[str, Json]]:
     """One flat row per trial, all with the same columns; None where a trial lacks one."""
     reports = (trial.last.metrics for trial in history.trials if trial.last is not None)
     metrics = dict.fromkeys(name for report in reports for name in report)
@@ -47,7 +51,7 @@ def trial_rows(history: History) -> list[dict[str, Any]]:
     return found
 
 
-def _values(trial: Trial) -> tuple[Any, ...]:
+def _values(trial: Trial) -> tuple[Json, ...]:
     return trial.id, trial.status, trial.value, trial.best, trial.value, trial.budget
 
 
@@ -66,7 +70,7 @@ def running_seconds(history: History) -> dict[int, float]:
     return dict(spent)
 
 
-def trial_frame(history: History) -> Any:
+def trial_frame(history: History) -> "pandas.DataFrame":
     """A pandas DataFrame of `trial_rows`, with times as timestamps in UTC."""
     try:
         import pandas
