@@ -27,6 +27,7 @@ from tests.syntax_trees import (
 UNTESTED = {
     "errors",
     "executors/executor",
+    "json_values",
     "policies/policy",
     "schedulers/scheduler",
     "storage/store",
@@ -295,7 +296,7 @@ def test_no_machine_paths() -> None:
 
 # --- types ----------------------------------------------------------------------------------------
 
-MOST_ANY = 549
+MOST_ANY = 361
 """How often the package says `Any`. It may only fall: take a type that says something."""
 
 

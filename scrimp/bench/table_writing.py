@@ -20,7 +20,7 @@ from scrimp.bench.tables import Table, read_table
 from scrimp.checks import is_number
 from scrimp.errors import TableError
 from scrimp.history.events import Config
-from scrimp.json_values import JsonObject, list_at, text_at
+from scrimp.json_values import JsonObject
 
 __all__ = ["TableDraft", "config_rows", "write_table"]
 
@@ -88,11 +88,11 @@ def config_rows(space: Description, configs: Sequence[Config]) -> Array:
     parameters = described_space(list(space))
     rows = np.full((len(configs), len(space)), np.nan)
     for column, item in enumerate(space):
-        name, choices = text_at(item, "name"), list_at(item, "choices")
+        name, choices = str(item["name"]), item.get("choices")
         for row, config in enumerate(configs):
             if name in config:
                 value = parameters[name].validate(name, config[name])
-                if choices:
+                if isinstance(choices, list | tuple):
                     rows[row, column] = choices.index(value)
                 elif is_number(value):
                     rows[row, column] = value

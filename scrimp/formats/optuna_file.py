@@ -38,7 +38,7 @@ OptunaTrial = tuple[Config, tuple[tuple[float, float], ...], str]
 OptunaStudy = tuple[str, Problem, list[OptunaTrial], tuple[str, ...]]
 
 
-class Distribution(TypedDict):
+class OptunaDistribution(TypedDict):
     """What Optuna stores of a parameter: the kind, and bounds or choices."""
 
     name: str
@@ -161,7 +161,7 @@ def _normal(name: str, parameter: Parameter, value: Scalar) -> Scalar:
         return value
 
 
-def parameter_of(name: str, distribution: Distribution) -> Parameter:
+def parameter_of(name: str, distribution: OptunaDistribution) -> Parameter:
     """The parameter that an Optuna distribution means; `StudyError` for one that is not known."""
     kind, settings = str(distribution["name"]), distribution["attributes"]
     try:
@@ -194,7 +194,7 @@ def parameter_of(name: str, distribution: Distribution) -> Parameter:
     )
 
 
-def _value(distribution: Distribution, stored: float) -> Scalar:
+def _value(distribution: OptunaDistribution, stored: float) -> Scalar:
     """Optuna stores every parameter as a number: choices by index."""
     kind, settings = str(distribution["name"]), distribution["attributes"]
     if not math.isfinite(stored):

@@ -22,8 +22,9 @@ import numpy as np
 
 from scrimp.errors import StudyError
 from scrimp.gp.marginal_likelihood import first_part
-from scrimp.json_values import JsonObject, object_at, text_at, whole_at
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP, part_of
+from scrimp.surrogates.record_reading import object_at, text_at, whole_at
 from scrimp.surrogates.recorded_fit import found_in_part
 from scrimp.surrogates.surrogate import Data, Surrogate
 from scrimp.surrogates.target_transform import FittedTransformed, TargetStep, Transformed, Winsorise

@@ -50,7 +50,8 @@ from scrimp.gp.marginal_likelihood import (
 from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
 from scrimp.gp.shared_decay import SharedDecayPosterior
-from scrimp.json_values import Json, JsonObject, whole_at
+from scrimp.json_values import Json, JsonObject
+from scrimp.surrogates.record_reading import whole_at
 from scrimp.surrogates.recorded_fit import (
     PART,
     found_in_part,

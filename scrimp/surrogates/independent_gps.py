@@ -33,8 +33,9 @@ from scrimp.gp.marginal_likelihood import (
 from scrimp.gp.mean import CONSTANT_MEAN, ConstantMean
 from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel
-from scrimp.json_values import JsonObject, whole_at
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import NOISE, FittedGP, as_columns, check_finite, fitted_gp, joined
+from scrimp.surrogates.record_reading import whole_at
 from scrimp.surrogates.surrogate import (
     Array,
     Data,

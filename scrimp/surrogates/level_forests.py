@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import StudyError
-from scrimp.json_values import JsonObject, whole_at
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import as_columns, check_finite, joined
 from scrimp.surrogates.forest import Forest, ForestSettings, grow_forest
 from scrimp.surrogates.independent_gps import nearest_level
+from scrimp.surrogates.record_reading import whole_at
 from scrimp.surrogates.surrogate import (
     Array,
     Data,

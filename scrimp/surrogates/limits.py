@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scrimp.json_values import JsonObject, number_at
+from scrimp.json_values import JsonObject
+from scrimp.surrogates.record_reading import number_at
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.target_transform import Capped, LearnedStep, TargetStep, Winsorise
 

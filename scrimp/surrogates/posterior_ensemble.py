@@ -19,8 +19,9 @@ import numpy as np
 
 from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.slice_sampling import SliceSettings, slice_sample
-from scrimp.json_values import JsonObject, list_at
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.record_reading import list_at
 from scrimp.surrogates.recorded_fit import record_of
 from scrimp.surrogates.surrogate import (
     Array,

@@ -16,7 +16,8 @@ import numpy as np
 from scrimp.errors import StudyError
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.priors import Array, ParameterVector
-from scrimp.json_values import Json, JsonObject, object_at, whole_at
+from scrimp.json_values import Json, JsonObject
+from scrimp.surrogates.record_reading import object_at, whole_at
 
 __all__ = ["PART", "found_in_part", "is_record", "record_of", "recorded_values", "search_from"]
 

@@ -28,7 +28,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from scrimp.errors import StudyError
-from scrimp.json_values import Json, JsonObject, list_at, number_at, numbers_at, object_at
+from scrimp.json_values import Json, JsonObject
+from scrimp.surrogates.record_reading import list_at, number_at, numbers_at, object_at
 from scrimp.surrogates.surrogate import (
     Array,
     Data,

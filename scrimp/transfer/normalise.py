@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scrimp.errors import MethodError
-from scrimp.json_values import JsonObject, number_at
+from scrimp.json_values import JsonObject
+from scrimp.surrogates.record_reading import number_at
 from scrimp.surrogates.surrogate import Array
 from scrimp.surrogates.target_transform import GaussianCopula, LearnedStep, Standardise, TargetStep
 

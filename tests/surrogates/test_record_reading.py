@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from scrimp.errors import StudyError
-from scrimp.json_values import (
-    JsonObject,
+from scrimp.json_values import JsonObject
+from scrimp.surrogates.record_reading import (
     list_at,
     number_at,
     numbers_at,
