@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["MARGIN_UNITS", "Context", "incumbents", "model_named"]
+__all__ = ["MARGIN_UNITS", "Context", "believed_losses", "incumbents", "model_named"]
 
 
 MARGIN_UNITS = ("deviation", "metric")
@@ -43,6 +43,13 @@ class Context:
 def incumbents(model: FittedSurrogate, context: Context) -> Array:
     """The best posterior mean, or target, over the evaluated (and feasible) and the pending inputs,
     per fantasy (F,)."""
+    best: Array = believed_losses(model, context).min(axis=0)
+    return best
+
+
+def believed_losses(model: FittedSurrogate, context: Context) -> Array:
+    """The posterior means, or targets, of the evaluated (and feasible) inputs and then of the
+    pending ones, per fantasy (r, F); infinite where a pending one is believed to be infeasible."""
     rows = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
     if len(rows) == 0:
         raise MethodError(
@@ -65,8 +72,7 @@ def incumbents(model: FittedSurrogate, context: Context) -> Array:
             ]
         )
         values = np.where(infeasible, np.inf, values)
-    best: Array = values.min(axis=0)
-    return best
+    return values
 
 
 def model_named(models: Mapping[str, FittedSurrogate], name: str) -> FittedSurrogate:
