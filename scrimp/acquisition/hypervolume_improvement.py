@@ -140,12 +140,12 @@ class LogHypervolumeImprovement(Acquisition):
     def _region(
         self, models: Sequence[FittedSurrogate], losses: Array, reference: Array, best: Array | None
     ) -> OpenRegion:
-        front = thinned(front_below(losses, reference), reference)
+        front = thinned_front(front_below(losses, reference), reference)
         boxes = open_boxes(front, reference)
         return OpenRegion.of(boxes, best, _log_worth(models, boxes))
 
 
-def thinned(front: Array, reference: Array) -> Array:
+def thinned_front(front: Array, reference: Array) -> Array:
     """A front (n, m) with no more points than exact boxes are made for: those that add most."""
     most = MOST_POINTS.get(front.shape[1], 6)
     while len(front) > most:

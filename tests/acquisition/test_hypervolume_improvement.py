@@ -17,7 +17,7 @@ from scrimp.acquisition.hypervolume_improvement import (
     LogHypervolumeImprovement,
     OpenRegion,
     log_hypervolume_improvement,
-    thinned,
+    thinned_front,
 )
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.acquisition.pending import fantasise
@@ -227,7 +227,7 @@ def test_all_equal_and_one_point():
 def test_a_long_front_is_thinned_to_what_adds_most():
     directions = np.abs(np.random.default_rng(0).standard_normal((60, 4)))
     front = 1.0 - directions / np.linalg.norm(directions, axis=1, keepdims=True)
-    left = thinned(front, np.ones(4))
+    left = thinned_front(front, np.ones(4))
     assert len(left) == 40
     assert hypervolume(left, np.ones(4)) > 0.97 * hypervolume(front, np.ones(4))
 
