@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from scrimp.catalogs.plugins import load_available, loading
 from scrimp.checks import did_you_mean
@@ -103,7 +103,7 @@ class Catalog(Generic[T]):
         return iter(self._things)
 
 
-def _place(thing: Any) -> Any:
+def _place(thing: object) -> object:
     """Where a thing is defined, which stays the same when its module is imported again; the thing
     itself otherwise."""
     if is_dataclass(thing) and not isinstance(thing, type):

@@ -5,7 +5,7 @@ import os
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,6 +15,9 @@ from scrimp.cli.show import JsonOption, StorageOption
 from scrimp.errors import ScrimpError
 from scrimp.storage.open import without_secrets
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
+
+if TYPE_CHECKING:
+    from scrimp.tuning.threads import Library
 
 __all__ = ["Finding", "doctor_command", "findings"]
 
@@ -121,7 +124,7 @@ def _linear_algebra() -> Iterator[Finding]:
     )
 
 
-def _libraries_of_models() -> list[dict[str, Any]]:
+def _libraries_of_models() -> "list[Library]":
     """The libraries that models compute with: those that NumPy and SciPy bring along."""
     import numpy.linalg
     import scipy.linalg

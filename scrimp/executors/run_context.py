@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, SupportsFloat, TypeVar, overload
+from typing import Any, NoReturn, SupportsFloat, TypeVar, cast, overload
 
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
@@ -333,7 +333,7 @@ def run_objective(objective: Objective, context: RunContext, clock: Clock) -> li
     try:
         result = objective(context)
         if result is not None and context.goes_on:
-            context.report(result, step=assignment.end)
+            context.report(cast("SupportsFloat", result), step=assignment.end)  # which checks it
     except (Exception, SystemExit) as error:
         trouble = context.trouble(error)
         if trouble is not None:

@@ -32,6 +32,7 @@ from typing import Any
 from scrimp.acquisition.catalog import register_acquisition
 from scrimp.errors import MethodError
 from scrimp.gp.catalog import register_kernel
+from scrimp.json_values import Json
 from scrimp.policies.policy import Policy
 from scrimp.schedulers.scheduler import Scheduler
 from scrimp.storage.open import register_storage
@@ -43,7 +44,7 @@ from scrimp.tuning.catalog import MethodEntry, register_method
 
 __all__ = ["KINDS", "register"]
 
-_PLAIN: dict[str, Callable[[str, Any], None]] = {
+_PLAIN: dict[str, Callable[[str, Callable[..., Any]], None]] = {
     "acquisition": register_acquisition,
     "kernel": register_kernel,
     "surrogate": register_surrogate,
@@ -56,7 +57,7 @@ KINDS = (*_PLAIN, "method")
 
 
 def register(
-    kind: str, name: str, thing: Any, *, needs_budget: bool = False, **presets: Any
+    kind: str, name: str, thing: object, *, needs_budget: bool = False, **presets: Json
 ) -> None:
     """Give ``thing`` a name in its kind: a class, a function that makes one, or for a method a
     scheduler with a suggester.
@@ -84,7 +85,7 @@ def register(
     _PLAIN[kind](name, thing)
 
 
-def _entry(name: str, thing: Any, needs_budget: bool, presets: dict[str, Any]) -> MethodEntry:
+def _entry(name: str, thing: object, needs_budget: bool, presets: dict[str, Json]) -> MethodEntry:
     match thing:
         case type() if issubclass(thing, Policy):
             return MethodEntry(policy=thing, presets=presets, needs_budget=needs_budget)

@@ -11,8 +11,7 @@ believed.
     FreezeThaw(shapes=prior_centre([theta]))
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,7 +21,9 @@ from scrimp.freeze_thaw.curve_gp import SHARED, prior_mode
 from scrimp.freeze_thaw.curve_rows import CurveTable
 from scrimp.freeze_thaw.model import StudyCurves, fitted_parameters
 from scrimp.history.history import History
+from scrimp.json_values import JsonObject
 from scrimp.space.space import Space
+from scrimp.surrogates.record_reading import number_at, numbers_at, object_at
 
 __all__ = ["curve_parameters", "fitted_curves", "prior_centre"]
 
@@ -30,7 +31,7 @@ LEAST_ROWS = 20
 STEPS = 30
 
 
-def fitted_curves(past: History) -> dict[str, Any]:
+def fitted_curves(past: History) -> JsonObject:
     """Logarithms of the length-scales by parameter, and of what all share; empty without curves to
     learn from."""
     rows = past.derive(CurveTable())
@@ -51,7 +52,7 @@ def fitted_curves(past: History) -> dict[str, Any]:
     return {"lengths": lengths, "shared": theta[-SHARED:].tolist()}
 
 
-def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tuple[float, ...]:
+def curve_parameters(fitted: JsonObject, past: Space, space: Space) -> tuple[float, ...]:
     """The vector (d + 9,) for the d searched parameters of ``space``; empty where nothing was
     fitted.
 
@@ -59,12 +60,12 @@ def curve_parameters(fitted: Mapping[str, Any], past: Space, space: Space) -> tu
     """
     if not fitted:
         return ()
-    usual = prior_mode(len(space.searched))
+    usual, known = prior_mode(len(space.searched)), object_at(fitted, "lengths")
     lengths = [
-        fitted["lengths"][name] if past.get(name) == space[name] else usual[place]
+        number_at(known, name) if past.get(name) == space[name] else usual[place]
         for place, name in enumerate(space.searched)
     ]
-    return (*lengths, *fitted["shared"])
+    return (*lengths, *numbers_at(fitted, "shared"))
 
 
 def prior_centre(found: Sequence[tuple[float, ...]]) -> tuple[float, ...]:

@@ -9,9 +9,12 @@ somebody registered is no different.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["FIELD", "gathered", "settings_of_acquisition"]
 
@@ -19,7 +22,7 @@ FIELD = "acquisition_settings"
 
 
 def settings_of_acquisition(
-    settings: Mapping[str, Json], classes: Sequence[type[Any]]
+    settings: Mapping[str, Json], classes: "Sequence[type[DataclassInstance]]"
 ) -> tuple[str, ...]:
     """The settings of the acquisition that a method of these classes uses; none where it takes
     none."""
@@ -33,8 +36,8 @@ def settings_of_acquisition(
 
 
 def gathered(
-    presets: Mapping[str, Any], given: Mapping[str, Any], classes: Sequence[type[Any]]
-) -> dict[str, Any]:
+    presets: JsonObject, given: JsonObject, classes: "Sequence[type[DataclassInstance]]"
+) -> dict[str, Json]:
     """The presets of a method with what was given, settings of the acquisition under
     ``acquisition_settings``.
 
@@ -45,7 +48,7 @@ def gathered(
     own = {name: settings.pop(name) for name in names if name in settings}
     same = settings.get("acquisition") == presets.get("acquisition")
     preset, more = (part.get(FIELD, {}) for part in (presets, given))
-    if not isinstance(more, Mapping):
+    if not isinstance(more, Mapping) or not isinstance(preset, Mapping):
         return settings  # the field's own check says what is wrong
     merged = {**(preset if same else {}), **more, **own}
     return {**settings, FIELD: merged} if merged or FIELD in settings else settings

@@ -12,7 +12,7 @@ import importlib
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from scrimp.checks import did_you_mean
 from scrimp.errors import MethodError
 from scrimp.history.problem import Problem
 from scrimp.history.vetting import shortened
+from scrimp.json_values import Json, JsonObject
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.space.space import Pool
@@ -29,7 +30,11 @@ from scrimp.space.space_text import read_scalar
 from scrimp.tuning.acquisition_settings import gathered, settings_of_acquisition
 from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere, with_brackets
 
-if TYPE_CHECKING:  # loading it takes SciPy
+if TYPE_CHECKING:  # loading them takes time
+    from _typeshed import DataclassInstance
+
+    from scrimp.schedulers.scheduler import Scheduler
+    from scrimp.suggesters.suggester import Suggester
     from scrimp.transfer.past import Past
 
 __all__ = [
@@ -58,18 +63,18 @@ class Method:
     """
 
     name: str
-    settings: Mapping[str, Any]
+    settings: JsonObject
 
-    def __init__(self, name: str, /, **settings: Any) -> None:
+    def __init__(self, name: str, /, **settings: Json) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "settings", settings)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """A plain JSON form."""
         return {"name": self.name, "settings": dict(self.settings)}
 
     @staticmethod
-    def from_json(record: Mapping[str, Any]) -> "Method":
+    def from_json(record: JsonObject) -> "Method":
         """The method that `to_json` wrote; `MethodError` for any other record."""
         name, settings = record.get("name"), record.get("settings")
         if not isinstance(name, str) or not isinstance(settings, Mapping):
@@ -88,15 +93,15 @@ class MethodEntry:
     Each is a class, or "module:Class", which is imported when it is asked for.
     """
 
-    suggester: str | type[Any] = ""
-    scheduler: str | type[Any] = RUN_TO_END
-    policy: str | type[Any] = ""
-    presets: Mapping[str, Any] = field(default_factory=dict)
+    suggester: "str | type[Suggester]" = ""
+    scheduler: "str | type[Scheduler]" = RUN_TO_END
+    policy: str | type[Policy] = ""
+    presets: JsonObject = field(default_factory=dict)
     needs_budget: bool = False
 
 
 _BAYESIAN = "scrimp.suggesters.bayesian:BayesianSuggester"
-_PURE = {
+_PURE: JsonObject = {
     "transform": "plain",
     "patience": 0,
 }  # the textbook: one formula decides, targets are shifted and scaled only
@@ -105,13 +110,13 @@ _DENSITY = "scrimp.suggesters.density:DensitySuggester"
 _ASHA = "scrimp.schedulers.asynchronous:AsynchronousHalving"
 _SYNCHRONOUS = "scrimp.schedulers.synchronous:SynchronousHalving"
 _MEDIAN = "scrimp.schedulers.median:MedianStopping"
-_BOHB = {"random_fraction": 1 / 3}
+_BOHB: JsonObject = {"random_fraction": 1 / 3}
 _TRANSFER = "scrimp.transfer.suggester:TransferSuggester"
-_TST_M = {"weights": "features", "bandwidth": 0.3}
-_TST_R = {"weights": "ranks"}
-_RGPE = {"weights": "ranking", "dilution": "probabilistic"}
+_TST_M: JsonObject = {"weights": "features", "bandwidth": 0.3}
+_TST_R: JsonObject = {"weights": "ranks"}
+_RGPE: JsonObject = {"weights": "ranking", "dilution": "probabilistic"}
 _MOBSTER = "scrimp.suggesters.multi_fidelity:MultiFidelitySuggester"
-_INDEPENDENT = {"model": "gp_independent"}
+_INDEPENDENT: JsonObject = {"model": "gp_independent"}
 _HYPER_TUNE = "scrimp.policies.hyper_tune:HyperTune"
 
 _OWN: dict[str, MethodEntry] = {
@@ -188,15 +193,14 @@ def read_method(given: "str | Method | Mapping[str, object]") -> Method:
             name, _, rest = given.partition(":")
             return Method(name.strip(), **_parse_settings(rest, given))
         case Mapping() if isinstance(given.get("name"), str):
-            return Method(
-                str(given["name"]), **{key: value for key, value in given.items() if key != "name"}
-            )
+            settings = {key: value for key, value in given.items() if key != "name"}
+            return Method(str(given["name"]), **cast("JsonObject", settings))
     raise MethodError(
         f"method is {given!r}; give a name such as 'gp', a scrimp.Method, or a table with a name"
     )
 
 
-def parse_method(given: "str | Method | Mapping[str, Any]") -> Method:
+def parse_method(given: "str | Method | Mapping[str, object]") -> Method:
     """A method from text (``name:setting=value,...``), a table with ``name``, or a `Method`;
     refuses unknown names.
 
@@ -235,7 +239,7 @@ def _entry(method: Method) -> MethodEntry:
     return MethodEntry() if method.name == "auto" else _METHODS[method.name]
 
 
-def _parts(entry: MethodEntry) -> list[type[Any]]:
+def _parts(entry: MethodEntry) -> "list[type[DataclassInstance]]":
     """The classes whose fields are the settings."""
     return [
         _load(path)
@@ -316,7 +320,7 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
     return WarmStarted(policy, tuple(configs)) if configs else policy
 
 
-def _load(path: str | type[Any]) -> type[Any]:
+def _load(path: str | type[object]) -> type[Any]:
     if isinstance(path, type):
         return path
     module, _, name = path.partition(":")
@@ -324,7 +328,9 @@ def _load(path: str | type[Any]) -> type[Any]:
     return loaded
 
 
-def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[Any]]) -> None:
+def _refuse_unknown(
+    name: str, settings: JsonObject, classes: "list[type[DataclassInstance]]"
+) -> None:
     fields = [item for part in classes for item in dataclasses.fields(part)]
     own = {item.name for item in fields if not item.metadata.get("handed_in")}
     valid = sorted({*own, *settings_of_acquisition(settings, classes)})
@@ -339,7 +345,7 @@ def _refuse_unknown(name: str, settings: Mapping[str, Any], classes: list[type[A
             )
 
 
-def _construct(name: str, part: type[Any], settings: Mapping[str, Any]) -> Any:
+def _construct(name: str, part: "type[DataclassInstance]", settings: JsonObject) -> Any:
     hints = typing.get_type_hints(part)
     values = {}
     for item in dataclasses.fields(part):
@@ -355,8 +361,8 @@ def _construct(name: str, part: type[Any], settings: Mapping[str, Any]) -> Any:
     return part(**values)
 
 
-def _parse_settings(text: str, whole: str) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
+def _parse_settings(text: str, whole: str) -> dict[str, Json]:
+    settings: dict[str, Json] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = item.partition("=")
         if not equals or not key.strip() or not value.strip():

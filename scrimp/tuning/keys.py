@@ -11,12 +11,15 @@ public keys may hold several: whatever one of their owners signed counts. Needs 
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ed25519
 
 __all__ = [
     "PRIVATE",
@@ -68,7 +71,7 @@ class PublicKey:
 class PrivateKey:
     """What makes a signature; never shown, never stored in a study."""
 
-    _key: Any
+    _key: "ed25519.Ed25519PrivateKey"
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.public.fingerprint})"
@@ -194,7 +197,7 @@ def _read(path: str | Path, what: str) -> bytes:
         ) from None
 
 
-def _library() -> Sequence[Any]:
+def _library() -> tuple[ModuleType, ModuleType]:
     """The modules of the library that are needed, loaded where they are."""
     try:
         from cryptography.hazmat.primitives import serialization

@@ -6,18 +6,48 @@ result.best_params, result.best_value
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, Unpack
 
 from scrimp.errors import ObjectiveError
+from scrimp.executors.ray import RaySettings
+from scrimp.executors.run_context import RunContext
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.limits import Durable
 from scrimp.history.problem import Direction
+from scrimp.history.trial import Trial
+from scrimp.json_values import JsonObject
 from scrimp.space.space import Space
 from scrimp.tuning.catalog import Method
+from scrimp.tuning.checkpoint_cleanup import Keep
+from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.studies import create_study
 from scrimp.tuning.study import Study
 
-__all__ = ["Result", "maximize", "minimize"]
+__all__ = ["OptimizeOptions", "Result", "maximize", "minimize"]
+
+
+class OptimizeOptions(TypedDict, total=False):
+    """What `Study.optimize` takes beside the objective and ``n_trials``."""
+
+    workers: int
+    gpus_per_worker: int
+    budget: float | None
+    timeout: float | None
+    until: StopRule | None
+    time_limit: float | None
+    keep: Keep
+    durable: Durable | None
+    ray: RaySettings | JsonObject | None
+    callbacks: Sequence[Callable[[Study, Trial], None]]
+    catch: type[BaseException] | Sequence[type[BaseException]]
+    progress: bool | None
+
+
+class _Question(TypedDict):
+    seed: int | None
+    method: str | Method | Mapping[str, object]
+    plugins: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -57,7 +87,7 @@ def minimize(
     seed: int | None = None,
     method: str | Method | Mapping[str, object] = "auto",
     plugins: Sequence[str] = (),
-    **options: Any,
+    **options: Unpack[OptimizeOptions],
 ) -> Result:
     """Find parameters with a low value of ``objective(params)`` in ``n_trials`` evaluations.
 
@@ -82,7 +112,7 @@ def maximize(
     seed: int | None = None,
     method: str | Method | Mapping[str, object] = "auto",
     plugins: Sequence[str] = (),
-    **options: Any,
+    **options: Unpack[OptimizeOptions],
 ) -> Result:
     """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`."""
     return _optimized(
@@ -100,8 +130,8 @@ def _optimized(
     objective: Callable[[Config], object],
     space: Space,
     n_trials: int,
-    question: dict[str, Any],
-    options: dict[str, Any],
+    question: _Question,
+    options: OptimizeOptions,
 ) -> Result:
     if not callable(objective):
         raise ObjectiveError(
@@ -115,7 +145,7 @@ def _optimized(
 class _OfParameters:
     """A function of parameters, as an objective of trials."""
 
-    function: Callable[[Config], Any]
+    function: Callable[[Config], object]
 
-    def __call__(self, trial: Any) -> Any:
+    def __call__(self, trial: RunContext) -> object:
         return self.function(trial.params)

@@ -12,13 +12,13 @@ objective ignores the record, and one with a public key runs only what was signe
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from scrimp.checks import did_you_mean
 from scrimp.errors import ObjectiveError
 from scrimp.executors.command_line import Command
-from scrimp.json_values import Json
+from scrimp.executors.run_context import Objective
+from scrimp.json_values import Json, JsonObject
 
 __all__ = ["described", "imported", "refuse_token_scheme", "resolved"]
 
@@ -36,14 +36,14 @@ def described(objective: str | Command) -> dict[str, Json]:
     return {"function": objective}
 
 
-def resolved(record: Mapping[str, Any]) -> Callable[[Any], Any] | Command:
+def resolved(record: JsonObject) -> Objective | Command:
     """The objective of a record."""
     folder = record.get("folder")
     match record:
         case {"function": str(path)}:
             return imported(path)
         case {"command": [*words]} if folder is None or isinstance(folder, str):
-            return Command(words, folder)
+            return Command(list(map(str, words)), folder)
     raise ObjectiveError(
         f"the study records the objective {dict(record)!r}, which names no function and no command"
     )
@@ -60,7 +60,7 @@ def refuse_token_scheme(record: Mapping[str, Json], study: str) -> None:
         )
 
 
-def imported(path: str) -> Callable[[Any], Any]:
+def imported(path: str) -> Objective:
     """The function at ``module:function``; modules in the current folder are found too."""
     module_name, name = _parts(path)
     if os.getcwd() not in sys.path and "" not in sys.path:
@@ -84,7 +84,7 @@ def imported(path: str) -> Callable[[Any], Any]:
         raise ObjectiveError(
             f"the objective {path!r} is {found!r}; it must be a function of a trial"
         )
-    function: Callable[[Any], Any] = found
+    function: Objective = found
     return function
 
 

@@ -9,13 +9,16 @@ changes, one a minute, and one for each of the first failures. What is said stan
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrimp.executors.clock import Clock
 from scrimp.history.history import History
 from scrimp.history.reports import printable
 from scrimp.showing.notebook import NotebookCard, notebook_card
 from scrimp.showing.standing import Standing, failure_line, share_done, summary_line
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 __all__ = ["Progress"]
 
@@ -51,7 +54,7 @@ class Progress:
         self._began = clock()
         self._drawn = -CARD_EVERY
         self._history: History | None = None
-        self._live: Any = None
+        self._live: Live | None = None
         self._best: float | None = None
         self._done = 0.0 if before is None else share_done(before) or 0.0
         self._old = 0 if before is None else before.counts["failed"]
@@ -90,6 +93,7 @@ class Progress:
 
         from scrimp.showing.terminal import screen
 
+        assert self._live is not None
         lines = screen(history, standing, self._live.console.width)
         self._live.update(Group(*lines), refresh=True)
 

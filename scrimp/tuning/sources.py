@@ -12,7 +12,7 @@ left out, and the study goes on.
 import logging
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,12 +20,13 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.history.events import SourceAttached
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.json_values import Json
+from scrimp.json_values import JsonObject
 from scrimp.storage.event_json import decode, digest
 from scrimp.storage.store import Storage
 from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # loading them takes SciPy
+    from scrimp.encoding.encoding import Encoding
     from scrimp.transfer.past import Past
     from scrimp.transfer.source_studies import SourceStudy
 
@@ -118,8 +119,8 @@ def _read(
     storage: Storage,
     source: SourceAttached,
     problem: Problem,
-    encoding: Any,
-    kept: MutableMapping[str, Any],
+    encoding: "Encoding",
+    kept: MutableMapping[str, JsonObject],
 ) -> "SourceStudy":
     from scrimp.freeze_thaw.curve_gp import SHARED
     from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves
@@ -150,14 +151,14 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-class _KeptFits(MutableMapping[str, Any]):
+class _KeptFits(MutableMapping[str, JsonObject]):
     """Hyperparameters of past models by the name of the fit, in the storage they came from."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._known: dict[str, Json] = {}
+        self._known: dict[str, JsonObject] = {}
 
-    def __getitem__(self, key: str) -> Json:
+    def __getitem__(self, key: str) -> JsonObject:
         if key not in self._known:
             text = self._storage.kept(f"fit:{key}")
             if text is None:
@@ -165,7 +166,7 @@ class _KeptFits(MutableMapping[str, Any]):
             self._known[key] = msgspec.json.decode(text)
         return self._known[key]
 
-    def __setitem__(self, key: str, state: Any) -> None:
+    def __setitem__(self, key: str, state: JsonObject) -> None:
         self._known[key] = state
         try:
             self._storage.keep(f"fit:{key}", msgspec.json.encode(state).decode())

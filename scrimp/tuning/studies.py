@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy
 
@@ -23,6 +22,7 @@ from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Constraint, Direction, Problem
+from scrimp.json_values import Json
 from scrimp.space.growth import narrowings
 from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
@@ -238,7 +238,7 @@ def checkpoint_root(storage: Storage, name: str) -> Root:
 def beginning(
     name: str,
     problem: Problem,
-    method: dict[str, Any],
+    method: dict[str, Json],
     plugins: tuple[str, ...] = (),
     kind: str = "study",
 ) -> StudyCreated:

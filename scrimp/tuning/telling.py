@@ -7,7 +7,6 @@ end_trial(ledger, trial, "failed", "out of memory")
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from scrimp.history.events import Ended, Enqueued, Reported, StudyChanged
 from scrimp.history.limits import Totals
 from scrimp.history.reports import readable, report_events
 from scrimp.history.trial import Trial
+from scrimp.json_values import Json
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.ledger import Ledger
@@ -91,7 +91,7 @@ def ended_by_scheduler(step: float) -> str:
     return f"ended by the scheduler at {step:g}"
 
 
-def enqueue_config(ledger: Ledger, config: Mapping[str, Any]) -> None:
+def enqueue_config(ledger: Ledger, config: Mapping[str, Json]) -> None:
     """Put a configuration into the queue, filled in, unless it is queued or tried already."""
     if not isinstance(config, Mapping):
         raise StudyError(f"enqueue takes parameters by name, such as {{'lr': 0.1}}; got {config!r}")

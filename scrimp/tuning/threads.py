@@ -17,7 +17,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:  # loaded at the first decision
     from threadpoolctl import ThreadpoolController
@@ -41,7 +41,16 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def loaded_libraries() -> list[dict[str, Any]]:
+class Library(TypedDict):
+    """A BLAS library, as threadpoolctl describes it."""
+
+    filepath: str
+    internal_api: str
+    version: str | None
+    num_threads: int | None
+
+
+def loaded_libraries() -> "list[Library]":
     """What is known of each BLAS library in this process, such as ``internal_api``, ``version`` and
     ``num_threads``."""
     with _LOADED.lock:
