@@ -3,10 +3,10 @@ choices by their names."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from scrimp.errors import StudyError
 from scrimp.history.trial import Trial
+from scrimp.json_values import Scalar
 from scrimp.plots.style import unmarked
 from scrimp.space.parameter import Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
@@ -36,15 +36,15 @@ def axis_type(parameter: Parameter) -> str:
     return "log" if parameter.log else "linear"
 
 
-def labels(parameter: Parameter, values: Sequence[Any]) -> list[Any]:
+def labels(parameter: Parameter, values: Sequence[Scalar]) -> list[Scalar]:
     """The values as Plotly takes them: numbers, or plain texts; an ordinal keeps its order on the
     axis."""
     return list(values) if is_numeric(parameter) else [unmarked(value, 30) for value in values]
 
 
-def order(parameter: Parameter) -> dict[str, Any]:
+def order(parameter: Parameter) -> dict[str, object]:
     """The settings of an axis of this parameter."""
-    settings: dict[str, Any] = {"type": axis_type(parameter)}
+    settings: dict[str, object] = {"type": axis_type(parameter)}
     if isinstance(parameter, Float | Int) and parameter.log:
         settings |= powers(parameter.low, parameter.high)
     if isinstance(parameter, Ordinal) or settings["type"] == "category":
@@ -55,7 +55,7 @@ def order(parameter: Parameter) -> dict[str, Any]:
     return settings
 
 
-def powers(low: float, high: float) -> dict[str, Any]:
+def powers(low: float, high: float) -> dict[str, object]:
     """Ticks of a logarithmic axis: powers of ten over several decades, otherwise 1, 2, 5, 10, 20,
     ... as far as they go.
 

@@ -4,13 +4,14 @@ scrimp.plots.contour(study, "lr", "layers")
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
+from scrimp.json_values import Scalar
 from scrimp.plots.axes import check_parameters, is_numeric, labels, order, with_value
 from scrimp.plots.model import Landscape, landscape_of
 from scrimp.plots.ranges import value_span
@@ -28,7 +29,7 @@ from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # only for types: drawing loads it
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, Scatter
 
 __all__ = ["contour", "pair_of"]
 
@@ -86,13 +87,13 @@ def contour(study: Study, x: str | None = None, y: str | None = None) -> "Figure
     return figure(picture, title, f"{words} {good}{others}.")
 
 
-def _marks(history: History, there: list[Trial], names: tuple[str, str]) -> Iterator[Any]:
+def _marks(history: History, there: list[Trial], names: tuple[str, str]) -> "Iterator[Scatter]":
     """The trials that have both parameters, and the best one among them."""
     from plotly.graph_objects import Scatter
 
     space, (first, second) = history.problem.space, names
 
-    def at(trials: list[Trial]) -> dict[str, Any]:
+    def at(trials: list[Trial]) -> dict[str, object]:
         return {
             "x": labels(space[first], [trial.config[first] for trial in trials]),
             "y": labels(space[second], [trial.config[second] for trial in trials]),
@@ -135,7 +136,7 @@ def pair_of(space: Space, x: str | None = None, y: str | None = None) -> tuple[s
 
 def _surface(
     landscape: Landscape, space: Space, names: tuple[str, str]
-) -> tuple[list[Any], list[Any], np.ndarray]:
+) -> tuple[list[Scalar], list[Scalar], np.ndarray]:
     """Values along both axes, and the posterior mean of the loss (len(y), len(x)) in its own
     units."""
     encoding, model = landscape.encoding, landscape.model

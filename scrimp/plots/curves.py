@@ -6,7 +6,7 @@ scrimp.plots.curves(study, trials=[3, 17])
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # only for types: drawing loads it
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, Scatter
 
 __all__ = ["curves"]
 
@@ -93,7 +93,7 @@ def _drawn(
     forecasts: Mapping[int, Forecast],
     metric: str,
     log: bool,
-) -> Any:
+) -> "Figure":
     from plotly.graph_objects import Figure
 
     problem, colours = history.problem, line_colours(history, chosen)
@@ -146,7 +146,7 @@ def _words(
     return f"{words}.{f' Dashed: predicted continuations of {predicted}.' if forecasts else ''}"
 
 
-def _observed(metric: str, trial: Trial, colour: str, best: bool) -> Any:
+def _observed(metric: str, trial: Trial, colour: str, best: bool) -> "Scatter":
     from plotly.graph_objects import Scatter
 
     values = [(point.step, point.metrics.get(metric)) for point in trial.curve]
@@ -168,7 +168,7 @@ def _observed(metric: str, trial: Trial, colour: str, best: bool) -> Any:
     )
 
 
-def _entries(statuses: Collection[str]) -> list[Any]:
+def _entries(statuses: Collection[str]) -> "list[Scatter]":
     """The legend: which mark ends the line of a trial in which state; a click hides them."""
     from plotly.graph_objects import Scatter
 
@@ -190,7 +190,7 @@ def _entries(statuses: Collection[str]) -> list[Any]:
 
 def _forecast_traces(
     sign: float, trial: Trial, forecast: Forecast | None, legend: bool
-) -> list[Any]:
+) -> "list[Scatter]":
     from plotly.graph_objects import Scatter
 
     if forecast is None:

@@ -4,7 +4,7 @@ scrimp.plots.history(study, over="time")
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
@@ -25,7 +25,7 @@ from scrimp.plots.style import (
 from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:  # only for types: drawing loads it
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, Scatter
 
 __all__ = ["axis_title", "best_line", "history"]
 
@@ -133,7 +133,7 @@ def _drawn(
     line: list[tuple[float, float, int]],
     known: list[tuple[float, Trial]],
     log: bool,
-) -> Any:
+) -> "Figure":
     from plotly.graph_objects import Figure, Scatter
 
     problem = history.problem
@@ -190,7 +190,7 @@ def _words(history: History, line: list[tuple[float, float, int]], count: int) -
 
 def _dots(
     history: History, known: list[tuple[float, Trial]], height: Callable[[Trial], float | None]
-) -> Iterator[Any]:
+) -> "Iterator[Scatter]":
     """Trials as dots: fully trained, partly trained, and those that break a constraint."""
     from plotly.graph_objects import Scatter
 
@@ -217,7 +217,7 @@ def _dots(
         )
 
 
-def _failures(history: History, over: str) -> Any:
+def _failures(history: History, over: str) -> "Scatter | None":
     """Crosses at the foot of the picture, where trials failed; None without any, and over budget,
     where failures have no place."""
     from plotly.graph_objects import Scatter
@@ -247,7 +247,7 @@ def _failures(history: History, over: str) -> Any:
 
 def _other(
     history: History, over: str, known: list[tuple[float, Trial]], metric: str, log: bool
-) -> Any:
+) -> "Figure":
     """Another metric than the study's own: its last values, and what must hold of it."""
     from plotly.graph_objects import Figure
 

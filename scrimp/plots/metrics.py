@@ -6,7 +6,7 @@ scrimp.plots.metrics(study, trials=[3, 17])
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
@@ -97,7 +97,7 @@ def _limit_words(history: History) -> str:
 
 
 def _add_metric(
-    picture: Any, history: History, name: str, shown: Sequence[Trial], where: tuple[int, int]
+    picture: "Figure", history: History, name: str, shown: Sequence[Trial], where: tuple[int, int]
 ) -> None:
     from plotly.graph_objects import Scatter
 

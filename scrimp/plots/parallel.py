@@ -5,12 +5,14 @@ scrimp.plots.parallel(study)
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scrimp.checks import is_number
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
+from scrimp.json_values import Scalar
 from scrimp.plots.axes import check_parameters, is_numeric, marks, with_value
 from scrimp.plots.ranges import value_span
 from scrimp.plots.ranking import trial_ranks
@@ -68,7 +70,7 @@ def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
     return picture.update_layout(margin={"l": 80, "r": 40, "t": 100, "b": 40})
 
 
-def _described(name: str, parameter: Parameter) -> dict[str, Any]:
+def _described(name: str, parameter: Parameter) -> dict[str, object]:
     """What an axis stands for, so that a range brushed on it can be said in values."""
     if isinstance(parameter, Float | Int):
         return {"name": name, "log": parameter.log}
@@ -83,7 +85,7 @@ def _alternative(history: History, names: Sequence[str], shown: int, count: int)
     return f"{words}. A range brushed on an axis filters the table of trials."
 
 
-def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str, Any]:
+def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str, object]:
     """One axis: numbers (their logarithm where the space is logarithmic) or places of choices, with
     ticks that say so."""
     given = [trial.config.get(name) if name in trial.config else ABSENT for trial in trials]
@@ -105,7 +107,9 @@ def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str,
     }
 
 
-def _numeric(parameter: Float | Int, given: Sequence[Any]) -> tuple[list[float], dict[float, str]]:
+def _numeric(
+    parameter: Float | Int, given: Sequence[Scalar]
+) -> tuple[list[float], dict[float, str]]:
     scale = math.log10 if parameter.log else float
     low, high = scale(parameter.low), scale(parameter.high)
     apart = 0.05 * (high - low)
@@ -115,7 +119,7 @@ def _numeric(parameter: Float | Int, given: Sequence[Any]) -> tuple[list[float],
         if (place := scale(value)) in (low, high) or low + apart < place < high - apart
     }
     below = low - 0.12 * ((high - low) or 1.0)
-    places = [below if value is ABSENT else scale(value) for value in given]
+    places = [scale(value) if is_number(value) else below for value in given]
     if ABSENT in given:
         ticks[below] = ABSENT
     return places, ticks
@@ -138,7 +142,7 @@ def _marks(parameter: Float | Int) -> list[float]:
     return sorted({low, *between, high})
 
 
-def _index(choices: list[Any], value: Any) -> int:
+def _index(choices: list[Scalar], value: Scalar) -> int:
     """The place of a choice; 1, 1.0 and True are different ones."""
     same = [
         place

@@ -3,7 +3,6 @@ into a line at the bottom."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -53,11 +52,11 @@ def value_span(
 
 def value_axis(
     values: Sequence[float], sign: float, log: bool, worth: float = WORTH
-) -> tuple[dict[str, Any], str]:
+) -> tuple[dict[str, str | list[float]], str]:
     """Settings of an axis of values, and words about what lies outside it (empty when nothing)."""
     if log and not any(value > 0 for value in values):
         log = False
-    settings: dict[str, Any] = {"type": "log"} if log else {}
+    settings: dict[str, str | list[float]] = {"type": "log"} if log else {}
     span = value_span(values, sign, log, worth)
     hidden = sum(value <= 0 for value in values) if log else 0
     if span is not None:

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import numpy as np
 
@@ -28,15 +28,28 @@ AXES = {
 LEAST = 0.1
 """On a logarithmic axis a band ends at this share of its mean: it may not reach 0."""
 
+
+class _Run(TypedDict, total=False):
+    suite: str
+    table: str
+    task: str
+    method: str
+    regret: list[float | None]
+
+
 Curve = tuple[list[float], list[float], list[float]]
 
 
-def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> "Figure":
+def regret(results: str | Path | Sequence[Mapping[str, object]]) -> "Figure":
     """One line per method: mean regret over tasks and seeds, with a band of one standard error over
     tasks."""
     from plotly.graph_objects import Figure, Scatter
 
-    records = _read(Path(results)) if isinstance(results, str | Path) else list(results)
+    records = (
+        _read(Path(results))
+        if isinstance(results, str | Path)
+        else cast("list[_Run]", list(results))
+    )
     axis = _axis(records)
     curves = mean_regrets(records, axis)
     log = all(value > 0 for _, mean, _ in curves.values() for value in mean if np.isfinite(value))
@@ -81,7 +94,7 @@ def regret(results: str | Path | Sequence[Mapping[str, Any]]) -> "Figure":
     return figure(picture, title, f"{title}, {len(records)} runs; at the end: {last}.")
 
 
-def mean_regrets(records: Sequence[Mapping[str, Any]], axis: str) -> dict[str, Curve]:
+def mean_regrets(records: Sequence[_Run], axis: str) -> dict[str, Curve]:
     """Per method: the axis, the mean over tasks of the mean over seeds, and its standard error over
     tasks.
 
@@ -93,8 +106,9 @@ def mean_regrets(records: Sequence[Mapping[str, Any]], axis: str) -> dict[str, C
     places: dict[str, list[float]] = {}
     for record in records:
         values = [np.nan if value is None else float(value) for value in record["regret"]]
-        known = places.setdefault(record["method"], [float(place) for place in record[axis]])
-        places[record["method"]] = [place for place in known if place in record[axis]]
+        own: list[float] = cast("dict[str, list[float]]", record)[axis]
+        known = places.setdefault(record["method"], [float(place) for place in own])
+        places[record["method"]] = [place for place in known if place in own]
         runs[record["method"]][record["table"], record["task"]].append(values)
     curves: dict[str, Curve] = {}
     for method, tasks in runs.items():
@@ -109,7 +123,7 @@ def mean_regrets(records: Sequence[Mapping[str, Any]], axis: str) -> dict[str, C
     return curves
 
 
-def _axis(records: Sequence[Mapping[str, Any]]) -> str:
+def _axis(records: Sequence[_Run]) -> str:
     for axis in AXES:
         if records and all(axis in record and "regret" in record for record in records):
             return axis
@@ -119,7 +133,7 @@ def _axis(records: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read(path: Path) -> list[_Run]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines if line.strip()]

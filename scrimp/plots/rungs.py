@@ -5,7 +5,7 @@ scrimp.plots.rungs(study)
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrimp.history.events import BudgetGranted
 from scrimp.history.history import History
@@ -88,7 +88,7 @@ def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
     return [start, *((point.time - began, point.step) for point in trial.curve)]
 
 
-def _finished(picture: Any, history: History, shown: int) -> Any:
+def _finished(picture: "Figure", history: History, shown: int) -> "Figure":
     problem = history.problem
     levels = [row["budget"] for row in rung_counts(history)]
     unit = "" if problem.budget is None else f" ({unmarked(problem.budget.units)})"

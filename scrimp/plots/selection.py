@@ -8,9 +8,10 @@ scrimp.plots.selection_confidence(selection)
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.errors import StudyError
 from scrimp.history.events import Noted
@@ -28,7 +29,7 @@ from scrimp.plots.style import (
     unmarked,
 )
 from scrimp.selection.cell_policy import believed_means, pending_cells, recommendation, score_table
-from scrimp.selection.score_table import ScoreTable
+from scrimp.selection.score_table import Checkpoint, ScoreTable
 from scrimp.selection.selection import Selection
 from scrimp.surrogates.surrogate import Array
 
@@ -55,7 +56,7 @@ class _Belief:
     order: list[int]  # rows in the order of the run
 
     @property
-    def labels(self) -> list[Any]:
+    def labels(self) -> list[Checkpoint]:
         """The checkpoints in this order: steps as numbers, names as text."""
         names = [self.table.checkpoints[row] for row in self.order]
         return (
@@ -118,7 +119,13 @@ def selection_grid(selection: Selection) -> "Figure":
     return figure(picture, title, f"{title}; the answer is checkpoint {answer}. Bright is good.")
 
 
-def _add_cells(picture: Any, belief: _Belief, mask: Any, name: str, marker: dict[str, Any]) -> None:
+def _add_cells(
+    picture: "Figure",
+    belief: _Belief,
+    mask: NDArray[np.bool_],
+    name: str,
+    marker: dict[str, object],
+) -> None:
     from plotly.graph_objects import Scatter
 
     if not mask.any():
@@ -190,7 +197,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     )
 
 
-def _add_task(picture: Any, belief: _Belief, task: str, colour: str, mode: str) -> None:
+def _add_task(picture: "Figure", belief: _Belief, task: str, colour: str, mode: str) -> None:
     from plotly.graph_objects import Scatter
 
     table, order = belief.table, belief.order

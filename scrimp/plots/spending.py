@@ -11,13 +11,14 @@ fiftieth of a number's range; the first or last of listed values).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from scrimp.history.events import BudgetGranted
 from scrimp.history.history import History
+from scrimp.json_values import Config, Scalar
 from scrimp.plots.axes import check_parameters
 from scrimp.plots.style import LINE, MUTED, STATUS, figure, short_value, unmarked
 from scrimp.space.parameter import Categorical
@@ -48,7 +49,7 @@ class Course:
     """One configuration: the budget it reached, and when it was started, gone on with and (None:
     not) finished."""
 
-    config: dict[str, Any]
+    config: Config
     budget: float
     started: float
     resumed: tuple[float, ...]
@@ -78,7 +79,7 @@ def courses(history: History) -> list[Course]:
     return found
 
 
-def at_bounds(parameter: Parameter, values: Sequence[Any]) -> tuple[float, float] | None:
+def at_bounds(parameter: Parameter, values: Sequence[Scalar]) -> tuple[float, float] | None:
     """The share of values at either bound, and the share that even draws would have; None where
     there are no bounds."""
     grid = parameter.grid
@@ -104,7 +105,7 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
     above = 1 if columns > 1 else 2
     lines = above + -(-len(names) // columns)
     half = columns // 2
-    first: list[list[Any]] = (
+    first: list[list[dict[str, int] | None]] = (
         [[{}], [{}]]
         if columns == 1
         else [
@@ -116,7 +117,9 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
             ]
         ]
     )
-    rest: list[list[Any]] = [[{} for _ in range(columns)] for _ in range(lines - above)]
+    rest: list[list[dict[str, int] | None]] = [
+        [{} for _ in range(columns)] for _ in range(lines - above)
+    ]
     shares = {name: _share(space[name], name, found) for name in names}
     titles = ("over time", "how far they came", *(_title(name, shares[name]) for name in names))
     picture = make_subplots(
@@ -149,7 +152,9 @@ def _counts(found: Sequence[Course]) -> dict[str, list[Course]]:
     }
 
 
-def _bar(picture: Any, kind: str, x: Any, y: Any, where: tuple[int, int], **more: Any) -> None:
+def _bar(
+    picture: "Figure", kind: str, x: ArrayLike, y: ArrayLike, where: tuple[int, int], **more: object
+) -> None:
     from plotly.graph_objects import Bar
 
     settings = {"marker": {"color": KINDS[kind], "line": {"width": 0}}, "legendgroup": kind, **more}
@@ -157,7 +162,7 @@ def _bar(picture: Any, kind: str, x: Any, y: Any, where: tuple[int, int], **more
     picture.add_trace(Bar(x=x, y=y, name=kind, showlegend=shown, **settings), *where)
 
 
-def _add_time(picture: Any, found: Sequence[Course]) -> None:
+def _add_time(picture: "Figure", found: Sequence[Course]) -> None:
     """Counts of what began and ended in each of a few stretches of time, stacked."""
     times = {
         "started": [course.started for course in found],
@@ -184,7 +189,7 @@ def _add_time(picture: Any, found: Sequence[Course]) -> None:
 
 
 def _add_reach(
-    picture: Any, found: Sequence[Course], history: History, where: tuple[int, int]
+    picture: "Figure", found: Sequence[Course], history: History, where: tuple[int, int]
 ) -> None:
     """How many configurations ended up at which budget."""
     reached, count = np.unique([course.budget for course in found], return_counts=True)
@@ -211,7 +216,11 @@ def _add_reach(
 
 
 def _add_parameter(
-    picture: Any, parameter: Parameter, name: str, found: Sequence[Course], where: tuple[int, int]
+    picture: "Figure",
+    parameter: Parameter,
+    name: str,
+    found: Sequence[Course],
+    where: tuple[int, int],
 ) -> None:
     """Configurations over the range of one parameter; those gone on with and finished stand in
     front."""

@@ -8,9 +8,11 @@ end. Names that come from users pass through `unmarked`, because
 Plotly reads some HTML in texts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from scrimp.json_values import Scalar
 
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure
@@ -65,7 +67,7 @@ def rgba(colour: str, alpha: float) -> str:
     return f"rgba({red}, {green}, {blue}, {alpha:g})"
 
 
-def unmarked(text: Any, most: int = 60) -> str:
+def unmarked(text: object, most: int = 60) -> str:
     """Text that Plotly shows as it is: nothing of it is read as markup, and it has an end.
 
     >>> unmarked("<b>loud</b>")
@@ -75,12 +77,12 @@ def unmarked(text: Any, most: int = 60) -> str:
     return escape(shown if len(shown) <= most else f"{shown[: most - 1]}…", quote=False)
 
 
-def short_value(value: Any) -> str:
+def short_value(value: object) -> str:
     """A value of a parameter or a metric, short; plain."""
     return f"{value:.4g}" if isinstance(value, float) else unmarked("-" if value is None else value)
 
 
-def config_lines(config: dict[str, Any]) -> str:
+def config_lines(config: Mapping[str, Scalar]) -> str:
     """A configuration for a hover text, one parameter per line."""
     return "<br>".join(f"{unmarked(name)} = {short_value(value)}" for name, value in config.items())
 

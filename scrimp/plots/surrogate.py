@@ -6,7 +6,7 @@ iteration=3) # as it was when the fourth configuration was chosen
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from scrimp.history.events import Noted, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
+from scrimp.json_values import Scalar
 from scrimp.plots.axes import check_parameters, labels, order
 from scrimp.plots.model import belief_of
 from scrimp.plots.ranges import value_span
@@ -34,7 +35,7 @@ from scrimp.tuning.study import Study
 from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # only for types: drawing loads it
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, Scatter
 
 __all__ = ["surrogate"]
 
@@ -84,7 +85,7 @@ def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial 
 
 def _slice(
     belief: Belief, history: History, parameter: str
-) -> tuple[list[Any], np.ndarray, np.ndarray]:
+) -> tuple[list[Scalar], np.ndarray, np.ndarray]:
     """Values of the parameter, their places in the unit cube, and the rows through the best
     configuration."""
     space, encoding = history.problem.space, belief.encoding
@@ -103,9 +104,9 @@ def _drawn(
     history: History,
     belief: Belief,
     parameter: str,
-    line: tuple[list[Any], np.ndarray, np.ndarray],
+    line: tuple[list[Scalar], np.ndarray, np.ndarray],
     chosen: Trial | None,
-) -> Any:
+) -> "Figure":
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
@@ -167,8 +168,8 @@ def _observed(spec: Parameter, parameter: str, shown: Sequence[Trial]) -> object
 
 
 def _belief_traces(
-    problem: Problem, belief: Belief, values: list[Any], rows: np.ndarray
-) -> list[Any]:
+    problem: Problem, belief: Belief, values: list[Scalar], rows: np.ndarray
+) -> "list[Scatter]":
     """The mean and a band of two standard deviations, in the units and the direction of the
     metric."""
     from plotly.graph_objects import Scatter
