@@ -2,8 +2,7 @@
 result by hand, write notes, delete."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, Request
@@ -14,6 +13,7 @@ from scrimp.dashboard.shelf import Mark, Shelf, given_marks
 from scrimp.dashboard.states import state_of
 from scrimp.dashboard.table import whole
 from scrimp.errors import ConfigError, ReportError, StudyError
+from scrimp.json_values import Config
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.space import Space
 from scrimp.tuning.decisions import room_for_trials
@@ -134,7 +134,9 @@ async def _form(request: Request) -> dict[str, str]:
     return dict(await _pairs(request))
 
 
-async def _act(request: Request, form: Mapping[str, str], act: Any, done: str) -> RedirectResponse:
+async def _act(
+    request: Request, form: Mapping[str, str], act: Callable[[Study], str | None], done: str
+) -> RedirectResponse:
     """Do it away from the loop that answers others, then show the study again and say what ``act``
     returns, else ``done``."""
     shelf: Shelf = request.app.state.shelf
@@ -153,10 +155,10 @@ async def _act(request: Request, form: Mapping[str, str], act: Any, done: str) -
     return RedirectResponse(there, status_code=303)
 
 
-def form_config(space: Space, form: Mapping[str, str]) -> dict[str, Any]:
+def form_config(space: Space, form: Mapping[str, str]) -> Config:
     """The configuration in a form: numbers as text, choices by their place; what is left empty is
     left out."""
-    config: dict[str, Any] = {}
+    config: Config = {}
     for name in space.searched:
         text = form.get(f"params_{name}", "").strip()
         if not text:

@@ -5,7 +5,7 @@ of open files allows for; one more takes the place of the one that has been sile
 """
 
 import asyncio
-from typing import Any
+from typing import cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -36,9 +36,9 @@ class PatientProtocol(H11Protocol):
     _since = 0.0
     _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait; when there are too many, the one that has been silent for longest goes."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", transport))
         self._since = self.loop.time()
         self._timer = self.loop.call_later(PATIENCE, self._look)
         most = most_connections(_files())

@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -21,6 +21,9 @@ from scrimp.tuning.study import Study
 
 __all__ = ["router"]
 
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
 router = APIRouter()
 
 LATER = 202
@@ -32,7 +35,7 @@ KEPT = 64
 WIDEST = 100
 """Columns of a picture at most."""
 
-_kept: "OrderedDict[tuple[Any, ...], str]" = OrderedDict()
+_kept: "OrderedDict[tuple[object, ...], str]" = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -81,11 +84,11 @@ def compared_json(request: Request, name: str) -> Response:
         return _drawn((states, name, over, log), draw)
 
 
-def _figure(study: Study, name: str, given: QueryParams) -> Any:
+def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
     """The figure with what was chosen for it."""
     if name not in FIGURES:
         raise StudyError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if name == "history":
         settings["over"] = given.get("over", "trials")
     if name in ("history", "curves", "slice", "edf"):
@@ -106,12 +109,12 @@ def _figure(study: Study, name: str, given: QueryParams) -> Any:
     return getattr(plots, name)(study, **settings)
 
 
-def _state(book: Book, study: Study) -> tuple[Any, ...]:
+def _state(book: Book, study: Study) -> tuple[object, ...]:
     """What a figure is a picture of; a study that was deleted and made again is another one."""
     return book.storage.url, study.name, study.history.created.time, study.history.length
 
 
-def _drawn(key: tuple[Any, ...], draw: Callable[[], Any]) -> Response:
+def _drawn(key: tuple[object, ...], draw: Callable[[], "Figure"]) -> Response:
     with _lock:
         text = _kept.get(key)
     if text is None:

@@ -12,10 +12,10 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
+from scrimp.json_values import Json
 from scrimp.plots.metrics import reported_metrics
 
 __all__ = ["COLUMNS", "Filter", "Read", "Term", "parse_filter", "readers_of"]
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 )
 _RANGE = re.compile(r"(?P<low>[^.]*(?:\.\d[^.]*)?)\.\.(?P<high>.*)")
 
-Read = Callable[[Trial], Any]
+Read = Callable[[Trial], Json]
 
 COLUMNS: Mapping[str, Read] = {
     "trial": lambda trial: trial.id,
@@ -55,7 +55,7 @@ class Term:
     sign: str
     values: tuple[str, ...]
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: object) -> bool:
         """Whether a value meets it; one that is not there meets ``!=`` alone."""
         if self.sign in ("=", "!="):
             equal = value is not None and any(_equal(value, given) for given in self.values)
@@ -156,7 +156,7 @@ def _attribute(name: str) -> Read:
     return lambda trial: trial.user_attrs.get(name)
 
 
-def _equal(value: Any, given: str) -> bool:
+def _equal(value: object, given: str) -> bool:
     """Whether a value is the given one, or lies in the given range; numbers as far as the page shows them."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value).lower() == given.lower()

@@ -64,11 +64,14 @@ class Order:
         return self.parts(sort=column, descending=descending)
 
 
-def _of(read: Callable[[Summary], Any]) -> Callable[[Row], Any]:
+Sortable = str | float | None
+
+
+def _of(read: Callable[[Summary], Sortable]) -> Callable[[Row], Sortable]:
     return lambda row: None if row.summary is None else read(row.summary)
 
 
-_KEYS: Mapping[str, Callable[[Row], Any]] = {
+_KEYS: Mapping[str, Callable[[Row], Sortable]] = {
     "name": lambda row: row.name.lower(),
     "state": _of(lambda summary: summary.state),
     "best": _of(lambda summary: None if summary.best is None else summary.best["value"]),
@@ -88,7 +91,12 @@ def ordered(rows: Sequence[Row], order: Order) -> list[Row]:
     """The rows that match, sorted; those of which nothing is known come last."""
     words = order.text.lower().split()
     found = [row for row in rows if all(word in row.text for word in words)]
-    key = _KEYS[order.sort]
-    known = [row for row in found if key(row) is not None]
-    rest = [row for row in found if key(row) is None]
+    read = _KEYS[order.sort]
+    known = [row for row in found if read(row) is not None]
+    rest = [row for row in found if read(row) is None]
+
+    def key(row: Row) -> tuple[float, str]:
+        value = read(row)
+        return (0.0, value) if isinstance(value, str) else (value or 0.0, "")
+
     return [*sorted(known, key=key, reverse=order.descending), *rest]

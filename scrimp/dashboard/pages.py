@@ -2,7 +2,7 @@
 them current."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -16,6 +16,8 @@ from scrimp.dashboard.sparkline import svg_sparkline
 from scrimp.dashboard.table import Query, table_page, whole
 from scrimp.dashboard.trial_log import trial_log
 from scrimp.dashboard.views import (
+    Summary,
+    Working,
     answer_of,
     field_of,
     rank_words,
@@ -35,6 +37,9 @@ from scrimp.tuning.study import Study
 
 __all__ = ["router"]
 
+if TYPE_CHECKING:
+    from scrimp.selection.recommendation import Recommendation
+
 router = APIRouter(default_response_class=HTMLResponse)
 
 WAITING = "Its log is being read for the first time; this page loads again by itself."
@@ -52,8 +57,15 @@ def studies_page(request: Request) -> HTMLResponse:
     shelf: Shelf = request.app.state.shelf
     order, found = Order.of(request.query_params), shelf.all()
     rows = ordered(_rows(shelf, found), order)
-    shown: dict[str, Any] = {"rows": rows, "order": order, "urls": shelf.urls, "any": bool(found)}
-    return page(request, "studies.html", now=wall_clock(), **shown)
+    return page(
+        request,
+        "studies.html",
+        now=wall_clock(),
+        rows=rows,
+        order=order,
+        urls=shelf.urls,
+        any=bool(found),
+    )
 
 
 @router.get("/studies")
@@ -62,8 +74,9 @@ def studies_fragment(request: Request) -> HTMLResponse:
     shelf: Shelf = request.app.state.shelf
     order = Order.of(request.query_params)
     rows = ordered(_rows(shelf, shelf.all()), order)
-    shown: dict[str, Any] = {"rows": rows, "order": order, "urls": shelf.urls}
-    return page(request, "study_rows.html", now=wall_clock(), **shown)
+    return page(
+        request, "study_rows.html", now=wall_clock(), rows=rows, order=order, urls=shelf.urls
+    )
 
 
 def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
@@ -115,7 +128,16 @@ def study_page(request: Request, name: str) -> HTMLResponse:
         )
 
 
-def _standing(study: Study) -> dict[str, Any]:
+class _Standing(TypedDict):
+    summary: Summary
+    working: Working
+    answer: "Recommendation | None"
+    budgeted: bool
+    now: float
+    unit: str
+
+
+def _standing(study: Study) -> _Standing:
     """What says where a study stands."""
     history = study.history
     return {

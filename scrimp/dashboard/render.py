@@ -2,7 +2,6 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import Request
@@ -35,7 +34,7 @@ DONE = {
 """What a page says after an action."""
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     """A value of a parameter or a metric.
 
     >>> _number(0.12345678), _number(None), _number(True)
@@ -110,7 +109,7 @@ def _environment() -> Environment:
 _TEMPLATES = _environment()
 
 
-def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def page(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
     """A template filled in. ``to`` makes addresses that stay with the storage of this one, ``here``
     does the same for forms."""
     done = DONE.get(request.query_params.get("done", ""), "")
@@ -126,7 +125,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     return HTMLResponse(text, status_code=status, headers={"cache-control": "no-store"})
 
 
-def _address(here: str, path: str, *, at: int | str | None = None, **given: Any) -> str:
+def _address(here: str, path: str, *, at: int | str | None = None, **given: object) -> str:
     """An address of this server; ``at`` is the storage, None for the one of this page.
 
     >>> _address("", "/study", name="a b"), _address("1", "/trial", study="s", number=3)

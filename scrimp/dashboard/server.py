@@ -6,7 +6,6 @@ serve(open_storage("sqlite:///scrimp.db"), listening_socket, Secrets(write="..."
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import plotly
 import uvicorn
@@ -75,7 +74,7 @@ def _plotly() -> Response:
     )
 
 
-async def _refused(request: Request, error: Any) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     """A study that is not there, a value that does not fit, a storage out of reach: said on a
     page."""
     missing = isinstance(error, StudyError) and request.method == "GET"

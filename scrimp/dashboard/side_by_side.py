@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
@@ -19,7 +18,7 @@ class CompareRow:
     """One line: what it is about, a value for each trial, and which of them are the best."""
 
     label: str
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     good: frozenset[int] = frozenset()
 
     @property

@@ -106,6 +106,6 @@ def _sorting(history: History, query: Query) -> tuple[Query, Read]:
     return best_first, COLUMNS["best"]
 
 
-def _comparable(value: Any) -> tuple[int, Any]:
+def _comparable(value: object) -> tuple[int, float | str]:
     """Numbers before texts, so that choices of several types have an order."""
     return (0, float(value)) if isinstance(value, int | float) else (1, str(value))

@@ -1,9 +1,8 @@
 """What the pages show of a study, as plain values: nothing here knows of HTML."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from scrimp.dashboard.states import state_of
 from scrimp.executors.clock import wall_clock
@@ -15,6 +14,7 @@ from scrimp.history.problem import Constraint
 from scrimp.history.record import BestRecord, best_record
 from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
+from scrimp.json_values import JsonObject
 from scrimp.plots.rungs import rung_counts
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.tuning.study import Study
@@ -87,7 +87,7 @@ class Summary:
     created: float
     active: float
     note: str
-    attributes: Mapping[str, Any]
+    attributes: JsonObject
 
 
 def summary_of(study: Study) -> Summary:
@@ -180,7 +180,15 @@ def unit_of(history: History) -> str:
     return "evaluations" if history.problem.budget is None else history.problem.budget.units
 
 
-def working(history: History) -> dict[str, list[Any]]:
+class Working(TypedDict):
+    """The trials that run, how many stand at which rung, and what happened lately."""
+
+    running: list[Trial]
+    rungs: list[dict[str, float]]
+    lately: list[tuple[float, int, str]]
+
+
+def working(history: History) -> Working:
     """Who runs what now, and how many trials stand at which rung."""
     running = sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
     rungs = rung_counts(history) if history.problem.budget is not None else []
@@ -234,10 +242,10 @@ def _happened(
             return f"{trial.status}{after}{value}"
 
 
-def field_of(study: Study, name: str) -> dict[str, Any]:
+def field_of(study: Study, name: str) -> dict[str, object]:
     """How a form asks for one parameter: a choice, or a number with its limits."""
     parameter = study.history.problem.space[name]
-    record: dict[str, Any] = {
+    record: dict[str, object] = {
         "name": name,
         "kind": type(parameter).__name__.lower(),
         "conditional": bool(parameter.when),

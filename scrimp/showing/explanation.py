@@ -6,10 +6,10 @@ print(study.explain(7).details)     # every decision with what it rested on
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from scrimp.history.events import Config
-from scrimp.json_values import JsonObject
+from scrimp.json_values import Json, JsonObject
 from scrimp.showing.figures import config_words
 from scrimp.space.html_table import words
 
@@ -57,7 +57,7 @@ class Explanation:
     without_sources: Config | None = None
     summary: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """A plain JSON form."""
         return asdict(self)
 

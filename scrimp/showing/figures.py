@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 __all__ = ["config_words", "duration", "number", "shortened_text", "sparkline"]
 
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def number(value: Any, digits: int = 4) -> str:
+def number(value: object, digits: int = 4) -> str:
     """A value with so many digits that count; what is missing is a dash.
 
     >>> number(0.0208623), number(None), number(128), number("adam"), number(123456.0)
@@ -43,7 +42,7 @@ def duration(seconds: float) -> str:
     return f"{whole} s"
 
 
-def config_words(config: Mapping[str, Any], joined: str = "  ") -> str:
+def config_words(config: Mapping[str, object], joined: str = "  ") -> str:
     """A configuration on one line.
 
     >>> config_words({"lr": 0.0012345, "layers": 3})

@@ -7,7 +7,8 @@ IPython is never imported by scrimp: where a notebook runs, it is loaded already
 """
 
 import sys
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 __all__ = ["NotebookCard", "notebook_card"]
 
@@ -15,7 +16,7 @@ __all__ = ["NotebookCard", "notebook_card"]
 class _Handle(Protocol):
     """What IPython gives for an output that can be changed."""
 
-    def update(self, shown: Any) -> None: ...
+    def update(self, shown: object) -> None: ...
 
 
 class _Html:
@@ -34,7 +35,7 @@ class _Html:
 class NotebookCard:
     """One output of the running cell."""
 
-    def __init__(self, display: Any) -> None:
+    def __init__(self, display: Callable[..., _Handle]) -> None:
         self._display = display
         self._handle: _Handle | None = None
 

@@ -12,11 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from scrimp.history.history import History
 from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
+from scrimp.json_values import JsonObject
 from scrimp.showing.figures import duration, number, shortened_text
 
 __all__ = [
@@ -161,7 +161,7 @@ def states_words(counts: Mapping[str, int], over: bool = False, budgeted: bool =
     return ", ".join(f"{count} {words}" for words, count in parts if count) or "no trials yet"
 
 
-def method_words(record: Mapping[str, Any]) -> str:
+def method_words(record: JsonObject) -> str:
     """The method with the settings that somebody chose, as it can be given again.
 
     >>> method_words({"name": "asha", "settings": {"brackets": 4, "type": "stopping"}})

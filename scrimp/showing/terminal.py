@@ -13,12 +13,13 @@ Names and messages of others are shown as text, never read as markup.
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrimp.history.best_path import BEST_PATH
 from scrimp.history.bounds import hints
 from scrimp.history.history import History
 from scrimp.history.reports import printable
+from scrimp.json_values import Config
 from scrimp.showing.figures import number, shortened_text, sparkline
 from scrimp.showing.standing import (
     Standing,
@@ -161,7 +162,7 @@ def _best(history: History, width: int) -> list["Text"]:
     ]
 
 
-def _wrapped(config: dict[str, Any], width: int) -> list[str]:
+def _wrapped(config: Config, width: int) -> list[str]:
     """A configuration in lines that break between parameters only."""
     lines: list[str] = []
     for name, value in config.items():

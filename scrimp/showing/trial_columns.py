@@ -7,12 +7,12 @@ fitted(table, width=80)             # one line per trial; columns without room a
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.reports import headline, printable
 from scrimp.history.trial import STATUSES, Trial
+from scrimp.json_values import Json
 from scrimp.showing.figures import number, shortened_text
 
 __all__ = [
@@ -95,7 +95,7 @@ def selected_trials(history: History, query: TableQuery) -> list[Trial]:
 
     best = None if history.best is None else history.best[0].id
 
-    def key(trial: Trial) -> tuple[int, Any]:
+    def key(trial: Trial) -> tuple[int, float | str]:
         found = value(trial)
         return (0, sign * float(found)) if isinstance(found, int | float) else (1, str(found))
 
@@ -135,9 +135,9 @@ def _error(trial: Trial) -> str | None:
     return headline(trial.message)[:200] if failed else None
 
 
-def _reader(history: History, name: str) -> Callable[[Trial], Any]:
+def _reader(history: History, name: str) -> Callable[[Trial], Json]:
     """How to read a column of a trial; None where it has nothing there."""
-    fixed: Mapping[str, Callable[[Trial], Any]] = {
+    fixed: Mapping[str, Callable[[Trial], Json]] = {
         "trial": lambda trial: trial.id,
         "status": lambda trial: trial.status,
         "best": lambda trial: trial.best,
@@ -159,7 +159,7 @@ def _reader(history: History, name: str) -> Callable[[Trial], Any]:
     return lambda trial: _metric(trial, name)
 
 
-def _metric(trial: Trial, name: str) -> Any:
+def _metric(trial: Trial, name: str) -> Json:
     if trial.last is not None and name in trial.last.metrics:
         return trial.last.metrics[name]
     return trial.user_attrs.get(name)
