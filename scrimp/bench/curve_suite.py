@@ -165,6 +165,10 @@ class Timed(Policy):
         self.seconds += time.process_time() - began
         return decision
 
+    def outline(self, history: History, rng: np.random.Generator) -> Decision:
+        """What the method says without a configuration."""
+        return self._policy.outline(history, rng)
+
     def review(self, history: History, trial: int) -> Verdict:
         """What the method says to a report."""
         began = time.process_time()

@@ -34,7 +34,6 @@ if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.surrogates.surrogate import Array
 
 __all__ = [
-    "AnyCellPolicy",
     "CellPolicy",
     "SelectionSettings",
     "believed_means",
@@ -213,14 +212,9 @@ class CellPolicy(Policy):
         )
         return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0), notes)
 
-
-@dataclass(frozen=True)
-class AnyCellPolicy(Policy):
-    """Whether a cell would be handed out, at little cost: it starts the first one that there is."""
-
-    def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """An ending as `CellPolicy` decides it, or a start that means nothing more than that there
-        is no ending."""
+    def outline(self, history: History, rng: np.random.Generator) -> Decision:
+        """The ending that `decide` would find, or a start of the first cell there is, which means
+        no more than that there is no ending."""
         ending, _ = _ending(history)
         if ending is not None:
             return Decision(ending)

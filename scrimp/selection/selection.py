@@ -38,7 +38,6 @@ from scrimp.history.reports import as_metrics, report_events
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Finish, Wait
 from scrimp.selection.cell_policy import (
-    AnyCellPolicy,
     CellPolicy,
     cell_of,
     cell_space,
@@ -140,7 +139,7 @@ class Selection:
     @property
     def finished(self) -> str | None:
         """Why no further cell is handed out; None when one is."""
-        action = next_decision(AnyCellPolicy(), self._ledger.refresh()).action
+        action = next_decision(_POLICY, self._ledger.refresh(), outlined=True).action
         return action.reason if isinstance(action, Wait | Finish) else None
 
     def recommend(self) -> "Recommendation":

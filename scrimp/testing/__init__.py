@@ -16,6 +16,7 @@ if typing.TYPE_CHECKING:
     from scrimp.testing.acquisitions import AcquisitionBattery
     from scrimp.testing.dense_posterior import random_posterior
     from scrimp.testing.durable_storages import DurableStorageBattery
+    from scrimp.testing.executors import ExecutorBattery
     from scrimp.testing.kernels import KernelBattery
     from scrimp.testing.policies import PolicyBattery
     from scrimp.testing.schedulers import SchedulerBattery
@@ -23,10 +24,12 @@ if typing.TYPE_CHECKING:
     from scrimp.testing.storages import StorageBattery
     from scrimp.testing.suggesters import SuggesterBattery
     from scrimp.testing.surrogates import SurrogateBattery
+    from scrimp.testing.target_steps import TargetStepBattery
 
 __all__ = [
     "AcquisitionBattery",
     "DurableStorageBattery",
+    "ExecutorBattery",
     "KernelBattery",
     "PolicyBattery",
     "SchedulerBattery",
@@ -34,12 +37,14 @@ __all__ = [
     "StorageBattery",
     "SuggesterBattery",
     "SurrogateBattery",
+    "TargetStepBattery",
     "random_posterior",
 ]
 
 _HOMES = {
     "AcquisitionBattery": "acquisitions",
     "DurableStorageBattery": "durable_storages",
+    "ExecutorBattery": "executors",
     "KernelBattery": "kernels",
     "PolicyBattery": "policies",
     "SchedulerBattery": "schedulers",
@@ -47,6 +52,7 @@ _HOMES = {
     "StorageBattery": "storages",
     "SuggesterBattery": "suggesters",
     "SurrogateBattery": "surrogates",
+    "TargetStepBattery": "target_steps",
     "random_posterior": "dense_posterior",
 }
 

@@ -13,6 +13,7 @@ vanish. Each decision is checked:
     history = play(policy, World(seed=0, workers=3, failing=0.2))
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,7 @@ from scrimp.history.history import History
 from scrimp.history.limits import Totals
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import Trial
+from scrimp.json_values import Json
 from scrimp.policies.policy import Action, Finish, Policy, Resume, Start, Verdict, Wait
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -57,6 +59,7 @@ class World:
     skipping: float = 0.0
     diverging: float = 0.0
     problem: Problem = field(default_factory=_problem)
+    method: Mapping[str, Json] = field(default_factory=dict)
 
 
 def play(policy: Policy, world: World) -> History:
@@ -81,7 +84,9 @@ class _Game:
         self.world = world
         self.rng = np.random.default_rng(world.seed)
         self.waiting = False
-        created = StudyCreated(name="play", problem=world.problem.to_json(), method={})
+        created = StudyCreated(
+            name="play", problem=world.problem.to_json(), method=dict(world.method)
+        )
         self.history = History.of([created, StudyChanged(totals=Totals(n_trials=world.n_trials))])
 
     def append(self, *events: Event) -> None:

@@ -29,11 +29,11 @@ def room_for_trials(history: History) -> bool:
 
 
 @one_thread()
-def next_decision(policy: Policy, history: History) -> Decision:
+def next_decision(policy: Policy, history: History, outlined: bool = False) -> Decision:
     """What a free worker should do; `StudyError` where the method cannot work with what the log
-    says."""
+    says. ``outlined`` spares the policy a configuration of its own (`Policy.outline`)."""
     try:
-        return _next_decision(policy, history)
+        return _next_decision(policy, history, outlined)
     except ScrimpError:
         raise
     except (
@@ -53,7 +53,7 @@ def next_decision(policy: Policy, history: History) -> Decision:
         ) from error
 
 
-def _next_decision(policy: Policy, history: History) -> Decision:
+def _next_decision(policy: Policy, history: History, outlined: bool) -> Decision:
     match history.limits.halt:
         case "paused":
             return Decision(Wait("the study is paused"))
@@ -67,7 +67,8 @@ def _next_decision(policy: Policy, history: History) -> Decision:
         return Decision(Finish("the study's budget is spent"))
     if history.queue or not room_for_trials(history):
         return _without_config(policy, history)
-    decision = policy.decide(history, history.rng("decide"))
+    decide = policy.outline if outlined else policy.decide
+    decision = decide(history, history.rng("decide"))
     action = decision.action
     if isinstance(action, Start):
         config = history.problem.space.validate(action.config)

@@ -133,6 +133,8 @@ def test_means_only_models_and_missing_models_are_refused_by_name(model, x):
 
 
 class TestLogarithmOfAnOutsider(AcquisitionBattery):
+    """It is a `SoftLogarithm`."""
+
     def acquisition(self) -> Acquisition:
         return OutsidersBound().logarithm()
 

@@ -16,6 +16,8 @@ from scrimp.testing.dense_posterior import random_posterior
 
 
 class TestTwoSided(AcquisitionBattery):
+    """A band is `ProbabilityWithin`, which is no acquisition by itself: it prefers the middle."""
+
     def acquisition(self) -> Acquisition:
         return Constrained()
 

@@ -18,12 +18,15 @@ from scrimp.bench.curve_suite import (
     regret_at,
     run_curves,
 )
-from scrimp.bench.curve_tasks import table_curves
+from scrimp.bench.curve_tasks import CurveTask, Scale, table_curves
 from scrimp.bench.tables import read_table
 from scrimp.errors import TableError
+from scrimp.executors.simulated import SimulatedCurves
 from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.suggesters.suggester import Suggester, Suggestion
+from scrimp.testing.play import World
+from scrimp.testing.policies import PolicyBattery
 
 
 def test_cells_of_a_table(write_table):
@@ -128,3 +131,24 @@ def test_a_run_of_a_thousand_epochs_is_cheap(data: Path):
         seconds.append(time.process_time() - began)
     assert record["trials"] > 100
     assert min(seconds) < 10.0
+
+
+class NoCurves(SimulatedCurves):
+    """A battery plays its own runs."""
+
+    levels = ()
+
+    def curve(self, config):
+        raise AssertionError(config)
+
+
+class TestTimed(PolicyBattery):
+    """The clock of a comparison changes nothing of what a method decides."""
+
+    seeds = range(1)
+
+    def policy(self) -> Timed:
+        problem = World().problem
+        assert problem.budget is not None
+        task = CurveTask(problem.space, problem.budget, NoCurves(), Scale(0.0, 1.0, 9.0))
+        return Timed("asha", task, seed=0)

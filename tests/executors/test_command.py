@@ -16,6 +16,7 @@ from scrimp.executors.command import CommandExecutor
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
 from scrimp.history.events import Ended, Event, Reported
+from scrimp.testing.executors import ExecutorBattery
 
 Start = Callable[..., CommandExecutor]
 
@@ -428,3 +429,21 @@ def test_a_guard_that_is_killed_is_replaced_and_told_of_what_runs(start: Start) 
     (keeper,) = [keeper for keeper, _ in executor._trees]
     executor.close()
     assert second.returncode == 0 and not alive(keeper) and executor._trees == {}
+
+
+SCRIPTED = """
+import sys
+from scrimp import script
+if script.params()["fails"]:
+    sys.exit("as it was told")
+for step in script.steps():
+    if not script.report(loss=1.0 / step):
+        break
+"""
+
+
+class TestCommandExecutor(ExecutorBattery):
+    def make(self) -> CommandExecutor:
+        return CommandExecutor(
+            Command(["{python}", "-c", SCRIPTED]), "loss", environments=({},), grace=1.0
+        )

@@ -6,6 +6,7 @@ from scrimp.executors.executor import Assignment
 from scrimp.executors.in_process import InProcess
 from scrimp.executors.run_context import RunContext
 from scrimp.history.events import Event, Reported
+from scrimp.testing.executors import ExecutorBattery, run_script
 
 
 def test_reports_are_delivered_as_they_are_made_and_stop_is_heard() -> None:
@@ -32,3 +33,8 @@ def test_reports_are_delivered_as_they_are_made_and_stop_is_heard() -> None:
     executor.wait(deliver)
     assert executor.busy == 0
     assert order == ["step 1", "delivered 1", "step 2", "delivered 2"]
+
+
+class TestInProcess(ExecutorBattery):
+    def make(self) -> InProcess:
+        return InProcess(run_script, "loss")

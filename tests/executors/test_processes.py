@@ -16,6 +16,7 @@ from scrimp.errors import ObjectiveError
 from scrimp.executors.executor import Assignment
 from scrimp.executors.processes import Processes
 from scrimp.history.events import Ended, Event, Reported
+from scrimp.testing.executors import ExecutorBattery, run_script
 
 Start = Callable[..., Processes]
 
@@ -179,3 +180,8 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+class TestProcesses(ExecutorBattery):
+    def make(self) -> Processes:
+        return Processes(run_script, "loss", environments=({},))

@@ -17,6 +17,7 @@ from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.executor import Assignment
 from scrimp.executors.ray import RayExecutor, RaySettings
 from scrimp.history.events import Ended, Event, Lost, Reported
+from scrimp.testing.executors import ExecutorBattery, run_script
 
 try:
     import ray
@@ -234,3 +235,11 @@ def until(condition: Any, action: Any) -> None:
     while not condition():
         assert time.monotonic() < deadline
         action()
+
+
+@needs_ray
+@quiet
+@pytest.mark.usefixtures("cluster")
+class TestRayExecutor(ExecutorBattery):
+    def make(self) -> RayExecutor:
+        return RayExecutor(run_script, "loss", settings=RaySettings(), slots=1)

@@ -8,7 +8,8 @@ import pytest
 from scrimp.errors import StudyError
 from scrimp.executors.executor import Assignment
 from scrimp.executors.simulated import Curve, Delays, Simulated, SimulatedCurves
-from scrimp.history.events import Reported
+from scrimp.history.events import Config, Reported
+from scrimp.testing.executors import ExecutorBattery
 
 
 @dataclass(frozen=True)
@@ -164,3 +165,12 @@ def test_a_slot_must_be_free():
     assert executor.busy == 0
     with pytest.raises(StudyError, match="slots is 0"):
         Simulated(Script({}), "loss", slots=0)
+
+
+class TestSimulated(ExecutorBattery):
+    def make(self) -> Simulated:
+        runs = {"goes": unit(1.0, 0.5, 1 / 3, 0.25), "fails": unit(math.nan)}
+        return Simulated(Script(runs), "loss", slots=2)
+
+    def config(self, fails: bool = False) -> Config:
+        return {"run": "fails" if fails else "goes"}

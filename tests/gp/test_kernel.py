@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
-from scrimp.gp.kernel import Kernel, OnColumns, Scaled
+from scrimp.gp.kernel import Kernel, OnColumns, Product, Scaled, Sum
 from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.stationary import RBF, Matern32, Matern52
 from scrimp.gp.warping import Warped
@@ -14,13 +14,13 @@ from scrimp.testing.kernels import KernelBattery
 class TestSum(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
-        return Scaled(Matern52(columns)) + RBF(columns, ard=False)
+        return Sum(Scaled(Matern52(columns)), RBF(columns, ard=False))
 
 
 class TestProduct(KernelBattery):
     @pytest.fixture
     def kernel(self, columns):
-        return Scaled(Matern52(columns)) * Matern32(columns)
+        return Product(Scaled(Matern52(columns)), Matern32(columns))
 
 
 class TestNested(KernelBattery):

@@ -1,5 +1,6 @@
 """A selection's log as a table, and the next cell as a function of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from scrimp.selection.cell_policy import (
     score_table,
     stop_rule,
 )
+from scrimp.testing.play import World
+from scrimp.testing.policies import PolicyBattery
 
 SETTINGS = {
     "weights": {},
@@ -204,3 +207,17 @@ def test_stride_plans_whole_checkpoints_within_the_share() -> None:
         history = measured(history, action.config["checkpoint"], action.config["task"], 0.5)
     seen = score_table(history).seen
     assert seen.sum() == 6 and seen.all(axis=1).sum() == 2  # floor(7 / 3) checkpoints
+
+
+class TestCellPolicy(PolicyBattery):
+    """A table of twelve cells, so that it ends with the total that the battery gives."""
+
+    seeds = range(1)
+    events = 30
+
+    def policy(self) -> CellPolicy:
+        return CellPolicy()
+
+    def world(self, world: World) -> World:
+        problem = Problem(cell_space((10, 20, 30, 40), ("a", "b", "c")), metric="score")
+        return replace(world, problem=problem, method={"name": "kg", "settings": SETTINGS})

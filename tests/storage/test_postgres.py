@@ -37,6 +37,8 @@ def storage(url: str) -> Iterator[Storage]:
 
 
 class TestPostgresStorage(DurableStorageBattery):
+    """The URL opens a `PostgresStorage`."""
+
     @pytest.fixture
     def storage(self, url: str) -> Iterator[Storage]:
         storage = open_storage(url)

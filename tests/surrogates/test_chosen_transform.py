@@ -12,6 +12,7 @@ from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.power_transform import YeoJohnson
 from scrimp.surrogates.surrogate import Data
 from scrimp.surrogates.target_transform import Standardise, Transformed, Winsorise
+from scrimp.testing.surrogates import SurrogateBattery
 
 COLUMNS = (Column(), Column())
 MODEL = ChosenTransform(
@@ -111,3 +112,10 @@ def test_of_many_data_a_part_makes_the_first_choice(
     assert quick.state["compared"] == 320 and quick.state["model"]["inner"]["explored"] == 320
     assert "part" not in quick.state["model"]["inner"]
     assert _evidence(quick, data) >= _evidence(slow, data) - 10 * LEAST_GAIN * len(y)
+
+
+class TestChosenTransform(SurrogateBattery):
+    @pytest.fixture
+    def surrogate(self, columns: tuple[Column, ...]) -> ChosenTransform:
+        options = {"plain": (Standardise(),), "power": (YeoJohnson(), Standardise())}
+        return ChosenTransform(ExactGP.over(columns), options)

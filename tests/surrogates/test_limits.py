@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from scrimp.surrogates.limits import CapDeviation, CapViolation
-from scrimp.surrogates.target_transform import Winsorise
+from scrimp.surrogates.target_transform import TargetStep, Winsorise
+from scrimp.testing.target_steps import TargetStepBattery
 
 CLOSE = np.concatenate([np.linspace(-14.05, -13.95, 40), [14.0, 15.0]])
 
@@ -46,3 +47,13 @@ def test_steps_are_recalled(step: CapViolation | CapDeviation) -> None:
     learned = step.learn(CLOSE)
     assert step.recall(json.loads(json.dumps(learned.state))) == learned
     assert (learned.slope(CLOSE) == 1.0).all() and (learned.backward(CLOSE) == CLOSE).all()
+
+
+class TestCapViolation(TargetStepBattery):
+    def step(self) -> TargetStep:
+        return CapViolation()
+
+
+class TestCapDeviation(TargetStepBattery):
+    def step(self) -> TargetStep:
+        return CapDeviation(0.5)

@@ -10,6 +10,8 @@ from scrimp.surrogates.power_transform import (
     yeo_johnson,
     yeo_johnson_inverse,
 )
+from scrimp.surrogates.target_transform import TargetStep
+from scrimp.testing.target_steps import TargetStepBattery
 
 EXPONENTS = [-1.0, -0.3, -1e-8, 0.0, 1e-8, 0.5, 1.0, 1.7, 2.0, 3.0]
 
@@ -97,3 +99,8 @@ def test_a_wide_belief_is_shown_within_reason():
         np.abs(yeo_johnson_inverse(np.array([z.min() - 3 * z.std()]), step.state["exponent"])).max()
         > 1e6
     )
+
+
+class TestYeoJohnson(TargetStepBattery):
+    def step(self) -> TargetStep:
+        return YeoJohnson()

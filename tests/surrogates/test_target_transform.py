@@ -11,8 +11,15 @@ from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
 from scrimp.surrogates.power_transform import YeoJohnson
 from scrimp.surrogates.surrogate import Data
-from scrimp.surrogates.target_transform import GaussianCopula, Standardise, Transformed, Winsorise
+from scrimp.surrogates.target_transform import (
+    GaussianCopula,
+    Standardise,
+    TargetStep,
+    Transformed,
+    Winsorise,
+)
 from scrimp.testing.surrogates import SurrogateBattery
+from scrimp.testing.target_steps import TargetStepBattery
 
 
 class TestStandardised(SurrogateBattery):
@@ -138,3 +145,18 @@ def test_incumbent_margin_and_fantasies_live_in_model_units():
     grown = fitted.condition(Data(point, draw[:, 0]))
     assert abs(grown.posterior(point).mean[0, 0] - draw[0, 0]) < 0.2
     assert grown.model_units(Data(point, np.array([y.mean()]))).y == pytest.approx(0.0, abs=1e-9)
+
+
+class TestStandardise(TargetStepBattery):
+    def step(self) -> TargetStep:
+        return Standardise()
+
+
+class TestWinsorise(TargetStepBattery):
+    def step(self) -> TargetStep:
+        return Winsorise()
+
+
+class TestGaussianCopula(TargetStepBattery):
+    def step(self) -> TargetStep:
+        return GaussianCopula()

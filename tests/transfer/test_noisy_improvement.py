@@ -1,18 +1,24 @@
+import functools
+
 import numpy as np
 
+from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
+from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.testing.kernels import close, numerical_gradient
 from scrimp.transfer import noisy_improvement
 from scrimp.transfer.ensembles import WeightedEnsemble
 from scrimp.transfer.noisy_improvement import NoisyImprovement
-from tests.transfer.conftest import COLUMNS, function
+from scrimp.transfer.past import Past
+from tests.transfer.conftest import COLUMNS, function, study
 
 WEIGHTS = np.array([0.3, 0.0, 0.2, 0.1, 0.4])
 
 
+@functools.cache
 def target():
     rng = np.random.default_rng(5)
     x = rng.random((8, 3))
@@ -49,3 +55,16 @@ def test_gradient_and_as_many_terms_as_there_are_fantasies(sources):
     assert bound.terms(x).shape == (2, 7)
     gradient = bound.value_and_gradient(x)[1]
     close(gradient[:, :2], numerical_gradient(lambda z: float(bound(z).sum()), x)[:, :2], 1e-4)
+
+
+@functools.cache
+def made_sources():
+    return Past(tuple(study(number) for number in range(4)), COLUMNS).models("z-score")
+
+
+class TestNoisyImprovement(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        return NoisyImprovement(target(), made_sources(), WEIGHTS)
+
+    def models(self):
+        return {"loss": WeightedEnsemble(target(), made_sources(), WEIGHTS)}

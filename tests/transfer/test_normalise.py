@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from scrimp.errors import MethodError
+from scrimp.surrogates.target_transform import TargetStep
+from scrimp.testing.target_steps import TargetStepBattery
 from scrimp.transfer.normalise import NORMALISERS, LogRegret, normaliser_named
 
 Y = np.array([2.0, 4.0, 6.0, 12.0])
@@ -69,3 +71,8 @@ def test_unknown_names_are_refused() -> None:
         match="normalise is 'rank'; choose one of none, z-score, min-max, copula, log-regret",
     ):
         normaliser_named("rank")
+
+
+class TestLogRegret(TargetStepBattery):
+    def step(self) -> TargetStep:
+        return LogRegret()

@@ -1,0 +1,136 @@
+"""The battery for executors: say how to make yours, and inherit the tests.
+
+    class TestMyExecutor(ExecutorBattery):
+        def make(self) -> Executor:
+            return MyExecutor(run_script, "loss")
+
+Its trials do what their configuration says, as `run_script` does it: report 1 / step at every
+step of their grant, or fail before the first report where ``fails`` is true. An executor that runs
+something other than functions brings its own runs of the same kind. One executor serves all tests,
+so it must be as good as new after each.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+
+from scrimp.executors.executor import Assignment, Executor
+from scrimp.executors.run_context import RunContext
+from scrimp.history.events import Config, Ended, Event, Reported
+
+__all__ = ["ExecutorBattery", "run_script"]
+
+FULL = 4.0
+
+
+def run_script(trial: RunContext) -> None:
+    """The run that the tests ask for."""
+    if trial.params["fails"]:
+        raise RuntimeError("as it was told")
+    for step in trial.steps():
+        trial.report(loss=1.0 / step)
+
+
+class ExecutorBattery(ABC):
+    """What every executor must keep: reports in order and up to the grant, an end that is heard,
+    failures that are told, slots that become free."""
+
+    _made: ClassVar[Executor | None] = None
+
+    @abstractmethod
+    def make(self) -> Executor:
+        """The executor under test; called once."""
+
+    @pytest.fixture
+    def executor(self) -> Executor:
+        """The executor, with nothing to do."""
+        kind = type(self)
+        if kind._made is None:
+            kind._made = self.make()
+        return kind._made
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        """Close it, whatever happened."""
+        if cls._made is not None:
+            cls._made.close()
+            cls._made = None
+
+    def config(self, fails: bool = False) -> Config:
+        """The configuration of a run that reports, or of one that fails."""
+        return {"fails": fails}
+
+    def assignment(
+        self, trial: int, end: float = FULL, begin: float = 0.0, fails: bool = False
+    ) -> Assignment:
+        """Of one trial, in its second attempt where it goes on."""
+        return Assignment(trial, self.config(fails), 2 if begin else 1, begin, end)
+
+    def happened(
+        self, executor: Executor, assignments: Sequence[Assignment], stop_at: float | None = None
+    ) -> list[Event]:
+        """All that is delivered until everything is done; a trial is stopped at a report of
+        ``stop_at``."""
+        events: list[Event] = []
+
+        def deliver(news: Sequence[Event]) -> None:
+            events.extend(news)
+            for event in news:
+                if isinstance(event, Reported) and event.step == stop_at:
+                    executor.stop(event.trial)
+
+        waiting = list(assignments)
+        while waiting or executor.busy:
+            while waiting and executor.busy < executor.slots:
+                executor.start(waiting.pop(0))
+                assert 0 < executor.busy <= executor.slots
+            executor.wait(deliver)
+        return events
+
+    def test_reports_come_in_order_and_up_to_the_grant(self, executor: Executor) -> None:
+        """Of more trials than there are slots; then everything is free."""
+        count = executor.slots + 1
+        events = self.happened(executor, [self.assignment(trial, 2.0) for trial in range(count)])
+        reports = [event for event in events if isinstance(event, Reported)]
+        assert len(reports) == 2 * count and not any(isinstance(event, Ended) for event in events)
+        for trial in range(count):
+            own = [event for event in reports if event.trial == trial]
+            assert [(event.step, event.attempt) for event in own] == [(1.0, 1), (2.0, 1)]
+            assert [event.metrics["loss"] for event in own] == [1.0, 0.5]
+        times = [event.time for event in events]
+        assert times == sorted(times) and executor.busy == 0
+
+    def test_a_later_grant_is_another_attempt(self, executor: Executor) -> None:
+        """It ends where the grant does; without a checkpoint a trial may begin anew."""
+        events = self.happened(executor, [self.assignment(10, FULL, begin=2.0)])
+        reports = [event for event in events if isinstance(event, Reported)]
+        assert {event.attempt for event in reports} == {2}
+        assert [event.step for event in reports][-2:] == [3.0, 4.0] and len(reports) in (2, 4)
+
+    def test_a_trial_that_is_stopped_says_no_more(self, executor: Executor) -> None:
+        """Its slot becomes free, and the next trial is none the wiser."""
+        events = self.happened(executor, [self.assignment(20)], stop_at=2.0)
+        assert [event.step for event in events if isinstance(event, Reported)] == [1.0, 2.0]
+        assert len(self.happened(executor, [self.assignment(21)])) == FULL
+
+    def test_a_failure_ends_its_trial_and_nothing_else(self, executor: Executor) -> None:
+        """It comes as an end with a status; the trials beside it report."""
+        events = self.happened(executor, [self.assignment(30, fails=True), self.assignment(31)])
+        ends = [event for event in events if isinstance(event, Ended)]
+        assert [(event.trial, event.status, event.attempt) for event in ends] == [(30, "failed", 1)]
+        assert [event.step for event in events if isinstance(event, Reported)] == [1, 2, 3, 4]
+        assert executor.busy == 0
+
+    def test_nothing_to_do_is_no_mistake(self, executor: Executor) -> None:
+        """To wait, or to stop a trial that does not run."""
+        executor.stop(40)
+        executor.wait(lambda events: pytest.fail(f"nobody ran, and yet {events}"))
+        assert executor.busy == 0 and executor.slots >= 1 and executor.stopwatch() >= 0.0
+
+    def test_closing_twice_is_fine(self, executor: Executor) -> None:
+        """It comes last, since one executor serves all tests."""
+        executor.close()
+        executor.close()
+        assert executor.busy == 0
