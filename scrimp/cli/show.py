@@ -10,12 +10,14 @@ from scrimp.cli.listing import print_rows, print_trials, say
 from scrimp.cli.say import echo
 from scrimp.errors import ScrimpError
 from scrimp.history.bounds import hints
+from scrimp.history.compromise import hypervolume_of, knee_of, reference_of, trade_off_of
 from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.history import History
-from scrimp.history.record import best_record, study_record, trial_record
+from scrimp.history.record import best_record, front_record, study_record, trial_record
 from scrimp.history.reports import printable
 from scrimp.showing.figures import number, shortened_text
 from scrimp.showing.standing import (
+    goal_words,
     is_over,
     method_words,
     saved_words,
@@ -23,6 +25,7 @@ from scrimp.showing.standing import (
     states_words,
 )
 from scrimp.showing.trial_columns import TableQuery, selected_trials
+from scrimp.tuning.outcomes import nothing_found
 from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
 from scrimp.tuning.study import Study
 
@@ -123,7 +126,7 @@ def _show_head(study: str, history: History) -> None:
     problem, over = history.problem, is_over(history)
     states = states_words(history.counts, over, problem.budget is not None)
     method = method_words(history.method)
-    say(f"{study}: {problem.direction} {problem.metric} with {method}  ·  {states}")
+    say(f"{study}: {goal_words(history)} with {method}  ·  {states}")
     reason = str(history.method.get("reason", ""))
     if reason.startswith("auto"):
         say(f"method: {reason}")
@@ -148,15 +151,17 @@ def _show_head(study: str, history: History) -> None:
 def best_command(
     study: StudyArgument, storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False
 ) -> None:
-    """Print the best configuration of a study.
+    """Print the best configuration of a study, or with several metrics its front.
 
     Example: scrimp best digits --json
     """
     loaded = load_any(study, storage=storage)
     if _shown_as_selection(loaded, as_json):
         return
-    loaded.best()  # a clear error when there is none
-    record = best_record(loaded.history)
+    if not loaded.history.front:
+        raise nothing_found(loaded.history, loaded.name)
+    several = loaded.history.problem.trade_off is not None
+    record = front_record(loaded.history) if several else best_record(loaded.history)
     if as_json:
         echo(json.dumps(record))
     else:
@@ -182,11 +187,7 @@ def _study_row(study: Study) -> dict[str, Any]:
         "method": study.method,
         "trials": len(history.trials),
         "best": None if best is None else best["value"],
-        "metric": (
-            "select checkpoint"
-            if selection
-            else f"{history.problem.direction} {history.problem.metric}"
-        ),
+        "metric": ("select checkpoint" if selection else goal_words(history)),
     }
 
 
@@ -200,8 +201,12 @@ def _show_constraints(history: History) -> None:
 
 
 def show_best(history: History) -> None:
-    """The best trial, for people, and where it lies at an end of the space."""
+    """The best trial, for people, and where it lies at an end of the space; with several metrics
+    the front."""
     best, problem = best_record(history), history.problem
+    if problem.trade_off is not None:
+        show_front(history)
+        return
     if best is None:
         echo("best: none yet")
         return
@@ -211,6 +216,24 @@ def show_best(history: History) -> None:
     say("  ".join(f"{name}={number(value, 6)}" for name, value in best["params"].items()), 6)
     for hint in hints(history):
         say(hint, 6)
+
+
+def show_front(history: History) -> None:
+    """The front of a study of several metrics, a line for each report, and its hypervolume."""
+    if not history.front:
+        echo("front: nothing yet")
+        return
+    budget, knee = history.problem.budget, knee_of(history)
+    corner = trade_off_of(history, "front").values(reference_of(history))
+    measured = ", ".join(f"{name} {number(value, 4)}" for name, value in corner.items())
+    volume = number(hypervolume_of(history), 6)
+    say(f"front: {len(history.front)} reports  ·  hypervolume {volume} from {measured}")
+    for trial, point in history.front:
+        shown = history.problem.metrics
+        values = ", ".join(f"{name} {number(point.metrics.get(name), 6)}" for name in shown)
+        after = "" if budget is None else f" after {budget.amount(point.step)}"
+        mark = "  (the knee)" if knee is not None and knee[1] is point else ""
+        say(f"{values}{after} (trial {trial.id}){mark}", 6)
 
 
 def _bytes(count: int) -> str:

@@ -25,6 +25,7 @@ from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.supervisor import News, Rules, Supervisor
+from scrimp.history.reports import Names
 
 __all__ = ["CommandExecutor"]
 
@@ -40,7 +41,7 @@ class CommandExecutor(Executor):
     def __init__(
         self,
         command: Command,
-        metric: str,
+        metric: Names,
         cost: str | None = None,
         *,
         environments: Sequence[Mapping[str, str]],

@@ -5,6 +5,7 @@ from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
 from scrimp.history.events import Event
+from scrimp.history.reports import Names
 
 __all__ = ["InProcess"]
 
@@ -13,7 +14,11 @@ class InProcess(Executor):
     """Runs one trial at a time, inside ``wait``."""
 
     def __init__(
-        self, objective: Objective, metric: str, cost: str | None = None, clock: Clock = wall_clock
+        self,
+        objective: Objective,
+        metric: Names,
+        cost: str | None = None,
+        clock: Clock = wall_clock,
     ) -> None:
         self._objective = objective
         self._metric = metric

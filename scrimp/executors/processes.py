@@ -30,6 +30,7 @@ from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.process_tree import ProcessTree
 from scrimp.executors.run_context import Objective
 from scrimp.history.events import Ended, Event
+from scrimp.history.reports import Names
 
 __all__ = ["ONE_THREAD", "Processes"]
 
@@ -58,7 +59,7 @@ class Processes(Executor):
     def __init__(
         self,
         objective: Objective,
-        metric: str,
+        metric: Names,
         cost: str | None = None,
         *,
         environments: Sequence[Mapping[str, str]],

@@ -26,6 +26,7 @@ from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
 from scrimp.history.events import Ended, Event, Lost
+from scrimp.history.reports import Names
 
 __all__ = ["RayExecutor", "RaySettings"]
 
@@ -80,7 +81,7 @@ class RayExecutor(Executor):
     def __init__(
         self,
         objective: Objective,
-        metric: str,
+        metric: Names,
         cost: str | None = None,
         *,
         settings: RaySettings,

@@ -28,7 +28,7 @@ from scrimp.executors.clock import Clock, stopwatch_of
 from scrimp.executors.executor import Assignment
 from scrimp.history.annotations import as_annotation
 from scrimp.history.events import Config, Ended, Event, Reported
-from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
+from scrimp.history.reports import Names, as_metrics, as_stderr, readable, report_events
 from scrimp.json_values import Json
 
 __all__ = ["Objective", "RunContext", "run_objective"]
@@ -115,7 +115,7 @@ class RunContext:
     """One attempt of one trial, seen from inside the objective."""
 
     def __init__(
-        self, assignment: Assignment, metric: str, cost: str | None, emit: Emit, clock: Clock
+        self, assignment: Assignment, metric: Names, cost: str | None, emit: Emit, clock: Clock
     ) -> None:
         self._assignment = assignment
         self._metric = metric

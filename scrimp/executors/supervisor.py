@@ -33,7 +33,7 @@ from scrimp.executors.report_lines import Lines, ScriptReport, parse_report
 from scrimp.executors.run_context import RunContext
 from scrimp.executors.script_log import ScriptLog
 from scrimp.history.events import Ended, Event
-from scrimp.history.reports import cut
+from scrimp.history.reports import Names, cut, names_of
 
 __all__ = ["News", "Rules", "Supervisor"]
 
@@ -47,7 +47,7 @@ class Rules:
     """What all scripts of an executor have in common."""
 
     command: Command
-    metric: str
+    metric: Names
     cost: str | None
     time_limit: float | None
     grace: float
@@ -346,7 +346,8 @@ class _Script:
             return [ended("failed", self._with_tail(f"the script {name}"))]
         if self._context.reported:
             return [ended("completed", "the script ended by itself before its grant")]
-        example = f'scrimp: {{"{self._rules.metric}": 0.3}}'
+        example = ", ".join(f'"{name}": 0.3' for name in names_of(self._rules.metric))
+        example = f"scrimp: {{{example}}}"
         return [
             ended(
                 "failed",

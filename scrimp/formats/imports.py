@@ -23,7 +23,7 @@ import numpy as np
 
 from scrimp.checks import is_finite, is_number
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.formats.optuna_file import is_optuna, read_optuna
+from scrimp.formats.optuna_file import Value, is_optuna, read_optuna
 from scrimp.history.events import (
     BudgetGranted,
     Config,
@@ -35,7 +35,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.problem import Direction, Problem
 from scrimp.history.trial import STATUSES
-from scrimp.history.vetting import shortened
+from scrimp.history.vetting import ENDS, shortened
 from scrimp.json_values import Json, JsonObject, Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
@@ -87,11 +87,11 @@ class ImportSettings:
 
 @dataclass(frozen=True)
 class ImportedTrial:
-    """A configuration, its curve of (budget, value), and how it ended: completed, stopped or
-    failed."""
+    """A configuration, its curve of (budget, value), with several metrics all of them by name, and
+    how it ended: completed, stopped or failed."""
 
     config: Config
-    curve: tuple[tuple[float, float], ...]
+    curve: tuple[tuple[float, Value], ...]
     status: str = "completed"
 
 
@@ -329,9 +329,7 @@ def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
     try:
         problem = Problem.from_json(record["problem"])
         trials = tuple(
-            ImportedTrial(
-                _plain(trial["params"]), _curve(trial["curve"], problem), _status(trial["status"])
-            )
+            ImportedTrial(_plain(trial["params"]), _curve(trial, problem), _status(trial["status"]))
             for trial in record["trials"]
         )
         if not isinstance(record["name"], str):
@@ -343,14 +341,23 @@ def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
         ) from None
 
 
-def _curve(points: Any, problem: Problem) -> tuple[tuple[float, float], ...]:
+def _curve(trial: Mapping[str, Any], problem: Problem) -> tuple[tuple[float, Value], ...]:
+    reports = {float(step): metrics for step, metrics in trial.get("reports", ())}
+    points = trial["curve"]
     curve = tuple((float(step), float(value)) for step, value in points if value is not None)
     if not all(0 < step <= problem.full_budget for step, _ in curve):
         raise StudyError(
             f"a trial has results beyond the budget of 0 to {problem.full_budget:g}: a step is"
             f" {shortened([step for step, _ in curve])}"
         )
-    return tuple(point for point in curve if is_finite(point[1]))
+    finite = tuple(point for point in curve if is_finite(point[1]))
+    if problem.trade_off is None:
+        return finite
+    return tuple((step, _numbers(reports.get(step, {}))) for step, _ in finite)
+
+
+def _numbers(metrics: JsonObject) -> dict[str, float]:
+    return {str(name): float(value) for name, value in metrics.items() if is_finite(value)}
 
 
 def _status(status: object) -> str:
@@ -377,12 +384,7 @@ def store_results(storage: Storage, name: str, found: Imported, time: float) -> 
             name=name, problem=problem.to_json(), method=method, identity=identity, time=time
         )
     ]
-    ended = {
-        "completed": "completed",
-        "stopped": "stopped",
-        "paused": "stopped",
-        "failed": "failed",
-    }
+    ended = {**{status: status for status in ENDS}, "paused": "stopped"}
     kept = [trial for trial in found.trials if trial.status in ended]
     for number, trial in enumerate(kept):
         empty = trial.status == "completed" and not trial.curve
@@ -390,9 +392,8 @@ def store_results(storage: Storage, name: str, found: Imported, time: float) -> 
         events.append(TrialAdded(trial=number, config=trial.config, time=time))
         events.append(BudgetGranted(trial=number, budget=problem.full_budget, time=time))
         for step, value in trial.curve:
-            events.append(
-                Reported(trial=number, step=step, metrics={problem.metric: value}, time=time)
-            )
+            metrics = {**value} if isinstance(value, dict) else {problem.metric: value}
+            events.append(Reported(trial=number, step=step, metrics=metrics, time=time))
         if status != "completed" or trial.curve[-1][0] < problem.full_budget:
             events.append(Ended(trial=number, status=status, message="imported", time=time))
     return storage.create(name, events)

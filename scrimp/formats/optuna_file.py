@@ -3,7 +3,8 @@
 The tables ``studies``, ``study_directions``, ``trials``, ``trial_params`` (with the distribution as
 JSON), ``trial_values`` and ``trial_intermediate_values`` have kept their meaning since Optuna 2.4.
 Intermediate values become learning curves; steps counted from 0 or below are counted from 1.
-Studies with several objectives are left out.
+Objectives of studies with several have the names that the study gave them, else ``value_0``,
+``value_1`` and so on.
 """
 
 import json
@@ -14,13 +15,13 @@ from typing import Any, TypedDict
 
 from scrimp.errors import ConfigError, SpaceError, StudyError
 from scrimp.history.events import Config
-from scrimp.history.problem import Budget, Problem
+from scrimp.history.problem import Budget, Direction, Problem, optimized
 from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
-__all__ = ["is_optuna", "parameter_of", "read_optuna"]
+__all__ = ["Value", "is_optuna", "parameter_of", "read_optuna"]
 
 TABLES = {
     "studies",
@@ -34,7 +35,10 @@ LONGEST = 10_000_000  # bytes of one cell
 
 STATES = {"COMPLETE": "completed", "PRUNED": "stopped", "FAIL": "failed"}
 
-OptunaTrial = tuple[Config, tuple[tuple[float, float], ...], str]
+Value = float | dict[str, float]
+"""A value, or with several objectives all of them by name."""
+
+OptunaTrial = tuple[Config, tuple[tuple[float, Value], ...], str]
 OptunaStudy = tuple[str, Problem, list[OptunaTrial], tuple[str, ...]]
 
 
@@ -74,31 +78,50 @@ def _query(path: Path, sql: str, *parameters: Scalar) -> list[tuple[Any, ...]]:
 
 
 def read_optuna(path: Path) -> list[OptunaStudy]:
-    """Every study of one objective: name, problem, trials and what there is to say."""
-    found: list[OptunaStudy] = []
-    others = []
-    for study, name in _query(path, "SELECT study_id, study_name FROM studies ORDER BY study_id"):
-        directions = _query(
-            path, "SELECT direction FROM study_directions WHERE study_id = ?", study
-        )
-        if len(directions) == 1:
-            found.append(_study(path, study, str(name), str(directions[0][0])))
-        else:
-            others.append(
-                f"study {str(name)!r} has {len(directions)} objectives and is left out: one can be"
-                " imported"
-            )
+    """Every study: name, problem, trials and what there is to say."""
+    listed = _query(path, "SELECT study_id, study_name FROM studies ORDER BY study_id")
+    begun = {study for (study,) in _query(path, "SELECT DISTINCT study_id FROM trials")}
+    empty = tuple(
+        f"study {str(name)!r} has no trials and is left out"
+        for study, name in listed
+        if study not in begun
+    )
+    found = [_study(path, study, str(name)) for study, name in listed if study in begun]
     if not found:
-        why = f" ({'; '.join(others)})" if others else ""
-        raise StudyError(
-            f"{str(path)!r} holds no Optuna study with a single objective, so nothing can be"
-            f" imported{why}"
-        )
+        why = f" ({'; '.join(empty)})" if empty else ""
+        raise StudyError(f"{str(path)!r} holds no Optuna study that can be imported{why}")
     first = found[0]
-    return [(*first[:3], (*others, *first[3])), *found[1:]]
+    return [(*first[:3], (*empty, *first[3])), *found[1:]]
 
 
-def _study(path: Path, study: int, name: str, direction: str) -> OptunaStudy:
+def _objectives(path: Path, study: int) -> dict[str, Direction]:
+    """The study's objectives with their directions."""
+    sql = "SELECT direction FROM study_directions WHERE study_id = ? ORDER BY objective"
+    ways: list[Direction] = [
+        "maximize" if way == "MAXIMIZE" else "minimize" for (way,) in _query(path, sql, study)
+    ]
+    names = _metric_names(path, study) if len(ways) > 1 else ["value"]
+    if len(names) != len(ways) or len(set(names)) != len(ways):
+        names = [f"value_{place}" for place in range(len(ways))]
+    return dict(zip(names, ways, strict=True))
+
+
+def _metric_names(path: Path, study: int) -> list[str]:
+    """What the study calls its objectives; nothing where it does not say."""
+    found = _query(path, "SELECT name FROM sqlite_master WHERE name = 'study_system_attributes'")
+    sql = (
+        "SELECT value_json FROM study_system_attributes WHERE study_id = ? AND key ="
+        " 'study:metric_names'"
+    )
+    for (text,) in _query(path, sql, study) if found else []:
+        names = json.loads(text)
+        if isinstance(names, list) and all(isinstance(name, str) and name for name in names):
+            return names
+    return []
+
+
+def _study(path: Path, study: int, name: str) -> OptunaStudy:
+    objectives = _objectives(path, study)
     rows = _query(
         path, "SELECT trial_id, state FROM trials WHERE study_id = ? ORDER BY number", study
     )
@@ -108,18 +131,20 @@ def _study(path: Path, study: int, name: str, direction: str) -> OptunaStudy:
     curves = _curves(path, study)
     steps = [step for curve in curves.values() for step, _ in curve]
     budget = Budget("step", 1, max(steps)) if steps and max(steps) > 1 else None
-    values = _values(path, study)
+    values = _values(path, study, tuple(objectives))
     trials: list[OptunaTrial] = []
     for trial, status in ended.items():
-        curve = dict(curves.get(trial, ())) if budget is not None else {}
+        curve: dict[float, Value] = dict(curves.get(trial, ())) if budget is not None else {}
         if status == "completed" and trial in values:
             curve[1.0 if budget is None else max(curve, default=budget.maximum)] = values[trial]
         trials.append(
-            (configs.get(trial, {}), tuple(sorted(curve.items())), status if curve else "failed")
+            (
+                configs.get(trial, {}),
+                tuple((step, curve[step]) for step in sorted(curve)),
+                status if curve else "failed",
+            )
         )
-    problem = Problem(
-        space, direction="maximize" if direction == "MAXIMIZE" else "minimize", budget=budget
-    )
+    problem = Problem(space, budget=budget, **optimized("value", "minimize", objectives))
     left = len(rows) - len(ended)
     return (
         name,
@@ -211,12 +236,21 @@ def _value(distribution: OptunaDistribution, stored: float) -> Scalar:
     return int(stored) if kind.startswith("Int") else stored
 
 
-def _values(path: Path, study: int) -> dict[int, float]:
+def _values(path: Path, study: int, objectives: tuple[str, ...]) -> dict[int, Value]:
+    """The results by trial: a number, or with several objectives all by name; a trial with one that
+    is not finite has none."""
     sql = (
         "SELECT v.trial_id, v.value FROM trial_values v JOIN trials t ON t.trial_id = v.trial_id"
-        " WHERE t.study_id = ?"
+        " WHERE t.study_id = ? ORDER BY v.objective"
     )
-    return {trial: float(value) for trial, value in _query(path, sql, study) if _finite(value)}
+    found: dict[int, list[float]] = {}
+    for trial, value in _query(path, sql, study):
+        if _finite(value):
+            found.setdefault(trial, []).append(float(value))
+    whole = {trial: row for trial, row in found.items() if len(row) == len(objectives)}
+    if len(objectives) == 1:
+        return {trial: row[0] for trial, row in whole.items()}
+    return {trial: dict(zip(objectives, row, strict=True)) for trial, row in whole.items()}
 
 
 def _curves(path: Path, study: int) -> dict[int, list[tuple[float, float]]]:

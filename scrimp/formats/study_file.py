@@ -3,7 +3,7 @@ nearest valid name.
 
     name = "digits"
     command = "python train.py --lr {lr}"            # or objective = "module:function"
-    metric = "val_error"
+    metric = "val_error"                             # or metrics = {val_error = "minimize", latency_ms = "minimize"}
     # or a [method] table: name = "asha", brackets = 4
     method = "asha"
 
@@ -45,7 +45,7 @@ from scrimp.formats.run_options import replaced
 from scrimp.formats.toml_lines import TomlLines
 from scrimp.formats.toml_reading import Count, Entries, Positive, Text, TomlReading
 from scrimp.history.constraint_rules import read_constraint
-from scrimp.history.problem import Budget, Constraint, Problem
+from scrimp.history.problem import Budget, Constraint, Optimized, Problem, optimized
 from scrimp.json_values import JsonObject, Scalar
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.parameter_record import parameter_from_json
@@ -86,6 +86,10 @@ class _File(msgspec.Struct, frozen=True):
     command: Text | list[str] | None = None
     metric: Text = "value"
     direction: Literal["minimize", "maximize"] = "minimize"
+    metrics: dict[str, Literal["minimize", "maximize"]] | None = None
+    reference: dict[str, float] | None = None
+    goals: dict[str, float] | None = None
+    weights: dict[str, float] | None = None
     method: str | dict[str, object] = "auto"
     learn_from: Text | list[Text] = []
     plugins: list[Text] = []
@@ -154,7 +158,7 @@ def _plan(reading: TomlReading) -> StudyPlan | None:
     constraints = _constraints(reading, top.get("constraints", {}))
     if space is None or "name" not in top:
         return None
-    names = ("metric", "direction", "cost", "features", "noisy")
+    names = (*_OPTIMIZED, "cost", "features", "noisy")
     question = {name: top[name] for name in names if name in top}
     question |= {"space": space, "budget": budget, "constraints": constraints}
     method = _method(reading, top.get("method", "auto"), question if not reading.mistakes else None)
@@ -235,8 +239,20 @@ def _method(
     with reading.blamed_on("method"):
         method = parse_method(given)
         if question is not None:
-            build_policy(Problem(**question), method)
+            rest = {name: value for name, value in question.items() if name not in _OPTIMIZED}
+            build_policy(Problem(**rest, **_optimized(question)), method)
     return method
+
+
+_OPTIMIZED = ("metric", "direction", "metrics", "reference", "goals", "weights")
+
+
+def _optimized(question: Entries) -> Optimized:
+    """What is optimized, as a problem takes it; `StudyError` where its parts do not fit."""
+    given = {"metric": "value", "direction": "minimize", "metrics": None}
+    return optimized(
+        **{**given, **{name: question[name] for name in _OPTIMIZED if name in question}}
+    )
 
 
 def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Command | None:

@@ -16,9 +16,11 @@ __all__ = ["BEST_PATH", "BestPath", "Path"]
 
 @dataclass
 class Path:
-    """``points`` are improvements: (units of budget spent over all trials, trial, value); ``spent`` is where it ends."""
+    """``points`` are improvements: (units of budget spent over all trials, trial, value); ``spent`` is where it ends.
+    There are none with ``several`` metrics: no value is best."""
 
     sign: float
+    several: bool = False
     spent: float = 0.0
     points: list[tuple[float, int, float]] = field(default_factory=list)
 
@@ -34,13 +36,15 @@ class BestPath(Fold[Path]):
 
     def begin(self, problem: Problem) -> Path:
         """Nothing is spent, nothing found."""
-        return Path(problem.sign)
+        return Path(problem.sign, problem.trade_off is not None)
 
     def step(self, state: Path, event: Event, before: Trial | None, trial: Trial | None) -> None:
         """Take one event in."""
         if trial is None or before is None or trial is before:
             return
         state.spent += max(trial.budget - before.budget, 0.0)
+        if state.several:
+            return
         if trial.best is not None and state.sign * trial.best < state.loss:
             state.points.append((state.spent, trial.id, trial.best))
 

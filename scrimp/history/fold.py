@@ -6,14 +6,13 @@ event instead of being computed from all trials again.
 """
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections import deque
-from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec.structs import replace
 
 from scrimp.errors import StudyError
+from scrimp.history.advanced import ended, given_up, granted, observation, with_point
 from scrimp.history.annotations import annotation_objection, with_attributes
 from scrimp.history.events import (
     Annotated,
@@ -35,6 +34,7 @@ from scrimp.history.events import (
 from scrimp.history.limits import Limits
 from scrimp.history.notes import EMPTY, newest
 from scrimp.history.problem import Problem
+from scrimp.history.standings import Front, measured, with_report
 from scrimp.history.trial import STATUSES, Observation, Trial
 from scrimp.history.vetting import (
     ENDS,
@@ -104,6 +104,7 @@ class State:
         self.spent = 0.0
         self.freed = 0
         self.best: tuple[float, int, float] | None = None
+        self.front: Front = []
         self.time = 0.0
         self.derived: dict[Fold[Any], Any] = {}
         self._watching: list[tuple[Fold[Any], Any]] = []
@@ -203,6 +204,8 @@ class State:
             old, self.problem = self.problem, self.parse(event.problem)
             if old is not None and old.space != self.problem.space:
                 self._move_to(old.space, self.problem.space)
+            if old is not None and old.trade_off != self.problem.trade_off:
+                self._measure_again(self.problem)
         if event.method is not None:
             self.method = event.method
         self.limits = event.limits_after(self.limits)
@@ -220,6 +223,14 @@ class State:
                 self.trials[number] = replace(trial, config=config)
         moved = (grown_config(config, old, new) for config in self.queue)
         self.queue = deque(config for config in moved if config is not None)
+
+    def _measure_again(self, problem: Problem) -> None:
+        """A metric has joined, or goals have changed: what was reported counts by the new rule."""
+        self.trials = [measured(trial, problem) for trial in self.trials]
+        self.front = []
+        for trial in self.trials:
+            for point in trial.curve:
+                self._consider_best(trial.id, point)
 
     def _added(self, event: TrialAdded) -> Trial:
         if event.trial != len(self.trials):
@@ -264,14 +275,14 @@ class State:
             case Reported():
                 trial = self._reported(event, before)
             case BudgetGranted():
-                trial = before if before.finished else _granted(event, before)
+                trial = before if before.finished else granted(event, before)
             case Ended() if event.status not in ENDS:
                 trial = before
                 self.ignored.append(
                     (self.length, f"trial {event.trial} ends as {shortened(event.status)}")
                 )
             case Ended():
-                trial = before if _given_up(event, before) else _ended(event, before)
+                trial = before if given_up(event, before) else ended(event, before)
             case Lost():
                 trial = before
                 if before.status == "running" and event.attempt == before.attempt:
@@ -294,25 +305,22 @@ class State:
 
     def _reported(self, event: Reported, before: Trial) -> Trial:
         assert self.problem is not None
-        if _given_up(event, before):
+        if given_up(event, before):
             return before  # in the log, but not counted
         vouched = self.vouched.setdefault(before.id, {})
         vouched[event.attempt] = max(event.step, vouched.get(event.attempt, 0.0))
-        loss = self.problem.loss(event.metrics)
-        violation = self.problem.violation(event.metrics)
-        point = Observation(
-            event.step, event.metrics, loss, event.stderr, event.cost, event.time, violation
-        )
-        curve = _with_point(before.curve, point)
+        point = observation(event, self.problem)
+        loss = point.loss
+        curve = with_point(before.curve, point)
         if curve is before.curve:
             return before  # the first report of a step counts
         self.spent += curve[-1].step - before.budget
         self._consider_best(before.id, point)
-        status, ended = before.status, before.ended
+        status, end = before.status, before.ended
         if loss is None:
             pass  # a value that is not finite completes nothing: the end that follows it says why
         elif curve[-1].step >= self.problem.full_budget:
-            status, ended = "completed", event.time
+            status, end = "completed", event.time
         elif curve[-1].step >= before.granted and status == "running":
             status = "paused"
         last = curve[-1].loss
@@ -322,7 +330,7 @@ class State:
             before,
             curve=curve,
             status=status,
-            ended=ended,
+            ended=end,
             loss=last,
             value=value,
             best=best,
@@ -365,35 +373,7 @@ class State:
     def _consider_best(self, trial: int, point: Observation) -> None:
         if point.loss is None or not point.feasible:
             return
-        if self.best is None or point.loss < self.best[0]:
+        if self.problem is not None and self.problem.trade_off is not None:
+            self.front = with_report(self.front, point, trial)
+        elif self.best is None or point.loss < self.best[0]:
             self.best = (point.loss, trial, point.step)
-
-
-def _given_up(event: Reported | Ended, before: Trial) -> bool:
-    """Whether the event comes too late: from an attempt that was lost or followed by another, or
-    after the end."""
-    return before.finished or event.attempt <= before.lost or event.attempt < before.attempt
-
-
-def _granted(event: BudgetGranted, before: Trial) -> Trial:
-    return replace(
-        before,
-        granted=event.budget,
-        attempt=event.attempt,
-        worker=event.worker,
-        status="running",
-        message="",
-        started=event.time if before.started is None else before.started,
-    )
-
-
-def _ended(event: Ended, before: Trial) -> Trial:
-    return replace(before, status=event.status, message=event.message, ended=event.time)
-
-
-def _with_point(curve: tuple[Observation, ...], point: Observation) -> tuple[Observation, ...]:
-    """``curve`` with ``point`` in order of steps; unchanged when that step is known."""
-    if not curve or point.step > curve[-1].step:
-        return (*curve, point)
-    place = bisect_left(curve, point.step, key=attrgetter("step"))
-    return curve if curve[place].step == point.step else (*curve[:place], point, *curve[place:])

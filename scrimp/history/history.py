@@ -249,14 +249,29 @@ class History:
     def best(self) -> tuple[Trial, Observation] | None:
         """The best feasible report at any budget, with its trial; None before the first.
 
-        A selection of checkpoints has none: the score of a single cell says little.
+        A selection of checkpoints has none: the score of a single cell says little. Nor has a study
+        of several metrics: it has a `front`.
         """
         state = self._current()
-        if state.best is None or self.is_selection:
+        if state.best is None or self.is_selection or self.problem.trade_off is not None:
             return None
         _, number, step = state.best
         trial = state.trials[number]
         return trial, next(point for point in trial.curve if point.step == step)
+
+    @property
+    def front(self) -> list[tuple[Trial, Observation]]:
+        """The feasible reports that no other one dominates, with their trials, by the first metric;
+        with one metric the best alone."""
+        state = self._current()
+        if self.problem.trade_off is None:
+            return [] if self.best is None else [self.best]
+        return [
+            (state.trials[number], point)
+            for _, number, step in sorted(state.front)
+            for point in state.trials[number].curve
+            if point.step == step
+        ]
 
     @property
     def best_at_full_budget(self) -> tuple[Trial, Observation] | None:

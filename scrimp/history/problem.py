@@ -1,22 +1,31 @@
 """What is being optimized: space, metric, direction, budget, constraints, cost.
 
-Metrics become losses (lower is better) in exactly one method, `Problem.loss`; nothing else asks for
-the direction.
+Metrics become losses (lower is better) in exactly one method, `Problem.loss`, and where there are
+several in `TradeOff.losses`; nothing else asks for the direction.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, TypedDict
 
 from scrimp.checks import is_finite, is_whole
 from scrimp.errors import StudyError
+from scrimp.history.trade_off import Direction, Losses, TradeOff
 from scrimp.json_values import Json, JsonObject
 from scrimp.space.space import Space
 
-__all__ = ["AtLeast", "AtMost", "Budget", "Constraint", "Direction", "Equals", "Problem"]
-
-Direction = Literal["minimize", "maximize"]
+__all__ = [
+    "AtLeast",
+    "AtMost",
+    "Budget",
+    "Constraint",
+    "Direction",
+    "Equals",
+    "Optimized",
+    "Problem",
+    "optimized",
+]
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,43 @@ def _constraint_json(rule: Constraint) -> list[Json]:
     ]
 
 
+class Optimized(TypedDict):
+    """What a problem is told of its metrics."""
+
+    metric: str
+    direction: Direction
+    trade_off: TradeOff | None
+
+
+def optimized(
+    metric: str,
+    direction: Direction,
+    metrics: Mapping[str, Direction] | None,
+    reference: Mapping[str, float] | None = None,
+    goals: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Optimized:
+    """One metric or several, as a problem takes them; ``metrics`` with a single name is one."""
+    if metrics is None or (isinstance(metrics, Mapping) and len(metrics) == 1):
+        for label, table in (("reference", reference), ("goals", goals), ("weights", weights)):
+            if table:
+                raise StudyError(
+                    f"{label} is {table!r}, and the study has one metric; {label} belong to"
+                    " several, given as metrics={'val_error': 'minimize', 'latency_ms': 'minimize'}"
+                )
+        for name, way in (metrics or {metric: direction}).items():
+            return {"metric": name, "direction": way, "trade_off": None}
+    if metric != "value" or direction != "minimize":
+        raise StudyError(
+            f"metric={metric!r} or direction={direction!r} is given beside metrics={metrics!r}; give"
+            " metrics alone, each with its direction"
+        )
+    assert metrics is not None
+    trade_off = TradeOff(metrics, reference or {}, goals or {}, weights or {})
+    first, way = next(iter(metrics.items()))
+    return {"metric": first, "direction": way, "trade_off": trade_off}
+
+
 def _named(label: str, given: object, example: str) -> Mapping[str, Json]:
     """A table from names to values, as the user gave it."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
@@ -170,7 +216,11 @@ def _named(label: str, given: object, example: str) -> Mapping[str, Json]:
 
 @dataclass(frozen=True)
 class Problem:
-    """The question a study asks; a value that every method receives."""
+    """The question a study asks; a value that every method receives.
+
+    With a ``trade_off`` there are several metrics; ``metric`` and ``direction`` are then those of
+    the first.
+    """
 
     space: Space
     metric: str = "value"
@@ -181,6 +231,7 @@ class Problem:
     features: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     noisy: bool = False
+    trade_off: TradeOff | None = None
 
     def __post_init__(self) -> None:
         if self.direction not in ("minimize", "maximize"):
@@ -213,6 +264,23 @@ class Problem:
         for name, number in _named("features", self.features, "{'rows': 1e5}").items():
             if not isinstance(number, int | float) or not math.isfinite(number):
                 raise StudyError(f"feature {name!r} is {number!r}; it must be a finite number")
+        if self.trade_off is not None and (self.metric, self.direction) != next(
+            iter(self.trade_off.metrics.items())
+        ):
+            raise StudyError(
+                f"metric {self.metric!r} ({self.direction}) is not the first of"
+                f" {dict(self.trade_off.metrics)}; the metric of a trade-off is its first"
+            )
+
+    @property
+    def metrics(self) -> Mapping[str, Direction]:
+        """What is optimized, each with its direction."""
+        return {self.metric: self.direction} if self.trade_off is None else self.trade_off.metrics
+
+    @property
+    def reported(self) -> str | tuple[str, ...]:
+        """What every report must have: the metric, or the names of all where there are several."""
+        return self.metric if self.trade_off is None else self.trade_off.names
 
     @property
     def sign(self) -> float:
@@ -225,9 +293,23 @@ class Problem:
         return 1.0 if self.budget is None else float(self.budget.maximum)
 
     def loss(self, metrics: Mapping[str, float | None]) -> float | None:
-        """The study's metric as a loss, lower is better; None when it is missing or not finite."""
+        """The study's metric as a loss, lower is better; None when it is missing or not finite.
+
+        Of several metrics it is the first, and None as soon as any was reported as not finite.
+        """
         value = metrics.get(self.metric)
-        return None if value is None or not math.isfinite(value) else self.sign * value
+        if value is None or not math.isfinite(value):
+            return None
+        if self.trade_off is not None and any(
+            metrics.get(name, 0.0) is None for name in self.trade_off.metrics
+        ):
+            return None
+        return self.sign * value
+
+    def losses(self, metrics: Mapping[str, float | None]) -> Losses | None:
+        """All metrics as losses, as far as they count (`TradeOff.losses`); None with one metric,
+        and where one is missing."""
+        return None if self.trade_off is None else self.trade_off.losses(metrics)
 
     def value(self, loss: float | None) -> float | None:
         """A loss in the user's direction again."""
@@ -251,7 +333,8 @@ class Problem:
 
     def to_json(self) -> dict[str, Json]:
         """A plain JSON form; `from_json` restores it."""
-        return {
+        several = {} if self.trade_off is None else {"trade_off": self.trade_off.to_json()}
+        return several | {
             "space": self.space.to_json(),
             "metric": self.metric,
             "direction": self.direction,
@@ -273,6 +356,7 @@ class Problem:
     def from_json(record: JsonObject) -> "Problem":
         """The problem that `to_json` wrote."""
         read: Mapping[str, Any] = record  # whose parts check themselves
+        several = read.get("trade_off")
         return Problem(
             space=Space.from_json(read["space"]),
             metric=read["metric"],
@@ -286,4 +370,5 @@ class Problem:
             features=read["features"],
             seed=read["seed"],
             noisy=read.get("noisy", False),
+            trade_off=None if several is None else TradeOff.from_json(several),
         )

@@ -15,10 +15,12 @@ __all__ = [
     "LONGEST_MESSAGE",
     "LONGEST_NAME",
     "MOST_METRICS",
+    "Names",
     "as_metrics",
     "as_stderr",
     "cut",
     "headline",
+    "names_of",
     "printable",
     "readable",
     "report_events",
@@ -38,13 +40,28 @@ MOST_METRICS = 1000
 """Metrics in one report at most."""
 
 
-def as_metrics(result: object, metric: str) -> dict[str, float]:
+Names = str | tuple[str, ...]
+"""What every report must have: the study's metric, or the names of all where there are several."""
+
+
+def names_of(metric: Names) -> tuple[str, ...]:
+    """The same as a tuple."""
+    return (metric,) if isinstance(metric, str) else metric
+
+
+def as_metrics(result: object, metric: Names) -> dict[str, float]:
     """Metrics by name, from a number (the study's metric) or a mapping of names to numbers.
 
     >>> as_metrics(0.5, "loss"), as_metrics({"loss": 1, "seconds": 2.0}, "loss")
     ({'loss': 0.5}, {'loss': 1.0, 'seconds': 2.0})
     """
-    named = result if isinstance(result, Mapping) else {metric: result}
+    names = names_of(metric)
+    if not isinstance(result, Mapping) and len(names) > 1:
+        raise ReportError(
+            f"got {result!r}, and the study has {len(names)} metrics; tell them by name, as"
+            f" {{{', '.join(f'{name!r}: 0.5' for name in names)}}}"
+        )
+    named = result if isinstance(result, Mapping) else {names[0]: result}
     metrics = {}
     for name, value in named.items():
         if not isinstance(name, str) or not name:
@@ -62,12 +79,13 @@ def as_metrics(result: object, metric: str) -> dict[str, float]:
             f"{len(metrics)} metrics in one report; at most {MOST_METRICS} are kept: save the rest"
             " in a file"
         )
-    if metric not in metrics:
-        known = ", ".join(sorted(metrics)) or "none"
-        raise ReportError(
-            f"the study's metric {metric!r} was not reported (reported: {known}); report it with"
-            " every step"
-        )
+    for name in names:
+        if name not in metrics:
+            known = ", ".join(sorted(metrics)) or "none"
+            raise ReportError(
+                f"the study's metric {name!r} was not reported (reported: {known}); report it with"
+                " every step"
+            )
     return metrics
 
 
@@ -159,10 +177,9 @@ def headline(message: str) -> str:
     return shown if len(shown) <= LONGEST_HEADLINE else shown[:LONGEST_HEADLINE] + "…"
 
 
-def report_events(report: Reported, metric: str) -> list[Event]:
-    """The report with finite metrics only, and the failure of its trial when the study's metric is
-    not finite."""
-    value = report.metrics.get(metric)
+def report_events(report: Reported, metric: Names) -> list[Event]:
+    """The report with finite metrics only, and the failure of its trial when the study's metric,
+    or one of several, is not finite."""
     finite = {
         name: number if number is not None and math.isfinite(number) else None
         for name, number in report.metrics.items()
@@ -176,9 +193,11 @@ def report_events(report: Reported, metric: str) -> list[Event]:
         cost=report.cost,
         time=report.time,
     )
-    if finite.get(metric) is not None:
+    lacking = next((name for name in names_of(metric) if finite.get(name) is None), None)
+    if lacking is None:
         return [clean]
-    message = f"{metric} is {value} at step {report.step:g}: not a finite number"
+    value = report.metrics.get(lacking)
+    message = f"{lacking} is {value} at step {report.step:g}: not a finite number"
     failed = Ended(
         trial=report.trial,
         status="failed",

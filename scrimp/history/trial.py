@@ -6,6 +6,7 @@ import msgspec
 
 from scrimp.errors import ReportError
 from scrimp.history.events import Config
+from scrimp.history.trade_off import Losses
 from scrimp.json_values import Json
 from scrimp.space.html_table import html_table
 
@@ -23,7 +24,8 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
     better, or None.
 
     ``violation`` is the largest one over all constraints: not positive where all hold, None where
-    one was not reported.
+    one was not reported. ``losses``: in a study of several metrics what counts of each, None where
+    one is missing; ``loss`` is then that of the first.
     """
 
     step: float
@@ -33,6 +35,7 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
     cost: float | None = None
     time: float = 0.0
     violation: float | None = -math.inf
+    losses: Losses | None = None
 
     @property
     def feasible(self) -> bool:
@@ -41,7 +44,8 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def standing(self) -> float:
-        """What runs are ranked by, lower is better; infinite where there is no loss.
+        """What runs are ranked by where there is one metric, lower is better; infinite where there
+        is no loss. Whoever ranks reports asks `scrimp.history.standings`, which knows several.
 
         Feasible ones by their loss, behind them those whose constraints were not all reported, by
         their loss, behind them those that violate one, by the size of the violation: BEHIND (2 +
@@ -62,7 +66,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``status`` is running, paused (its grant is used up), completed, stopped, failed or stale (its
     worker vanished). ``value`` is the last one reported at its highest budget, in the user's
     direction; ``loss`` the same, lower is better. ``best`` is the best one that it reported at any
-    budget with all constraints holding, in the user's direction. ``lost`` is the newest attempt
+    budget with all constraints holding, in the user's direction. With several metrics these are
+    of the first; the others stand in ``curve``. ``lost`` is the newest attempt
     that vanished; reports of that attempt or an older one no longer count. ``losses`` is how often
     that happened since its last report. ``user_attrs`` and ``note`` are what people and the
     objective said about it.

@@ -20,7 +20,6 @@ Awad, Mallik and Hutter, "DEHB: evolutionary Hyperband for scalable, robust and 
 hyperparameter optimization", 2021. Storn and Price, "Differential evolution", 1997.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,9 +32,10 @@ from scrimp.history.fold import Fold
 from scrimp.history.history import History
 from scrimp.history.notes import InBracket
 from scrimp.history.problem import Problem
-from scrimp.history.trial import Trial
+from scrimp.history.standings import standings
+from scrimp.history.trial import Observation, Trial
 from scrimp.policies.policy import Decision, Policy, Resume, Start
-from scrimp.schedulers.brackets import BracketTable, Job, value_at
+from scrimp.schedulers.brackets import BracketTable, Job, report_at
 from scrimp.schedulers.study_end import wait_or_finish
 from scrimp.schedulers.synchronous import SynchronousHalving
 from scrimp.space.space import Pool
@@ -155,24 +155,26 @@ def child(
 
 
 class Populations:
-    """Who holds each place of the population at each level, as (loss, trial). Read it, do not
+    """Who holds each place of the population at each level, as (report, trial). Read it, do not
     change it."""
 
     def __init__(self) -> None:
-        self.members: dict[float, list[tuple[float, int]]] = {}
+        self.members: dict[float, list[tuple[Observation, int]]] = {}
 
     def arrived(self, trial: Trial) -> None:
         """A trial used up its grant: it takes an empty place, or its own slot's where it is at
         least as good."""
-        loss = value_at(trial, trial.granted)
-        if loss == math.inf:
+        report = report_at(trial, trial.granted)
+        if report is None or report.loss is None:
             return
         holders = self.members.setdefault(trial.granted, [])
         slot = trial.slot or 0
         if trial.bracket == 0 or slot >= len(holders):
-            holders.append((loss, trial.id))
-        elif loss <= holders[slot][0]:
-            holders[slot] = loss, trial.id
+            holders.append((report, trial.id))
+            return
+        own, other = standings([report, holders[slot][0]])
+        if own <= other:
+            holders[slot] = report, trial.id
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,10 @@ from operator import attrgetter
 from scrimp.history.events import Event, StudyChanged
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Problem
-from scrimp.history.trial import Trial
+from scrimp.history.standings import standings
+from scrimp.history.trial import Observation, Trial
 
-__all__ = ["Bracket", "BracketTable", "Brackets", "Job", "Shape", "value_at"]
+__all__ = ["Bracket", "BracketTable", "Brackets", "Job", "Shape", "report_at"]
 
 Shape = tuple[tuple[int, float], ...]
 """The rungs of a bracket as (size, level)."""
@@ -57,7 +58,7 @@ class Bracket:
         self.rung = 0
         self.size, self.level = shape[0]
         self.members: dict[int, Trial] = {}
-        self.results: dict[int, float] = {}
+        self.results: dict[int, Observation | None] = {}
         self.waiting: dict[int, None] = {}
         self.leaders: list[int] = []
         self.over = False
@@ -81,9 +82,9 @@ class Bracket:
         self.members[trial.id] = trial
         self.waiting.pop(trial.id, None)
         self.results.pop(trial.id, None)  # of a failed trial that is tried again
-        result = _result(trial, self.level)
-        if result is not None:
-            self.results[trial.id] = result
+        if _is_settled(trial, self.level):
+            failed = trial.status in ("failed", "stopped")
+            self.results[trial.id] = None if failed else report_at(trial, self.level)
         elif trial.status == "paused":
             self.waiting[trial.id] = None
 
@@ -95,7 +96,9 @@ class Bracket:
             self._next_rung()
 
     def _next_rung(self) -> None:
-        ranked = sorted((loss, trial) for trial, loss in self.results.items() if loss < math.inf)
+        points = {trial: point for trial, point in self.results.items() if point is not None}
+        places = zip(standings(list(points.values())), points, strict=True)
+        ranked = sorted((place, trial) for place, trial in places if place < math.inf)
         if self.rung + 1 == len(self.shape) or not ranked:
             self.over = True
             return
@@ -215,18 +218,14 @@ class BracketTable(Fold[Brackets]):
                 state.set_limit(None)
 
 
-def value_at(trial: Trial, level: float) -> float:
-    """The standing of the first report at a step of at least ``level``, else of the last report."""
+def report_at(trial: Trial, level: float) -> Observation | None:
+    """The first report at a step of at least ``level``, else the last report."""
     if not trial.curve:
-        return math.inf
+        return None
     place = bisect_left(trial.curve, level, key=attrgetter("step"))
-    return trial.curve[min(place, len(trial.curve) - 1)].standing
+    return trial.curve[min(place, len(trial.curve) - 1)]
 
 
-def _result(trial: Trial, level: float) -> float | None:
-    """What the trial is worth at ``level``; None while it may still get there."""
-    if trial.status in ("failed", "stopped"):
-        return math.inf
-    if trial.status == "completed" or trial.budget >= level:
-        return value_at(trial, level)
-    return None
+def _is_settled(trial: Trial, level: float) -> bool:
+    """Whether it is known what the trial is worth at ``level``: it got there, or never will."""
+    return trial.finished or trial.budget >= level

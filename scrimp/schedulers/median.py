@@ -69,6 +69,11 @@ class MedianStopping(Scheduler):
         budget = history.problem.budget
         if budget is None:
             return Verdict.CONTINUE
+        if self.compare == "best" and history.problem.trade_off is not None:
+            raise MethodError(
+                "compare='best' is for one metric: with several, no report of a trial is best; use"
+                " compare='average'"
+            )
         apart = 0.0 if self.comparisons is None else budget.maximum / self.comparisons
         levels = halving_levels(budget, increment=max(budget.minimum, apart))
         table = RungTable(

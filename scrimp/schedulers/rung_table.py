@@ -9,7 +9,8 @@ behind all that do not, by the size of the violation. A trial of bracket s is no
 lowest rungs.
 
 Each event costs one insertion into a sorted list; cutoffs and promotions look at its ends only,
-never at all entries.
+never at all entries. With several metrics a loss is a place among all that came to the rung
+(`standings`), and every arrival gives those places anew.
 
     rungs = history.derive(RungTable(levels, promotion_quantiles(levels)))
     # (trial, index of the level it goes on to), or None
@@ -25,7 +26,8 @@ from msgspec.structs import replace
 from scrimp.history.events import Ended, Event, Reported, Retried
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Problem
-from scrimp.history.trial import Trial
+from scrimp.history.standings import standings
+from scrimp.history.trial import Observation, Trial
 from scrimp.schedulers.rungs import Levels, cutoff
 
 __all__ = ["Rung", "RungTable", "Rungs"]
@@ -35,7 +37,7 @@ class Rung:
     """One rung: all losses in increasing order, and the paused trials among them as (-loss,
     -trial), best last."""
 
-    __slots__ = ("fewest", "level", "losses", "quantile", "rule", "waiting")
+    __slots__ = ("fewest", "level", "losses", "points", "quantile", "rule", "waiting")
 
     def __init__(
         self, level: float, quantile: float, rule: str = "quantile", fewest: int = 0
@@ -46,6 +48,7 @@ class Rung:
         self.fewest = fewest
         self.losses: list[float] = []
         self.waiting: list[tuple[float, int]] = []
+        self.points: dict[int, Observation] = {}  # with several metrics, of all that came
 
     def passes(self, loss: float, least: int) -> bool | None:
         """Whether ``loss`` is within the cutoff; None while fewer than ``least`` trials can be
@@ -65,9 +68,10 @@ class Rung:
 class Rungs:
     """The state of a `RungTable`. Read it, do not change it."""
 
-    def __init__(self, table: "RungTable") -> None:
+    def __init__(self, table: "RungTable", several: bool = False) -> None:
         self.least = table.least
         self.average = table.average
+        self.several = several
         fewest = table.fewest or (0,) * len(table.quantiles)
         pairs = zip(table.levels, table.quantiles, fewest, strict=False)
         self.rungs = [Rung(level, quantile, table.rule, few) for level, quantile, few in pairs]
@@ -76,6 +80,7 @@ class Rungs:
         self._counted: set[int] = set()  # those whose losses others are compared with
         self._entries: dict[int, list[float]] = {}
         self._waiting: dict[int, tuple[Rung, tuple[float, int]]] = {}
+        self._lowest: dict[int, int] = {}
         self._stopped: set[int] = set()
 
     def promotable(self) -> tuple[int, int] | None:
@@ -96,17 +101,23 @@ class Rungs:
     def enter(self, trial: Trial, reached: float) -> None:
         """Note the trial's newest loss at every rung up to ``reached`` where it has none yet."""
         entries = self._entries.setdefault(trial.id, [])
+        self._lowest[trial.id] = _first_rung(trial)
         index = _first_rung(trial) + len(entries)
         if index >= len(self.rungs) or self.rungs[index].level > reached:
             return
-        loss = self._loss(trial)
+        loss = math.nan if self.several else self._loss(trial)
         counts = not self.among_ended or trial.id in self._counted
         while index < len(self.rungs) and self.rungs[index].level <= reached:
-            if counts:
-                insort(self.rungs[index].losses, loss)
             entries.append(loss)
+            if self.several:
+                self.rungs[index].points[trial.id] = self._point(trial)
+                self._rank(index)
+            elif counts:
+                insort(self.rungs[index].losses, loss)
             index += 1
-        judged = min(point.standing for point in trial.curve) if self.compare == "best" else loss
+        loss = entries[-1]
+        best = self.compare == "best" and not self.several
+        judged = min(point.standing for point in trial.curve) if best else loss
         if self.rungs[index - 1].passes(judged, self.least) is False:
             self._stopped.add(trial.id)
 
@@ -136,9 +147,39 @@ class Rungs:
             self._counted.discard(trial.id)
             for rung, loss in self._places(trial, entries):
                 del rung.losses[bisect_left(rung.losses, loss)]
+        if self.several:
+            for index, rung in enumerate(self.rungs):
+                if rung.points.pop(trial.id, None) is not None:
+                    self._rank(index)
+
+    def _rank(self, index: int) -> None:
+        """Give every trial at a rung its place anew."""
+        rung = self.rungs[index]
+        places = dict(zip(rung.points, standings(list(rung.points.values())), strict=True))
+        for trial, place in places.items():
+            self._entries[trial][index - self._lowest[trial]] = place
+        held = places.keys() & self._counted if self.among_ended else places.keys()
+        rung.losses = sorted(places[trial] for trial in held)
+        rung.waiting = []
+        for trial, (own, _) in list(self._waiting.items()):
+            if own is rung:
+                key = -places[trial], -trial
+                insort(rung.waiting, key)
+                self._waiting[trial] = rung, key
 
     def _places(self, trial: Trial, entries: list[float]) -> list[tuple[Rung, float]]:
         return list(zip(self.rungs[_first_rung(trial) :], entries, strict=False))
+
+    def _point(self, trial: Trial) -> Observation:
+        """What of a trial is ranked where there are several metrics: its newest report, or the mean
+        of its reports in every metric."""
+        last = trial.curve[-1]
+        known = [point.losses for point in trial.curve if point.feasible and point.losses]
+        if not self.average or not known:
+            return last
+        alike = [losses for losses in known if len(losses) == len(known[-1])]
+        means = tuple(sum(column) / len(alike) for column in zip(*alike, strict=True))
+        return replace(last, losses=means)
 
     def _loss(self, trial: Trial) -> float:
         if not self.average:
@@ -174,8 +215,7 @@ class RungTable(Fold[Rungs]):
 
     def begin(self, problem: Problem) -> Rungs:
         """No trial at any rung."""
-        del problem
-        return Rungs(self)
+        return Rungs(self, problem.trade_off is not None)
 
     def step(self, state: Rungs, event: Event, before: Trial | None, trial: Trial | None) -> None:
         """Take one event in."""

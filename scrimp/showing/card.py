@@ -11,6 +11,7 @@ from scrimp.showing.figures import number
 from scrimp.showing.standing import (
     Standing,
     best_words,
+    goal_words,
     method_words,
     running_words,
     saved_words,
@@ -38,9 +39,8 @@ def study_card(history: History, standing: Standing | None = None) -> str:
     With a ``standing`` the study is being run, and the card says who runs and how long it takes.
     """
     now = Standing.of(history, 0.0) if standing is None else standing
-    problem = history.problem
     method = method_words(history.method)
-    title = f"{history.created.name}: {problem.direction} {problem.metric} with {method}"
+    title = f"{history.created.name}: {goal_words(history)} with {method}"
     time = "" if standing is None else standing.time_words
     parts = [
         f'<div style="display:flex;justify-content:space-between"><b>{_said(title)}</b><span>{_said(time)}</span></div>',

@@ -23,6 +23,8 @@ __all__ = [
     "Standing",
     "best_words",
     "failure_line",
+    "front_words",
+    "goal_words",
     "is_over",
     "method_words",
     "running_words",
@@ -31,6 +33,7 @@ __all__ = [
     "spent_words",
     "states_words",
     "summary_line",
+    "values_words",
     "waiting_words",
 ]
 
@@ -114,9 +117,30 @@ def _left(history: History, seconds: float, before: float | None) -> float | Non
     return seconds * (1 - done) / (done - before)
 
 
+def goal_words(history: History) -> str:
+    """What is optimized: "minimize val_error, maximize accuracy"."""
+    return ", ".join(f"{way} {name}" for name, way in history.problem.metrics.items())
+
+
+def front_words(history: History) -> str:
+    """How many reports are on the front of a study of several metrics."""
+    count = len(history.front)
+    return "nothing on the front yet" if not count else f"{count} on the front"
+
+
+def values_words(history: History, trial: Trial, digits: int = 6) -> str:
+    """The newest value of every metric of the study."""
+    last = {} if trial.last is None else trial.last.metrics
+    names = history.problem.metrics
+    return ", ".join(f"{name} {number(last.get(name), digits)}" for name in names)
+
+
 def best_words(history: History) -> str:
-    """The best value with its trial, and after how much training."""
+    """The best value with its trial, and after how much training; with several metrics, how many
+    are on the front."""
     found, problem = history.best, history.problem
+    if problem.trade_off is not None:
+        return front_words(history)
     if found is None:
         return "none yet"
     trial, point = found
@@ -131,14 +155,21 @@ def summary_line(history: History, seconds: float, before: float | None = None) 
     if history.is_selection:  # the score of a single cell says little
         cells = f"{states_words(history.counts)}, of {history.problem.space.size:g} cells"
         return f"{cells}  ·  {standing.time_words}"
-    found, budgeted = history.best, history.problem.budget is not None
-    value = "none" if found is None else number(history.problem.value(found[1].loss), 6)
-    best = value if found is None else f"{value} (trial {found[0].id})"
-    states = states_words(history.counts, standing.over, budgeted)
-    parts = [f"best {history.problem.metric} {best}", states]
+    budgeted = history.problem.budget is not None
+    parts = [_found_words(history), states_words(history.counts, standing.over, budgeted)]
     if budgeted:
         parts.append(saved_words(history) if standing.over else spent_words(history))
     return "  ·  ".join([*parts, standing.time_words])
+
+
+def _found_words(history: History) -> str:
+    """The best value with its trial, or with several metrics the size of the front."""
+    if history.problem.trade_off is not None:
+        return front_words(history)
+    found = history.best
+    value = "none" if found is None else number(history.problem.value(found[1].loss), 6)
+    best = value if found is None else f"{value} (trial {found[0].id})"
+    return f"best {history.problem.metric} {best}"
 
 
 def failure_line(trial: Trial, most: int = 200) -> str:
@@ -208,5 +239,5 @@ def running_words(history: History, trial: Trial) -> str:
     """How far a running trial has come, and its newest value."""
     budget = history.problem.budget
     place = "" if budget is None else f"  {budget.name} {trial.budget:g} of {trial.granted:g}"
-    value = "" if trial.value is None else f"  {history.problem.metric} {number(trial.value)}"
+    value = "" if trial.value is None else f"  {values_words(history, trial, 4)}"
     return f"trial {trial.id}{place}{value}"

@@ -25,6 +25,7 @@ from scrimp.showing.standing import (
     Standing,
     best_words,
     failure_line,
+    goal_words,
     method_words,
     running_words,
     saved_words,
@@ -104,10 +105,9 @@ def _cut(parts: Sequence[tuple[str, str]], width: int) -> "Text":
 
 
 def _title(history: History, standing: Standing, width: int) -> "Text":
-    problem = history.problem
     time = standing.time_words
     kept = max(width - len(time) - 2, 12)
-    title = f"{history.created.name}  {problem.direction} {problem.metric}  {method_words(history.method)}"
+    title = f"{history.created.name}  {goal_words(history)}  {method_words(history.method)}"
     parts = [(shortened_text(title, kept), "bold")]
     return _ends(parts, [(time, "dim")], width)
 

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.reports import headline, printable
+from scrimp.history.standings import standings
 from scrimp.history.trial import STATUSES, Trial
 from scrimp.json_values import Json
 from scrimp.showing.figures import number, shortened_text
@@ -29,8 +30,9 @@ __all__ = [
 FIXED = ("trial", "status", "best", "last", "budget")
 """Columns of every study, the first ones."""
 
-EXTRA = ("feasible", "cost", "attempts", "worker", "note", "error")
-"""Columns that are shown when they are asked for; errors also when there is one."""
+EXTRA = ("front", "feasible", "cost", "attempts", "worker", "note", "error")
+"""Columns that are shown when they are asked for; errors also when there is one, and with several
+metrics whether the trial is on the front."""
 
 GAP = 2
 NARROWEST_ERROR = 20
@@ -41,7 +43,8 @@ class TableQuery:
     """Which trials and what of them.
 
     ``sort`` is a column; ``best`` and ``last`` begin with the best value, the others with the
-    smallest, and a minus in front turns the order round. ``top`` cuts the list.
+    smallest, and a minus in front turns the order round. With several metrics ``best`` begins with
+    the front (`standings`). ``top`` cuts the list.
     """
 
     top: int | None = None
@@ -79,7 +82,10 @@ def column_names(history: History) -> tuple[str, ...]:
     metrics = (
         name for trial in history.trials if trial.last is not None for name in trial.last.metrics
     )
-    others = [name for name in dict.fromkeys(metrics) if name != history.problem.metric]
+    own = {history.problem.metric} if history.problem.trade_off is None else set()
+    others = [
+        name for name in dict.fromkeys([*history.problem.metrics, *metrics]) if name not in own
+    ]
     attributes = (name for trial in history.trials for name in trial.user_attrs)
     names = (*FIXED, *history.problem.space, *others, *attributes, *EXTRA)
     return tuple(dict.fromkeys(names))
@@ -90,8 +96,10 @@ def selected_trials(history: History, query: TableQuery) -> list[Trial]:
     query.check(history)
     trials = [trial for trial in history.trials if not query.status or trial.status in query.status]
     name, backwards = query.sort.removeprefix("-"), query.sort.startswith("-")
-    value = _reader(history, name)
-    sign = history.problem.sign if name in ("best", "last") else 1.0
+    several = history.problem.trade_off is not None
+    by_place = several and name == "best"
+    value = _place_reader(history) if by_place else _reader(history, name)
+    sign = history.problem.sign if name in ("best", "last") and not by_place else 1.0
 
     best = None if history.best is None else history.best[0].id
 
@@ -122,12 +130,22 @@ def _usual(history: History, shown: Sequence[Trial]) -> tuple[str, ...]:
     fixed = [name for name in FIXED if name != "budget" or history.problem.budget is not None]
     if history.problem.budget is None:
         fixed.remove("last")  # the same as the best
+    if history.problem.trade_off is not None:
+        fixed = [name for name in fixed if name not in ("best", "last")]
+        fixed += ["front", *history.problem.metrics]
     if history.problem.constraints:
         fixed.append("feasible")
     searched = history.problem.space.searched
     metrics = [name for name in history.problem.constraints if name not in (*fixed, *searched)]
     failed = ["error"] * any(_error(trial) for trial in shown)
     return (*fixed, *searched, *metrics, *failed)
+
+
+def _place_reader(history: History) -> Callable[[Trial], float | None]:
+    """How to read where a trial's last report stands among those of all."""
+    held = {trial.id: trial.last for trial in history.trials if trial.last is not None}
+    places = dict(zip(held, standings(list(held.values())), strict=True))
+    return lambda trial: places.get(trial.id)
 
 
 def _error(trial: Trial) -> str | None:
@@ -137,6 +155,7 @@ def _error(trial: Trial) -> str | None:
 
 def _reader(history: History, name: str) -> Callable[[Trial], Json]:
     """How to read a column of a trial; None where it has nothing there."""
+    front = {trial.id for trial, _ in history.front} if name == "front" else set()
     fixed: Mapping[str, Callable[[Trial], Json]] = {
         "trial": lambda trial: trial.id,
         "status": lambda trial: trial.status,
@@ -146,6 +165,7 @@ def _reader(history: History, name: str) -> Callable[[Trial], Json]:
         "feasible": lambda trial: (
             None if trial.last is None else ("no", "yes")[trial.last.feasible]
         ),
+        "front": lambda trial: ("no", "yes")[trial.id in front],
         "cost": lambda trial: trial.cost,
         "attempts": lambda trial: trial.attempt,
         "worker": lambda trial: trial.worker or None,

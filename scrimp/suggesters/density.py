@@ -31,7 +31,8 @@ from scrimp.errors import MethodError
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import FirstDesign, FromDensity, Notes
-from scrimp.history.trial import Trial
+from scrimp.history.standings import standings
+from scrimp.history.trial import Observation, Trial
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.first_design import DESIGNS, first_configs
 from scrimp.suggesters.known_configs import KNOWN, Known
@@ -226,7 +227,8 @@ def rank_trials(history: History, needed: int) -> Ranking | None:
         return None
     level = sorted(reached.values(), reverse=True)[needed - 1]
     observed = [history.trials[number] for number, reach in reached.items() if reach >= level]
-    observed.sort(key=lambda trial: _standing(trial, level))
+    places = standings([_report(trial, level) for trial in observed])
+    observed = [observed[row] for row in np.argsort(places, kind="stable")]
     settled = {trial.id for trial in observed}
     others = [
         trial.id
@@ -242,8 +244,6 @@ def _reach(trial: Trial) -> float:
     return inf if trial.status == "completed" else trial.budget
 
 
-def _standing(trial: Trial, level: float) -> float:
-    """What the trial's newest report up to ``level`` ranks by."""
-    return trial.curve[
-        max(bisect_right(trial.curve, level, key=attrgetter("step")) - 1, 0)
-    ].standing
+def _report(trial: Trial, level: float) -> Observation:
+    """What the trial ranks by: its newest report up to ``level``."""
+    return trial.curve[max(bisect_right(trial.curve, level, key=attrgetter("step")) - 1, 0)]

@@ -88,7 +88,7 @@ class Method:
 @dataclass(frozen=True)
 class MethodEntry:
     """What a name stands for: a suggester and a scheduler, or a policy, with presets for their
-    fields.
+    fields. ``several``: whether it takes several metrics at once.
 
     Each is a class, or "module:Class", which is imported when it is asked for.
     """
@@ -98,6 +98,7 @@ class MethodEntry:
     policy: str | type[Policy] = ""
     presets: JsonObject = field(default_factory=dict)
     needs_budget: bool = False
+    several: bool = False
 
 
 _BAYESIAN = "scrimp.suggesters.bayesian:BayesianSuggester"
@@ -120,32 +121,38 @@ _INDEPENDENT: JsonObject = {"model": "gp_independent"}
 _HYPER_TUNE = "scrimp.policies.hyper_tune:HyperTune"
 
 _OWN: dict[str, MethodEntry] = {
-    "random": MethodEntry(_RANDOM),
-    "grid": MethodEntry("scrimp.suggesters.grid:GridSuggester"),
-    "sobol": MethodEntry("scrimp.suggesters.quasi_random:QuasiRandomSuggester"),
+    "random": MethodEntry(_RANDOM, several=True),
+    "grid": MethodEntry("scrimp.suggesters.grid:GridSuggester", several=True),
+    "sobol": MethodEntry("scrimp.suggesters.quasi_random:QuasiRandomSuggester", several=True),
     "gp": MethodEntry(_BAYESIAN, presets={"acquisition": "log-ei"}),
     "gp-ei": MethodEntry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}),
     "gp-pi": MethodEntry(
         _BAYESIAN, presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE}
     ),
     "gp-ucb": MethodEntry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}),
-    "tpe": MethodEntry(_DENSITY),
-    "asha": MethodEntry(_RANDOM, _ASHA, needs_budget=True),
-    "asha-stopping": MethodEntry(_RANDOM, _ASHA, presets={"type": "stopping"}, needs_budget=True),
-    "hyperband": MethodEntry(_RANDOM, _ASHA, presets={"brackets": None}, needs_budget=True),
-    "sync-sh": MethodEntry(_RANDOM, _SYNCHRONOUS, needs_budget=True),
-    "sync-hyperband": MethodEntry(
-        _RANDOM, _SYNCHRONOUS, presets={"brackets": None}, needs_budget=True
+    "tpe": MethodEntry(_DENSITY, several=True),
+    "asha": MethodEntry(_RANDOM, _ASHA, needs_budget=True, several=True),
+    "asha-stopping": MethodEntry(
+        _RANDOM, _ASHA, presets={"type": "stopping"}, needs_budget=True, several=True
     ),
-    "bohb": MethodEntry(_DENSITY, _ASHA, presets=_BOHB, needs_budget=True),
+    "hyperband": MethodEntry(
+        _RANDOM, _ASHA, presets={"brackets": None}, needs_budget=True, several=True
+    ),
+    "sync-sh": MethodEntry(_RANDOM, _SYNCHRONOUS, needs_budget=True, several=True),
+    "sync-hyperband": MethodEntry(
+        _RANDOM, _SYNCHRONOUS, presets={"brackets": None}, needs_budget=True, several=True
+    ),
+    "bohb": MethodEntry(_DENSITY, _ASHA, presets=_BOHB, needs_budget=True, several=True),
     "sync-bohb": MethodEntry(
-        _DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True
+        _DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True, several=True
     ),
     "freeze-thaw": MethodEntry(
         policy="scrimp.freeze_thaw.freeze_thaw:FreezeThaw", needs_budget=True
     ),
-    "dehb": MethodEntry(policy="scrimp.policies.evolution:Evolution", needs_budget=True),
-    "median": MethodEntry(_RANDOM, _MEDIAN, needs_budget=True),
+    "dehb": MethodEntry(
+        policy="scrimp.policies.evolution:Evolution", needs_budget=True, several=True
+    ),
+    "median": MethodEntry(_RANDOM, _MEDIAN, needs_budget=True, several=True),
     "mobster-joint": MethodEntry(_MOBSTER, _ASHA, needs_budget=True),
     "mobster-indep": MethodEntry(_MOBSTER, _ASHA, presets=_INDEPENDENT, needs_budget=True),
     "tst-m": MethodEntry(_TRANSFER, presets={"combine": "tst", **_TST_M}),
@@ -253,6 +260,8 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
     method stands for itself."""
     if method.name != "auto":
         return method, "chosen by the user"
+    if problem.trade_off is not None:
+        return _for_several(problem, method)
     if problem.budget is None and learns:
         return (
             Method("task-prior", **method.settings),
@@ -275,6 +284,14 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
     return Method("freeze-thaw", **method.settings), f"auto: there is {reason}"
 
 
+def _for_several(problem: Problem, method: Method) -> tuple[Method, str]:
+    """What ``auto`` stands for where there are several metrics, and why."""
+    if problem.budget is None:
+        return Method("tpe", **method.settings), "auto: several metrics, so densities of the front"
+    why = "auto: several metrics and a training budget, so halving by fronts"
+    return Method("bohb", **method.settings), why
+
+
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:
     """The policy a method stands for in this problem; ``past`` is handed to what can learn from
     past studies."""
@@ -284,6 +301,12 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
         raise MethodError(
             f"method {chosen.name!r} spends training budgets, and this study has none; "
             "give create_study a budget such as scrimp.Budget('epoch', 1, 81), or use 'gp'"
+        )
+    if problem.trade_off is not None and not entry.several:
+        able = ", ".join(name for name in _METHODS if _METHODS[name].several)
+        raise MethodError(
+            f"method {chosen.name!r} optimizes one metric, and this study has"
+            f" {len(problem.metrics)} ({', '.join(problem.metrics)}); use 'auto', or one of {able}"
         )
     classes = _parts(entry)
     settings = gathered(entry.presets, chosen.settings, classes)

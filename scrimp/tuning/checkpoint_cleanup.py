@@ -2,7 +2,7 @@
 bytes that freed.
 
     keep="best"    of the trials that have ended, the best one at any budget and the best one at
-                   full budget (the default)
+                   full budget (the default); with several metrics all that are on the front
     keep="all"     everything
     keep="none"    nothing of a trial that has ended
 
@@ -20,6 +20,7 @@ from scrimp.executors.clock import Clock
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
 from scrimp.history.events import CheckpointsRemoved
 from scrimp.history.history import History
+from scrimp.history.standings import standings
 from scrimp.policies.policy import Policy
 from scrimp.tuning.ledger import Ledger
 
@@ -80,9 +81,10 @@ def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> l
 
 
 def _best_of(history: History, trials: set[int]) -> set[int]:
-    """The best trial of the study, and the best of ``trials`` at full budget."""
+    """The best trial of the study, or with several metrics those of its front, and the best of
+    ``trials`` at full budget."""
     problem = history.problem
-    best = set() if history.best is None else {history.best[0].id}
+    best = {trial.id for trial, _ in history.front}
     full = []
     for number in trials:
         last = history.trials[number].last
@@ -92,8 +94,9 @@ def _best_of(history: History, trials: set[int]) -> set[int]:
             and last.step >= problem.full_budget
             and last.feasible
         ):
-            full.append((last.loss, number))
-    return best | {number for _, number in sorted(full)[:1]}
+            full.append(number)
+    places = standings([history.trials[number].curve[-1] for number in full])
+    return best | {number for _, number in sorted(zip(places, full, strict=True))[:1]}
 
 
 class CheckpointCleanup:

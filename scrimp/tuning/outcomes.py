@@ -14,15 +14,28 @@ NaN, are no alarm: their objective works, and the method learns from them.
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from scrimp.errors import BrokenObjective, StudyError
+from scrimp.history.compromise import best_of_front, knee_of
 from scrimp.history.history import History
 from scrimp.history.reports import headline, printable
-from scrimp.history.trial import Trial
+from scrimp.history.trial import Observation, Trial
+from scrimp.showing.standing import front_words, values_words
 
-__all__ = ["ALIKE", "Alarm", "Catch", "as_catch", "failed_only", "log_outcome", "nothing_found"]
+__all__ = [
+    "ALIKE",
+    "Alarm",
+    "Catch",
+    "as_catch",
+    "best_report",
+    "best_value",
+    "failed_only",
+    "knee_report",
+    "log_outcome",
+    "nothing_found",
+]
 
 logger = logging.getLogger("scrimp")
 
@@ -148,6 +161,49 @@ def nothing_found(history: History, name: str) -> StudyError:
     return StudyError(f"study {name!r} has no feasible value yet ({state}); run more trials first")
 
 
+def best_report(
+    history: History, at: str, weights: Mapping[str, float] | None
+) -> tuple[Trial, Observation]:
+    """The best trial with its report: by the one metric there is, or of a front by ``weights``;
+    `StudyError` where there is none."""
+    if at not in ("any", "max"):
+        raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
+    if history.problem.trade_off is None and weights is None:
+        found = history.best if at == "any" else history.best_at_full_budget
+    elif at == "max":
+        raise StudyError(
+            "at='max' is for studies of one metric; of several, look at the reports of study.front,"
+            " whose step says how long each was trained"
+        )
+    else:
+        found = best_of_front(history, weights)
+    if found is None:
+        raise nothing_found(history, history.created.name)
+    return found
+
+
+def best_value(history: History) -> float:
+    """The best value of the one metric there is; `StudyError` where there are several, or none
+    yet."""
+    if history.problem.trade_off is not None:
+        raise StudyError(
+            f"study {history.created.name!r} has several metrics"
+            f" ({', '.join(history.problem.metrics)}), so there is no best value; use study.front,"
+            " study.knee, or the report of study.best(weights={...})"
+        )
+    value = history.problem.value(best_report(history, "any", None)[1].loss)
+    assert value is not None
+    return value
+
+
+def knee_report(history: History) -> tuple[Trial, Observation]:
+    """The knee of the front; `StudyError` while there is no front."""
+    found = knee_of(history)
+    if found is None:
+        raise nothing_found(history, history.created.name)
+    return found
+
+
 def log_outcome(history: History, trial: Trial) -> None:
     """A line for a trial that ended: a warning when it failed, otherwise with its value and the
     best so far."""
@@ -158,11 +214,12 @@ def log_outcome(history: History, trial: Trial) -> None:
         words = f": {headline(trial.message)}" if alike is None else f" as trial {alike} did"
         logger.warning("%s", printable(f"trial {trial.id} failed{words}"))
         return
-    value = "no value" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
+    value = "no value" if trial.value is None else values_words(history, trial)
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
     best = (
         ""
         if history.best is None
         else f"; best {problem.value(history.best[1].loss):.6g}, trial {history.best[0].id}"
     )
+    best += "" if problem.trade_off is None else f"; {front_words(history)}"
     logger.info("%s", printable(f"trial {trial.id} {trial.status}: {value}{after}{best}"))

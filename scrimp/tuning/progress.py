@@ -55,7 +55,7 @@ class Progress:
         self._drawn = -CARD_EVERY
         self._history: History | None = None
         self._live: Live | None = None
-        self._best: float | None = None
+        self._best: list[object] = []
         self._done = 0.0 if before is None else share_done(before) or 0.0
         self._old = 0 if before is None else before.counts["failed"]
         self._failures = self._old
@@ -99,7 +99,7 @@ class Progress:
 
     def _plain_line(self, history: History) -> None:
         now = self._clock()
-        best = None if history.best is None else history.best[1].loss
+        best: list[object] = [point.losses or point.loss for _, point in history.front]
         if best != self._best or now - self._said >= LINE_EVERY:
             self._best, self._said = best, now
             self._print(summary_line(history, now - self._began, self._done))

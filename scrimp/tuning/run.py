@@ -138,7 +138,7 @@ class Run:
 
             return CommandExecutor(
                 self.objective,
-                problem.metric,
+                problem.reported,
                 problem.cost,
                 environments=_devices(self.workers, self.gpus_per_worker),
                 time_limit=self.time_limit,
@@ -146,20 +146,20 @@ class Run:
         if self.ray is not None:
             return RayExecutor(
                 self.objective,
-                problem.metric,
+                problem.reported,
                 problem.cost,
                 settings=RaySettings.of(self.ray),
                 slots=self.workers,
                 time_limit=self.time_limit,
             )
         if self.workers == 1 and self.gpus_per_worker == 0:
-            return InProcess(self.objective, problem.metric, problem.cost)
+            return InProcess(self.objective, problem.reported, problem.cost)
         from scrimp.executors.processes import Processes
 
         environments = _devices(self.workers, self.gpus_per_worker)
         return Processes(
             self.objective,
-            problem.metric,
+            problem.reported,
             problem.cost,
             environments=environments,
             time_limit=self.time_limit,

@@ -9,6 +9,7 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +22,8 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
-from scrimp.history.problem import Budget, Constraint, Direction, Problem
+from scrimp.history.problem import Budget, Constraint, Direction, Problem, optimized
+from scrimp.history.trade_off import TradeOff
 from scrimp.json_values import Json
 from scrimp.space.growth import narrowings
 from scrimp.space.space import Space
@@ -64,6 +66,10 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     *,
     direction: Direction = "minimize",
     metric: str = "value",
+    metrics: Mapping[str, Direction] | None = None,
+    reference: Mapping[str, float] | None = None,
+    goals: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
     budget: Budget | None = None,
     method: str | Method | Mapping[str, object] = "auto",
     learn_from: str | Sequence[str] = (),
@@ -78,6 +84,9 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 ) -> Study:
     """A new study, or with ``load_if_exists`` the one of that name, whose space may have grown.
 
+    ``metrics`` in place of ``metric`` and ``direction``: several, each with its direction;
+    ``reference``: the value of each that hypervolumes are measured from; ``goals``: values that are
+    good enough, beyond which more does not count; ``weights``: what `Study.best` chooses by.
     ``learn_from``: names of past studies in the same storage, or "all" of those that share enough
     parameters; ``features`` describe the task, for methods that compare tasks by them. ``noisy``
     says that repeating a configuration gives another value: only then may a configuration be tried
@@ -93,8 +102,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     place = storage_at(storage)
     problem = Problem(
         space=space,
-        metric=metric,
-        direction=direction,
+        **optimized(metric, direction, metrics, reference, goals, weights),
         budget=budget,
         constraints={} if constraints is None else constraints,
         cost=cost,
@@ -176,6 +184,7 @@ def _adopt(
                 f"study {study.name!r} has {label} {value!r}, not {getattr(problem, label)!r}; "
                 f"use another name, or the same {label}"
             )
+    trade_off = _joined(study.name, known, problem)
     if seed is not None and seed != known.seed:
         raise StudyError(
             f"study {study.name!r} was created with seed {known.seed}, not {seed}; use another"
@@ -188,12 +197,38 @@ def _adopt(
                 f"the space of study {study.name!r} may grow, not shrink: {'; '.join(lost)}; use"
                 " another name"
             )
-        grown = {**known.to_json(), "space": problem.space.to_json()}
-        study._ledger.append([StudyChanged(problem=grown, time=wall_clock())])
+    if problem.space != known.space or trade_off != known.trade_off:
+        grown = replace(known, space=problem.space, trade_off=trade_off)
+        build_policy(grown, Method.from_json(history.method))  # it may not take several metrics
+        study._ledger.append([StudyChanged(problem=grown.to_json(), time=wall_clock())])
     if not set(plugins) <= set(history.plugins):
         together = tuple(dict.fromkeys([*history.plugins, *plugins]))
         study._ledger.append([StudyChanged(plugins=together, time=wall_clock())])
     return study
+
+
+def _joined(name: str, known: Problem, asked: Problem) -> TradeOff | None:
+    """What is optimized from now on: metrics may join those there are, and reference, goals and
+    weights may change; what is left out stays."""
+    if asked.trade_off is None and known.trade_off is None:
+        return None
+    lost = [one for one, way in known.metrics.items() if asked.metrics.get(one) != way]
+    if lost or asked.trade_off is None:
+        raise StudyError(
+            f"study {name!r} has the metrics {dict(known.metrics)}, not {dict(asked.metrics)};"
+            " metrics may be added, not taken away or turned round: use another name, or name them"
+            " all"
+        )
+    new = asked.trade_off
+    old = TradeOff(new.metrics) if known.trade_off is None else known.trade_off
+    metrics = {**known.metrics, **new.metrics}
+    whole = old.metrics.keys() == metrics.keys()
+    return TradeOff(
+        metrics,
+        new.reference or (old.reference if whole else {}),
+        new.goals or old.goals,
+        new.weights or (old.weights if whole else {}),
+    )
 
 
 def checkpoint_root(storage: Storage, name: str) -> Root:

@@ -20,14 +20,14 @@ from scrimp.executors.command_line import Command
 from scrimp.executors.ray import RaySettings
 from scrimp.executors.run_context import Objective
 from scrimp.history.annotations import as_annotation
+from scrimp.history.compromise import hypervolume_of
 from scrimp.history.events import Config, Retried, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.limits import Durable, Placement
 from scrimp.history.problem import Budget, Direction, Problem
-from scrimp.history.reports import as_metrics, as_stderr
-from scrimp.history.trial import Observation, Trial, check_step
+from scrimp.history.trial import Observation, Trial
 from scrimp.json_values import Json
-from scrimp.policies.policy import Finish, Policy, Verdict, Wait
+from scrimp.policies.policy import Finish, Policy, Wait
 from scrimp.showing.card import study_card
 from scrimp.showing.explanation import Explanation
 from scrimp.space.space import Space
@@ -37,18 +37,18 @@ from scrimp.tuning.checkpoint_cleanup import Keep, best_state, checkpoint_folder
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
-from scrimp.tuning.outcomes import as_catch, nothing_found
+from scrimp.tuning.outcomes import as_catch, best_report, best_value, knee_report
 from scrimp.tuning.run import Run, run, run_limits
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.telling import (
-    append_report,
     change_limits,
     end_trial,
-    ended_by_scheduler,
     enqueue_config,
     make_room,
     open_trial,
+    tell_result,
+    tell_step,
 )
 from scrimp.tuning.trial_table import trial_frame
 
@@ -113,8 +113,13 @@ class Study:
 
     @property
     def metric(self) -> str:
-        """The name of what is optimized."""
+        """The name of what is optimized; the first, where there are several."""
         return self.history.problem.metric
+
+    @property
+    def metrics(self) -> dict[str, Direction]:
+        """What is optimized, each with its direction."""
+        return dict(self.history.problem.metrics)
 
     @property
     def budget(self) -> Budget | None:
@@ -145,20 +150,30 @@ class Study:
     @property
     def best_value(self) -> float:
         """The best value reported at any budget, in the study's direction."""
-        value = self._ledger.history.problem.value(self.best()[1].loss)
-        assert value is not None
-        return value
+        return best_value(self.history)
 
-    def best(self, at: Literal["any", "max"] = "any") -> tuple[Trial, Observation]:
-        """The best trial and its best report: at ``any`` budget, or at full budget only
-        (``max``)."""
-        history = self.history
-        if at not in ("any", "max"):
-            raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
-        found = history.best if at == "any" else history.best_at_full_budget
-        if found is None:
-            raise nothing_found(history, self.name)
-        return found
+    def best(
+        self, at: Literal["any", "max"] = "any", *, weights: Mapping[str, float] | None = None
+    ) -> tuple[Trial, Observation]:
+        """The best trial and its best report: at ``any`` budget, or at full budget only (``max``).
+        With several metrics, the report of the front that is best by ``weights``."""
+        return best_report(self.history, at, weights)
+
+    @property
+    def front(self) -> list[tuple[Trial, Observation]]:
+        """With several metrics, the reports that no other one dominates, each with its trial, from
+        the best to the worst in the first metric; with one metric, the best alone."""
+        return self.history.front
+
+    @property
+    def knee(self) -> tuple[Trial, Observation]:
+        """The trial and report of the front from which on more of one metric costs much of another."""
+        return knee_report(self.history)
+
+    def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
+        """The volume that the front dominates, measured from ``reference``; from the study's own,
+        or from a little beyond the worst of the front, without it."""
+        return hypervolume_of(self.history, reference)
 
     @property
     def best_checkpoint(self) -> Path:
@@ -238,8 +253,7 @@ class Study:
     @overload
     def ask(self, count: int) -> list[Trial]: ...
     def ask(self, count: int | None = None) -> Trial | list[Trial]:
-        """The next trial to run, or a list of ``count`` of them; a paused trial may come back to go
-        on with."""
+        """The next trial to run, or a list of ``count``; a paused one may come back to go on with."""
         if count is not None:
             if not is_whole(count, 1):
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
@@ -275,16 +289,7 @@ class Study:
     ) -> bool:
         """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped,
         paused or completed)."""
-        current = open_trial(self._ledger, trial)
-        check_step(current, step)
-        numbers = as_metrics(metrics, self._ledger.history.problem.metric)
-        append_report(self._ledger, current, float(step), numbers, as_stderr(stderr))
-        history = self._ledger.history
-        now = history.trials[current.id]
-        if now.status == "running" and self._deciding().review(history, now.id) is Verdict.STOP:
-            end_trial(self._ledger, now, "stopped", ended_by_scheduler(step))
-            return False
-        return now.status == "running"
+        return tell_step(self._ledger, self._deciding, trial, step, metrics, stderr)
 
     def tell(
         self,
@@ -297,14 +302,12 @@ class Study:
     ) -> Trial:
         """The result of a trial: a number, metrics by name, or ``state="failed"``. A value that is
         not finite is a failure."""
-        current = open_trial(self._ledger, trial)
         if state not in (None, "completed", "failed"):
             raise ReportError(f"state is {state!r}; it must be 'completed' or 'failed'")
         if state == "failed":
+            current = open_trial(self._ledger, trial)
             return end_trial(self._ledger, current, "failed", message or "told as failed")
-        metrics = as_metrics(value, self._ledger.history.problem.metric)
-        append_report(self._ledger, current, current.granted, metrics, as_stderr(stderr))
-        return self._ledger.history.trials[current.id]
+        return tell_result(self._ledger, trial, value, stderr)
 
     def optimize(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
         self,

@@ -6,7 +6,7 @@ append_report(ledger, trial, step=3.0, metrics={"error": 0.4}, stderr=None)
 end_trial(ledger, trial, "failed", "out of memory")
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -15,9 +15,10 @@ from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import Ended, Enqueued, Reported, StudyChanged
 from scrimp.history.limits import Totals
-from scrimp.history.reports import readable, report_events
-from scrimp.history.trial import Trial
+from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
+from scrimp.history.trial import Trial, check_step
 from scrimp.json_values import Json
+from scrimp.policies.policy import Policy, Verdict
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.tuning.decisions import room_for_trials
 from scrimp.tuning.ledger import Ledger
@@ -30,6 +31,8 @@ __all__ = [
     "enqueue_config",
     "make_room",
     "open_trial",
+    "tell_result",
+    "tell_step",
 ]
 
 
@@ -51,6 +54,35 @@ def open_trial(ledger: Ledger, trial: Trial | int) -> Trial:
     return current
 
 
+def tell_result(ledger: Ledger, trial: Trial | int, value: object, stderr: float | None) -> Trial:
+    """Record the result of a trial, a number or metrics by name; the trial as it is then."""
+    current = open_trial(ledger, trial)
+    metrics = as_metrics(value, ledger.history.problem.reported)
+    append_report(ledger, current, current.granted, metrics, as_stderr(stderr))
+    return ledger.history.trials[current.id]
+
+
+def tell_step(
+    ledger: Ledger,
+    deciding: Callable[[], Policy],
+    trial: Trial | int,
+    step: float,
+    metrics: Mapping[str, object],
+    stderr: float | None,
+) -> bool:
+    """Record metrics after ``step``, and whether the trial goes on from there."""
+    current = open_trial(ledger, trial)
+    check_step(current, step)
+    numbers = as_metrics(metrics, ledger.history.problem.reported)
+    append_report(ledger, current, float(step), numbers, as_stderr(stderr))
+    history = ledger.history
+    now = history.trials[current.id]
+    if now.status == "running" and deciding().review(history, now.id) is Verdict.STOP:
+        end_trial(ledger, now, "stopped", ended_by_scheduler(step))
+        return False
+    return now.status == "running"
+
+
 def append_report(
     ledger: Ledger, trial: Trial, step: float, metrics: dict[str, float], stderr: float | None
 ) -> None:
@@ -66,7 +98,7 @@ def append_report(
         cost=metrics.get(problem.cost) if problem.cost is not None else None,
         time=now,
     )
-    curve = ledger.append(report_events(report, problem.metric)).trials[trial.id].curve
+    curve = ledger.append(report_events(report, problem.reported)).trials[trial.id].curve
     if not any(point.step == step and point.time == now for point in curve):
         raise ReportError(
             f"trial {trial.id} was told or taken over by somebody else meanwhile; this does not"

@@ -132,16 +132,16 @@ def test_hostile_files_are_refused_in_words(name: str, tmp_path: Path) -> None:
 
 OPTUNA = """
 CREATE TABLE studies(study_id, study_name);
-CREATE TABLE study_directions(study_id, direction);
+CREATE TABLE study_directions(study_id, direction, objective);
 CREATE TABLE trials(trial_id, number, study_id, state);
 CREATE TABLE trial_params(param_id INTEGER PRIMARY KEY, trial_id, param_name, param_value,
                           distribution_json);
-CREATE TABLE trial_values(trial_id, value);
+CREATE TABLE trial_values(trial_id, value, objective);
 CREATE TABLE trial_intermediate_values(trial_id, step, intermediate_value);
 INSERT INTO studies VALUES (1, 's');
-INSERT INTO study_directions VALUES (1, 'MINIMIZE');
+INSERT INTO study_directions VALUES (1, 'MINIMIZE', 0);
 INSERT INTO trials VALUES (1, 0, 1, 'COMPLETE');
-INSERT INTO trial_values VALUES (1, 0.5);
+INSERT INTO trial_values VALUES (1, 0.5, 0);
 INSERT INTO trial_params VALUES (1, 1, 'x', 0.5,
     '{"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}}');
 """

@@ -98,7 +98,7 @@ def test_studies_of_one_objective_are_read(database: Path) -> None:
         ({"lr": 0.03, "kind": None, "n": 4}, (), "failed"),  # minus infinity is no value
     ]
     assert notes == (
-        "study 'two objectives' has 2 objectives and is left out: one can be imported",
+        "study 'two objectives' has no trials and is left out",
         "1 trials that had not ended are left out",
     )
     _, problem, trials, _ = curves
@@ -186,3 +186,34 @@ def test_values_lie_on_the_grid_as_one_would_write_them(database: Path) -> None:
         0.3,
         0.25,
     ]  # the second was made before there was a step
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_study_of_two_objectives_is_read_whole(database: Path, named: bool) -> None:
+    names = ["error", "speed"] if named else ["value_0", "value_1"]
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE study_directions SET direction = 'MAXIMIZE' WHERE objective = 1")
+        connection.execute("INSERT INTO trials VALUES (7, 0, 3, 'COMPLETE')")
+        connection.execute("INSERT INTO trials VALUES (8, 1, 3, 'COMPLETE')")
+        connection.executemany(
+            "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) VALUES"
+            " (?, ?, ?, ?)",
+            [(trial, "lr", 0.01, json.dumps(LR)) for trial in (7, 8)],
+        )
+        connection.executemany(
+            "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (?, ?, ?, ?)",
+            [(7, 1, 3.0, "F"), (7, 0, 0.5, "F"), (8, 0, 0.1, "F"), (8, 1, None, "INF_POS")],
+        )
+        if named:
+            connection.execute(
+                "CREATE TABLE study_system_attributes (study_id INTEGER, key TEXT, value_json TEXT)"
+            )
+            connection.execute(
+                "INSERT INTO study_system_attributes VALUES (3, 'study:metric_names', ?)",
+                (json.dumps(names),),
+            )
+    connection.close()
+    _, problem, trials, _ = read_optuna(database)[2]
+    assert dict(problem.metrics) == dict(zip(names, ("minimize", "maximize"), strict=True))
+    values = dict(zip(names, (0.5, 3.0), strict=True))
+    assert trials == [({"lr": 0.01}, ((1.0, values),), "completed"), ({"lr": 0.01}, (), "failed")]

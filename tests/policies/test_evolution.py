@@ -123,7 +123,7 @@ def test_places_are_taken_over_by_what_is_at_least_as_good():
     assert {level: len(holders) for level, holders in members.items()} == {1.0: 9, 3.0: 5, 9.0: 3}
     first = [sphere(action.config) for action in actions[:9]]
     second = [sphere(action.config) for action in actions[23:32]]
-    assert [loss for loss, _ in members[1.0]] == [
+    assert [report.loss for report, _ in members[1.0]] == [
         min(pair) for pair in zip(first, second, strict=True)
     ]
 

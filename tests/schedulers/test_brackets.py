@@ -1,8 +1,6 @@
 """Brackets as a fold: slots, results, and fresh rungs."""
 
-import math
-
-from scrimp.schedulers.brackets import BracketTable, Job, value_at
+from scrimp.schedulers.brackets import BracketTable, Job, report_at
 
 SHAPES = (((4, 1.0), (2, 3.0)), ((2, 3.0),))
 
@@ -43,11 +41,11 @@ def test_trials_without_a_bracket_are_left_alone(log):
     assert log.history.derive(BracketTable(SHAPES)).job() == Job(0, 0, 0, 1.0)
 
 
-def test_value_at_a_level(log):
+def test_report_at_a_level(log):
     trial = log.start(9.0)
-    assert value_at(log.history.trials[trial], 1.0) == math.inf
+    assert report_at(log.history.trials[trial], 1.0) is None
     for step, loss in ((2, 0.5), (4, 0.4), (6, None)):
         log.report(trial, step, loss)
     view = log.history.trials[trial]
-    assert [value_at(view, level) for level in (1, 2, 3, 4, 5)] == [0.5, 0.5, 0.4, 0.4, math.inf]
-    assert value_at(view, 9) == math.inf  # its last value is not finite
+    found = [report_at(view, level) for level in (1, 2, 3, 4, 5, 9)]
+    assert [point.loss for point in found] == [0.5, 0.5, 0.4, 0.4, None, None]

@@ -1,0 +1,72 @@
+"""Where reports stand among each other: the one place that everything asks that ranks reports.
+
+With one metric a report stands by itself (`Observation.standing`). With several, where it stands
+depends on the others: reports that nothing dominates come first, then those that only they
+dominate, and so on; within such a front those come first that add most to its hypervolume. Reports
+with a metric missing come behind, those that violate a constraint behind them, as with one metric.
+
+    standings([point.last for point in trials])          # the lowest is the best
+
+The front itself is kept as reports arrive (`with_report`), so that asking for it costs nothing.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from scrimp.fronts.hypervolume import order_of_standing
+from scrimp.history.problem import Problem
+from scrimp.history.trade_off import Losses, dominates
+from scrimp.history.trial import BEHIND, Observation, Trial
+
+__all__ = ["Front", "measured", "standings", "with_report"]
+
+Front = list[tuple[Losses, int, float]]
+"""What nothing dominates: losses, the trial, and the step of the report."""
+
+
+def standings(points: Sequence[Observation]) -> list[float]:
+    """Where each report stands, lower is better: its own standing with one metric, its place among
+    these with several; infinite where there is no loss."""
+    most = max((len(point.losses) for point in points if point.losses is not None), default=0)
+    if not most:
+        return [point.standing for point in points]
+    places = [_behind(point) for point in points]
+    whole = [
+        number
+        for number, point in enumerate(points)
+        if point.feasible and point.loss is not None and len(point.losses or ()) == most
+    ]
+    order = order_of_standing(np.array([points[number].losses for number in whole], dtype=float))
+    for place, row in enumerate(order):
+        places[whole[row]] = float(place)
+    return places
+
+
+def _behind(point: Observation) -> float:
+    """Where a report stands of which not all is known, or that violates a constraint."""
+    if point.loss is None or not point.feasible:
+        return point.standing
+    return BEHIND * (2.0 + point.loss / (1.0 + abs(point.loss)))
+
+
+def with_report(front: Front, point: Observation, trial: int) -> Front:
+    """The front with one more feasible report, as a new list; of equal reports the first stays."""
+    losses = point.losses
+    if losses is None:
+        return front
+    if any(known == losses or dominates(known, losses) for known, _, _ in front):
+        return front
+    kept = [member for member in front if not dominates(losses, member[0])]
+    return [*kept, (losses, trial, point.step)]
+
+
+def measured(trial: Trial, problem: Problem) -> Trial:
+    """The trial with its reports measured by another question: with a metric more, or other
+    goals."""
+    curve = tuple(
+        replace(point, loss=problem.loss(point.metrics), losses=problem.losses(point.metrics))
+        for point in trial.curve
+    )
+    return replace(trial, curve=curve)
