@@ -392,8 +392,8 @@ def store_results(storage: Storage, name: str, found: Imported, time: float) -> 
         events.append(TrialAdded(trial=number, config=trial.config, time=time))
         events.append(BudgetGranted(trial=number, budget=problem.full_budget, time=time))
         for step, value in trial.curve:
-            metrics = {**value} if isinstance(value, dict) else {problem.metric: value}
-            events.append(Reported(trial=number, step=step, metrics=metrics, time=time))
+            metrics = value if isinstance(value, dict) else {problem.metric: value}
+            events.append(Reported(trial=number, step=step, metrics={**metrics}, time=time))
         if status != "completed" or trial.curve[-1][0] < problem.full_budget:
             events.append(Ended(trial=number, status=status, message="imported", time=time))
     return storage.create(name, events)

@@ -250,7 +250,7 @@ def test_rungs_let_the_front_go_on(method):
 def test_promotion_takes_the_front_before_what_it_dominates():
     study = created("asha", budget=scrimp.Budget("epoch", 1, 9))
     trials = [study.ask() for _ in range(6)]
-    losses = [(5.0, 5.0), (0.0, 9.0), (6.0, 6.0), (9.0, 0.0), (7.0, 7.0), (8.0, 8.0)]
+    losses = [(5.0, 5.0), (0.0, 4.0), (6.0, 6.0), (4.0, 0.0), (7.0, 7.0), (8.0, 8.0)]
     for trial, (error, slow) in zip(trials, losses, strict=True):
         study.report(trial, step=1, error=error, speed=-slow)
     assert {study.ask().id for _ in range(2)} == {1, 3}
