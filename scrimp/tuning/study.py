@@ -161,8 +161,7 @@ class Study:
 
     @property
     def front(self) -> list[tuple[Trial, Observation]]:
-        """With several metrics, the reports that no other one dominates, each with its trial, from
-        the best to the worst in the first metric; with one metric, the best alone."""
+        """The reports that no other one dominates, with their trials, by the first metric."""
         return self.history.front
 
     @property
@@ -171,8 +170,7 @@ class Study:
         return knee_report(self.history)
 
     def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
-        """The volume that the front dominates, measured from ``reference``; from the study's own,
-        or from a little beyond the worst of the front, without it."""
+        """The volume that the front dominates, up to ``reference``, or to the study's own."""
         return hypervolume_of(self.history, reference)
 
     @property
