@@ -39,7 +39,7 @@ def trade_off_of(history: History, what: str) -> TradeOff:
     return trade_off
 
 
-def losses_of(history: History) -> Array:
+def feasible_losses(history: History) -> Array:
     """The losses of all feasible reports that have every metric (n, m), in the order of trials."""
     known = [
         point.losses
@@ -61,7 +61,7 @@ def reference_of(history: History, given: Mapping[str, float] | None = None) -> 
             raise StudyError("reference is empty; give a value for every metric, or leave it out")
         return np.array(trade_off.as_losses(given))
     own = trade_off.reference_losses
-    return default_reference(losses_of(history)) if own is None else np.array(own)
+    return default_reference(feasible_losses(history)) if own is None else np.array(own)
 
 
 def hypervolume_of(history: History, reference: Mapping[str, float] | None = None) -> float:

@@ -34,7 +34,7 @@ from scrimp.history.events import (
 from scrimp.history.limits import Limits
 from scrimp.history.notes import EMPTY, newest
 from scrimp.history.problem import Problem
-from scrimp.history.standings import Front, measured, with_report
+from scrimp.history.standings import Front, measured_again, with_report
 from scrimp.history.trial import STATUSES, Observation, Trial
 from scrimp.history.vetting import (
     ENDS,
@@ -226,7 +226,7 @@ class State:
 
     def _measure_again(self, problem: Problem) -> None:
         """A metric has joined, or goals have changed: what was reported counts by the new rule."""
-        self.trials = [measured(trial, problem) for trial in self.trials]
+        self.trials = [measured_again(trial, problem) for trial in self.trials]
         self.front = []
         for trial in self.trials:
             for point in trial.curve:

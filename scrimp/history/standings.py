@@ -20,7 +20,7 @@ from scrimp.history.problem import Problem
 from scrimp.history.trade_off import Losses, dominates
 from scrimp.history.trial import BEHIND, Observation, Trial
 
-__all__ = ["Front", "measured", "standings", "with_report"]
+__all__ = ["Front", "measured_again", "standings", "with_report"]
 
 Front = list[tuple[Losses, int, float]]
 """What nothing dominates: losses, the trial, and the step of the report."""
@@ -62,7 +62,7 @@ def with_report(front: Front, point: Observation, trial: int) -> Front:
     return [*kept, (losses, trial, point.step)]
 
 
-def measured(trial: Trial, problem: Problem) -> Trial:
+def measured_again(trial: Trial, problem: Problem) -> Trial:
     """The trial with its reports measured by another question: with a metric more, or other
     goals."""
     curve = tuple(
