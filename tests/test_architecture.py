@@ -63,9 +63,9 @@ FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "showing"}
 FOREIGN = {"_exit", "_getframe", "_replace"}
 """Public things of the standard library whose names begin with an underscore."""
 
-LAZY = {("cli", "dashboard"), ("tuning", "explaining")}
-"""Imports that are allowed inside a function only: of the command that serves the pages, and of
-`Study.explain`, which a user looks for on the study."""
+LAZY = {("cli", "dashboard"), ("cli", "integrations"), ("tuning", "explaining")}
+"""Imports that are allowed inside a function only: of the commands that serve the pages and show
+studies in trackers, and of `Study.explain`, which a user looks for on the study."""
 
 ONLY_IN = {
     "plotly": {"plots", "bench", "dashboard", "cli"},

@@ -51,6 +51,10 @@ COMMANDS = {
         "scrimp.cli.imports:import_command",
         "Make studies of past results: csv, json, Optuna databases.",
     ),
+    "track": (
+        "scrimp.cli.track:track_command",
+        "Show a study in MLflow, Weights & Biases, TensorBoard or Aim.",
+    ),
     "retry": ("scrimp.cli.retry:retry_command", "Let the failed trials of a study be tried again."),
     "delete": (
         "scrimp.cli.delete:delete_command",

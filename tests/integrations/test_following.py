@@ -1,0 +1,92 @@
+"""Trackers beside a run: slow or broken ones do it no harm."""
+
+import logging
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+import scrimp
+from scrimp.errors import StudyError
+from scrimp.history.history import History
+from scrimp.integrations.following import LONGEST_PAUSE, follow, track, tracking
+from scrimp.integrations.tracker import Follower, News, Tracker
+from scrimp.tuning.studies import storage_at
+
+
+class Slow(Tracker):
+    """Takes nothing until it is ``free``, and fails ``failures`` times first."""
+
+    label = "the slow one"
+
+    def __init__(self, failures: int = 0) -> None:
+        self.free, self.failures, self.cursor = threading.Event(), failures, 0
+
+    def begin(self, history: History) -> int:
+        return self.cursor
+
+    def write(self, news: Sequence[News], history: History) -> None:
+        self.free.wait()
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError(f"{self.failures} more")
+        self.cursor = history.length
+
+    def close(self) -> None:
+        pass
+
+
+def objective(trial: scrimp.RunContext) -> float:
+    return float(trial.params["lr"])
+
+
+@pytest.fixture
+def fresh(url: str) -> scrimp.Study:
+    space = scrimp.Space(lr=scrimp.Float(0, 1))
+    return scrimp.create_study("fresh", space, method="random", storage=url, seed=0)
+
+
+def test_a_tracker_beside_the_run_shows_all_of_it(fresh: scrimp.Study, url: str) -> None:
+    slow = Slow(failures=2)
+    slow.free.set()
+    with tracking("fresh", slow, storage=url, every=0.01):
+        fresh.optimize(objective, n_trials=5)
+    assert slow.cursor == fresh.history.length
+
+
+def test_a_hanging_tracker_holds_nobody_up_and_catches_up_later(
+    fresh: scrimp.Study, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = Slow()
+    with (
+        caplog.at_level(logging.WARNING, "scrimp"),
+        tracking("fresh", slow, storage=url, every=0.01, patience=0.05),
+    ):
+        fresh.optimize(objective, n_trials=5)
+    assert len(fresh.trials) == 5 and slow.cursor == 0
+    assert "the slow one has not shown all of study 'fresh'; `scrimp track`" in caplog.text
+    slow.free.set()
+    track("fresh", slow, storage=url)
+    assert slow.cursor == fresh.history.length
+
+
+def test_a_study_that_is_not_there_is_told_at_once(url: str) -> None:
+    with pytest.raises(StudyError, match="nowhere"), tracking("nowhere", Slow(), storage=url):
+        pass
+
+
+def test_pauses_grow_while_a_tracker_fails_and_each_failure_is_said_once(
+    fresh: scrimp.Study, url: str
+) -> None:
+    fresh.optimize(objective, n_trials=3)
+    slow, said, pauses = Slow(failures=6), [], []
+    slow.free.set()
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        return False
+
+    follow(Follower(storage_at(url).open("fresh"), slow), pause, every=4.0, say=said.append)
+    assert pauses == [8.0, 16.0, 32.0, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert len(said) == 6 and said[0].endswith("5 more; it is tried again")
+    assert slow.cursor == fresh.history.length  # over by its totals, so `follow` came back
