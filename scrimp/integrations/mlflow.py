@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
-from scrimp.integrations.tracker import News, Tracker, finite_metrics, step_number
+from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
 from scrimp.showing.standing import is_over
 
 __all__ = ["MlflowTracker"]
@@ -58,7 +58,7 @@ class MlflowTracker(Tracker):
         self._runs = self._children(client)
         return int(parents[0].data.tags.get(CURSOR, "0"))
 
-    def write(self, news: Sequence[News], history: History) -> None:
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
         client = self._client
         assert client is not None, "begin comes first"
         for item in news:
@@ -113,7 +113,7 @@ class MlflowTracker(Tracker):
         for first in range(0, len(params), MOST):
             client.log_batch(self._runs[trial.id], params=params[first : first + MOST])
 
-    def _report(self, client: MlflowClient, item: News) -> None:
+    def _report(self, client: MlflowClient, item: TrialNews) -> None:
         assert item.point is not None
         step, time = step_number(item.trial, item.point), _milliseconds(item.time)
         metrics = [
@@ -121,7 +121,7 @@ class MlflowTracker(Tracker):
         ]
         client.log_batch(self._runs[item.trial.id], metrics=metrics)
 
-    def _end(self, client: MlflowClient, item: News) -> None:
+    def _end(self, client: MlflowClient, item: TrialNews) -> None:
         run, trial = self._runs[item.trial.id], item.trial
         if trial.message:
             client.log_batch(run, tags=[RunTag("scrimp.message", trial.message[:5000])])

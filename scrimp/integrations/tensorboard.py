@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.integrations.cursor_file import CursorFile
-from scrimp.integrations.tracker import News, Tracker, finite_metrics, step_number
+from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
 from scrimp.json_values import Scalar
 
 __all__ = ["TensorBoardTracker"]
@@ -55,7 +55,7 @@ class TensorBoardTracker(Tracker):
             self._describe(history)
         return shown
 
-    def write(self, news: Sequence[News], history: History) -> None:
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
         for item in news:
             match item.kind:
                 case "added":
@@ -103,7 +103,7 @@ class TensorBoardTracker(Tracker):
         event = _about_hparams(metadata.SESSION_START_INFO_TAG, content, time)
         self._writer(trial).add_event(event)
 
-    def _report(self, item: News) -> None:
+    def _report(self, item: TrialNews) -> None:
         assert item.point is not None
         values = [
             Summary.Value(tag=name, simple_value=value)

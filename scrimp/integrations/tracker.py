@@ -18,13 +18,13 @@ from scrimp.history.history import History
 from scrimp.history.trial import Observation, Trial
 from scrimp.storage.store import EventStore
 
-__all__ = ["Follower", "News", "Tracker", "finite_metrics", "step_number"]
+__all__ = ["Follower", "Tracker", "TrialNews", "finite_metrics", "step_number"]
 
 BATCH = 500  # events handed on at a time
 
 
 @dataclass(frozen=True)
-class News:
+class TrialNews:
     """What happened to a trial, as it was right after it: it was ``added``, it ``reported`` the
     ``point``, it ``ended``, or it was ``reopened`` after a failure."""
 
@@ -47,7 +47,7 @@ class Tracker(ABC):
         """Find or make the place of this study; how many events of its log were shown there."""
 
     @abstractmethod
-    def write(self, news: Sequence[News], history: History) -> None:
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
         """Show the news, then remember ``history.length`` as the cursor."""
 
     @abstractmethod
@@ -112,10 +112,10 @@ class Follower:
         return History.of(events[: max(cursor, 1)])
 
 
-def _news(history: History, events: Sequence[Event]) -> tuple[list[News], History]:
+def _news(history: History, events: Sequence[Event]) -> tuple[list[TrialNews], History]:
     """What events mean for trials: one that does not count, such as a report of an attempt that was
     given up, is no news."""
-    found: list[News] = []
+    found: list[TrialNews] = []
     for event in events:
         number = getattr(event, "trial", None)
         before = _known(history, number)
@@ -124,13 +124,13 @@ def _news(history: History, events: Sequence[Event]) -> tuple[list[News], Histor
         if after is None:
             continue
         if before is None:
-            found.append(News("added", after, event.time))
+            found.append(TrialNews("added", after, event.time))
         elif len(after.curve) > len(before.curve):
-            found.append(News("reported", after, event.time, after.last))
+            found.append(TrialNews("reported", after, event.time, after.last))
         if after.finished and (before is None or not before.finished):
-            found.append(News("ended", after, event.time))
+            found.append(TrialNews("ended", after, event.time))
         elif before is not None and before.finished and not after.finished:
-            found.append(News("reopened", after, event.time))
+            found.append(TrialNews("reopened", after, event.time))
     return found, history
 
 

@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
 from scrimp.history.history import History
 from scrimp.history.trial import Trial
 from scrimp.integrations.cursor_file import CursorFile
-from scrimp.integrations.tracker import News, Tracker, finite_metrics, step_number
+from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
 
 __all__ = ["WandbTracker"]
 
@@ -44,7 +44,7 @@ class WandbTracker(Tracker):
         self._cursor = CursorFile(place)
         return self._cursor.read(history.identity)[0]
 
-    def write(self, news: Sequence[News], history: History) -> None:
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
         for item in news:
             run = self._run(item.trial)
             if item.kind == "reported" and item.point is not None:

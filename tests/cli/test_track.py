@@ -10,7 +10,7 @@ import scrimp
 from scrimp.cli.main import app
 from scrimp.history.history import History
 from scrimp.integrations import trackers
-from scrimp.integrations.tracker import News, Tracker
+from scrimp.integrations.tracker import Tracker, TrialNews
 
 
 class Counting(Tracker):
@@ -26,7 +26,7 @@ class Counting(Tracker):
     def begin(self, history: History) -> int:
         return int(self.path.read_text()) if self.path.exists() else 0
 
-    def write(self, news: Sequence[News], history: History) -> None:
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
         self.path.write_text(str(history.length))
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import scrimp
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.integrations.following import LONGEST_PAUSE, follow, track, tracking
-from scrimp.integrations.tracker import Follower, News, Tracker
+from scrimp.integrations.tracker import Follower, Tracker, TrialNews
 from scrimp.tuning.studies import storage_at
 
 
@@ -25,7 +25,7 @@ class Slow(Tracker):
     def begin(self, history: History) -> int:
         return self.cursor
 
-    def write(self, news: Sequence[News], history: History) -> None:
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
         self.free.wait()
         if self.failures:
             self.failures -= 1

@@ -8,7 +8,7 @@ import scrimp
 from scrimp.errors import StorageError, StudyError
 from scrimp.history.events import Reported
 from scrimp.history.history import History
-from scrimp.integrations.tracker import Follower, News, Tracker, finite_metrics, step_number
+from scrimp.integrations.tracker import Follower, Tracker, TrialNews, finite_metrics, step_number
 from scrimp.tuning.studies import storage_at
 
 
@@ -25,7 +25,7 @@ class Written(Tracker):
     def begin(self, history: History) -> int:
         return self.cursor
 
-    def write(self, news: Sequence[News], history: History) -> None:
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
         if self.broken:
             raise ConnectionError("no route")
         self.told += [(item.kind, item.trial.id) for item in news]
