@@ -31,6 +31,7 @@ from scrimp.gp.priors import Hyperparameter, ParameterVector
 from scrimp.gp.process import Prior
 
 __all__ = [
+    "PART_TOLERANCE",
     "HyperparameterPosterior",
     "LogPosterior",
     "SearchSettings",
@@ -183,7 +184,9 @@ def maximum_a_posteriori(
         ]
     best_value, best = _HOPELESS, starts[0]
     for start in starts:
-        value, found = _climbed(posterior, start, settings, np.ones(len(start)))
+        share = settings.tolerance / max(posterior.size, 1)
+        patience = _Patience(share, iterations=settings.iterations)
+        value, found = _climbed(posterior, start, patience, np.ones(len(start)))
         if value < best_value:
             best_value, best = value, found
     return best
@@ -207,71 +210,112 @@ def polished(posterior: LogPosterior, values: Array, seen: int, settings: Search
     """Natural values (p,) that were found on ``seen`` of the observations, brought to more and more
     of them, and then to all.
 
-    A step costs the cube of the observations, so most steps are taken where they are cheap. With
-    all data the search ends as soon as a step gains little, and it gains more in coordinates of
-    about the same curvature, which a small part tells well enough.
+    A step costs the cube of the observations, so most steps are taken where they are cheap: with
+    all data a search ends when a step gains little of what is gained, and after few in any case. It
+    gains more in coordinates of about the same curvature, which a small part tells well enough.
     """
     part, sizes = posterior.part(seen), [posterior.size]
     while sizes[0] > GROWTH * seen:
         sizes.insert(0, round(sizes[0] / GROWTH))
+    few = max(3, 1 + len(values) // 4)
     for size in sizes:
         here = posterior if size == posterior.size else posterior.part(size)
-        gain = LEAST_GAIN * size if here is posterior else 0.1
-        limited = replace(settings, tolerance=max(gain, settings.tolerance))
-        _, values = _climbed(
-            here, values, limited, _step_lengths(part, values, here.size / part.size)
+        least, share, most = (
+            (LEAST_GAIN * size, 0.05, few) if here is posterior else (0.1, 0.01, 5 * few)
         )
+        basis = _basis(_curvature(part, values) * (here.size / part.size))
+        patience = _Patience(share, max(least, settings.tolerance), evaluations=most)
+        _, values = _climbed(here, values, patience, basis)
     return values
 
 
+@dataclass(frozen=True)
+class _Patience:
+    """When a search ends: with a step that gains less than ``least`` nats and ``share`` of all that
+    is gained so far (without ``least``: than ``share`` of the log density), or after so many."""
+
+    share: float
+    least: float | None = None
+    iterations: int = 100
+    evaluations: int = 15_000
+
+
 def _climbed(
-    posterior: LogPosterior, start: Array, settings: SearchSettings, scales: Array
+    posterior: LogPosterior, start: Array, patience: _Patience, basis: Array
 ) -> tuple[float, Array]:
-    """The least negative log density that L-BFGS-B finds from ``start``, and where; coordinates are
-    in units of ``scales``."""
+    """The least negative log density that L-BFGS-B finds from ``start``, and where.
+
+    ``basis``: the units (p,) of the coordinates, or directions (p, p) to go from ``start``. The
+    bounds are a box in units; directions may lead out of it, and end at its sides.
+    """
     vector = posterior.vector
+    lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
+    turned, begin = basis.ndim == 2, vector.encode(start)
+    first = np.zeros(len(begin)) if turned else begin / basis
     box = (
-        np.stack([vector.encode(vector.lower), vector.encode(vector.upper)], axis=1)
-        / scales[:, None]
+        np.stack([lower, upper], axis=1) / basis[:, None]
+        if not turned
+        else [(-_FAR, _FAR)] * len(begin)
     )
+    level: float | None = None if patience.least is not None else 0.0
+
+    def encoded(coordinates: Array) -> Array:
+        if not turned:
+            return coordinates * basis
+        return np.clip(begin + basis @ coordinates, lower, upper)
 
     def objective(coordinates: Array) -> tuple[float, Array]:
-        values = vector.decode(coordinates * scales)
+        nonlocal level
+        place = encoded(coordinates)
+        values = vector.decode(place)
         try:
             value, gradient = posterior.value_and_gradient(values)
         except NumericalError:
             return _HOPELESS, np.zeros_like(coordinates)
-        return -value, -gradient * vector.slopes(values) * scales
+        if level is None:  # from here on the objective is what was gained, and a little
+            level = -value + (patience.least or 0.0) / patience.share
+        slopes = gradient * vector.slopes(values)
+        inside = (lower < place) & (place < upper)
+        return -value - level, -((slopes * inside) @ basis if turned else slopes * basis)
 
     options = {
-        "maxiter": settings.iterations,
-        "ftol": settings.tolerance / max(posterior.size, 1),
+        "maxiter": patience.iterations,
+        "maxfun": patience.evaluations,
+        "ftol": patience.share,
         "gtol": 1e-3,
     }
-    begin = vector.encode(start) / scales
-    found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=box, options=options)
-    return float(found.fun), vector.decode(found.x * scales)
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    value = float(found.fun) + (level or 0.0)
+    return value, vector.decode(encoded(found.x))
 
 
-def _step_lengths(posterior: LogPosterior, values: Array, times: float) -> Array:
-    """How far each encoded parameter (p,) moves until the log density of ``times`` the data falls
-    by a half; at most 1.
-
-    That is 1 / sqrt(curvature), from differences of the gradient.
-    """
+def _curvature(posterior: LogPosterior, values: Array) -> Array:
+    """Minus the second derivatives (p, p) of the log density by encoded parameters, from differences
+    of the gradient."""
     vector = posterior.vector
     middle, upper = vector.encode(values), vector.encode(vector.upper)
-    curvature = np.zeros(len(middle))
+    found = np.zeros((len(middle), len(middle)))
     try:
         level = _slopes(posterior, middle)
         for place in range(len(middle)):
             moved = middle.copy()
             moved[place] += _SMALL if middle[place] + _SMALL <= upper[place] else -_SMALL
-            change = _slopes(posterior, moved)[place] - level[place]
-            curvature[place] = -change / (moved[place] - middle[place])
+            found[place] = (level - _slopes(posterior, moved)) / (moved[place] - middle[place])
     except NumericalError:
         pass  # what is known by now will do
-    return np.asarray(1.0 / np.sqrt(np.maximum(times * curvature, 1.0)))
+    return 0.5 * (found + found.T)
+
+
+def _basis(curvature: Array) -> Array:
+    """Coordinates in which a log density of this curvature (p, p) is about as steep everywhere: units
+    (p,) of few parameters, directions (p, p) of many, which explain the data together.
+
+    A step of 1 is where the density falls by a half of a nat; at most 1 in the old coordinates.
+    """
+    if len(curvature) <= FEW:
+        return np.asarray(1.0 / np.sqrt(np.maximum(curvature.diagonal(), 1.0)))
+    steepness, directions = np.linalg.eigh(curvature)
+    return np.asarray(directions / np.sqrt(np.maximum(steepness, 1.0)))
 
 
 def _slopes(posterior: LogPosterior, coordinates: Array) -> Array:
@@ -285,7 +329,10 @@ LARGE = 300
 
 FIRST = 200  # observations at most in the first part
 GROWTH = 2.5  # from part to part
-LEAST_GAIN = 5e-3  # nats per observation: a step with all data that gains less is the last
+PART_TOLERANCE = 0.02  # nats: a step in the first part that gains less is the last
+LEAST_GAIN = 2e-3  # nats per observation: a step with all data that gains less is the last
+FEW = 12  # parameters up to which each has a unit of its own, and no direction is turned
+_FAR = 1e3  # no step goes there, but with a box L-BFGS-B begins with a whole step
 _SMALL = 1e-2  # for differences: encoded parameters are of order one
 
 _HOPELESS = 1e30

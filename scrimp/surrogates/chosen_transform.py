@@ -16,7 +16,7 @@ makes the first choice.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -62,7 +62,8 @@ class ChosenTransform(Surrogate):
     def _chosen_in_part(self, data: Data, size: int, rng: np.random.Generator) -> "_Chosen":
         """The choice that ``size`` of the many data make, and only that option fitted to all of
         them."""
-        found = self._compared(part_of(data, size), rng, None)
+        roughly = replace(self, inner=self.inner.roughly())
+        found = roughly._compared(part_of(data, size), rng, None)
         steps = [dict(step.state) for step in found.steps]
         begin: JsonObject = {"steps": steps, "inner": found_in_part(found.inner.state, size)}
         return self._fitted(found.choice, len(data), data, rng, begin)

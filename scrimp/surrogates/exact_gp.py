@@ -18,7 +18,7 @@ leave-one-out: section 5.4.2.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +39,7 @@ from scrimp.gp.cholesky import (
 )
 from scrimp.gp.columns import Column
 from scrimp.gp.marginal_likelihood import (
+    PART_TOLERANCE,
     HyperparameterPosterior,
     LogPosterior,
     SearchSettings,
@@ -135,7 +136,12 @@ class ExactGP(Surrogate):
         size = first_part(len(data))
         if size is None or is_record(self.vector, start):
             return start
-        return found_in_part(self.fit(part_of(data, size), rng).state, size)
+        return found_in_part(self.roughly().fit(part_of(data, size), rng).state, size)
+
+    def roughly(self) -> "ExactGP":
+        """The same with a search for a part of the data, which is polished on all of them."""
+        tolerance = max(self.search.tolerance, PART_TOLERANCE)
+        return replace(self, search=replace(self.search, tolerance=tolerance))
 
     def restore(self, data: Data, state: Mapping[str, Json]) -> "FittedGP":
         return self._fitted(data, *recorded_values(self.vector, state))
