@@ -79,7 +79,7 @@ def report(*, step: float | None = None, stderr: float | None = None, **metrics:
     returns.
     """
     at = _place.get("step") if step is None else step
-    record: dict[str, Any] = {name: float(value) for name, value in metrics.items()}
+    record: dict[str, float | bool] = {name: float(value) for name, value in metrics.items()}
     record |= {} if at is None else {"step": at}
     record |= {} if stderr is None else {"stderr": float(stderr)}
     answers = os.environ.get("SCRIMP_ANSWERS")

@@ -7,7 +7,6 @@ create_acquisition("my-lcb", kappa=3.0)
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.confidence import LowerConfidenceBound
@@ -20,6 +19,7 @@ from scrimp.acquisition.thompson import ThompsonSampling
 from scrimp.catalogs.catalog import Catalog
 from scrimp.checks import is_finite
 from scrimp.errors import MethodError
+from scrimp.json_values import Json
 
 __all__ = [
     "acquisition_names",
@@ -51,7 +51,7 @@ def acquisition_names() -> tuple[str, ...]:
     return tuple(sorted(_FACTORIES))
 
 
-def create_acquisition(name: str, **settings: Any) -> Acquisition:
+def create_acquisition(name: str, **settings: Json) -> Acquisition:
     """The acquisition of that name.
 
     >>> create_acquisition("ucb", kappa=3.0)

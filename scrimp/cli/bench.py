@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from scrimp.cli.plugins import PluginOption
 from scrimp.cli.say import echo
 
 if TYPE_CHECKING:  # loading it takes SciPy
-    from scrimp.bench.results import Cell
+    from scrimp.bench.results import Cell, RunRecord
 
 __all__ = ["bench_app", "method_list"]
 
@@ -320,11 +320,11 @@ def _keeping(cells: "list[Cell]", keep: str | None) -> "list[Cell]":
 
 
 def _run(
-    cells: Sequence[Any],
+    cells: "Sequence[Cell]",
     out: Path | None,
     processes: int,
     as_json: bool,
-    summary: Callable[[Sequence[Any]], tuple[list[str], list[list[str]]]],
+    summary: "Callable[[Sequence[RunRecord]], tuple[list[str], list[list[str]]]]",
 ) -> None:
     from scrimp.bench.runner import run_cells
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from scrimp.cli.say import echo
 from scrimp.history.history import History
@@ -72,7 +71,7 @@ def print_trials(history: History, query: TableQuery) -> None:
         say(f"no room for {', '.join(table.left_out)} (--columns chooses, --json has all)")
 
 
-def print_rows(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def print_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A small table of anything."""
     cells = [tuple(printable(number(cell, 6)) for cell in row) for row in rows]
     table = TrialTable(tuple(map(printable, header)), tuple(cells), len(cells))

@@ -1,7 +1,7 @@
 """``scrimp note``: what people want to remember of a study or a trial."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -9,6 +9,7 @@ from scrimp.cli.say import echo
 from scrimp.cli.show import JsonOption, StorageOption, StudyArgument
 from scrimp.errors import StudyError
 from scrimp.history.reports import printable
+from scrimp.json_values import Json
 from scrimp.tuning.studies import DEFAULT_URL, load_any
 
 __all__ = ["note_command"]
@@ -54,9 +55,9 @@ def note_command(  # noqa: PLR0913 - the options of a command
         echo(printable(f"{name} = {value if isinstance(value, str) else json.dumps(value)}"))
 
 
-def _attributes(given: list[str], removed: list[str]) -> dict[str, Any]:
+def _attributes(given: list[str], removed: list[str]) -> dict[str, Json]:
     """Names to values; what is no JSON is a text, and None removes."""
-    found: dict[str, Any] = dict.fromkeys(removed)
+    found: dict[str, Json] = dict.fromkeys(removed)
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name:

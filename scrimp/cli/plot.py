@@ -1,10 +1,11 @@
 """``scrimp plot``: the figures of `scrimp.plots` as files."""
 
 import inspect
+from collections.abc import Callable
 from html import escape, unescape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +16,12 @@ from scrimp.cli.show import StorageOption
 from scrimp.errors import StudyError
 from scrimp.history.reports import printable
 from scrimp.tuning.studies import DEFAULT_URL, load_study
+
+if TYPE_CHECKING:  # loading them takes time
+    from plotly.graph_objects import Figure
+
+    from scrimp.selection.selection import Selection
+    from scrimp.tuning.study import Study
 
 __all__ = ["figure_page", "plot_command", "write_figure"]
 
@@ -80,7 +87,7 @@ def plot_command(  # noqa: PLR0913 - options of a command
     echo(printable(f"wrote {path}: {unescape(picture.layout.meta['alternative'])}"))
 
 
-def _loaded(study: str, name: str, storage: str) -> Any:
+def _loaded(study: str, name: str, storage: str) -> "Study | Selection":
     """The study, or the selection for figures of selections."""
     if name.startswith("selection_"):
         from scrimp.selection.selections import load_selection
@@ -89,10 +96,12 @@ def _loaded(study: str, name: str, storage: str) -> Any:
     return load_study(study, storage=storage)
 
 
-def _settings(draw: Any, name: str, parameters: list[str], over: str | None) -> dict[str, Any]:
+def _settings(
+    draw: Callable[..., "Figure"], name: str, parameters: list[str], over: str | None
+) -> dict[str, object]:
     """The options as arguments of the figure; one it does not take is an error."""
     known = inspect.signature(draw).parameters
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if over is not None:
         settings["over"] = over
     if parameters and "parameters" in known:
@@ -108,7 +117,7 @@ def _settings(draw: Any, name: str, parameters: list[str], over: str | None) -> 
     return settings
 
 
-def write_figure(picture: Any, path: Path) -> None:
+def write_figure(picture: "Figure", path: Path) -> None:
     """Write the figure in the format that the file's ending names."""
     kind = path.suffix.removeprefix(".").lower()
     if kind == "html":
@@ -124,7 +133,7 @@ def write_figure(picture: Any, path: Path) -> None:
         )
 
 
-def figure_page(picture: Any) -> str:
+def figure_page(picture: "Figure") -> str:
     """A page of its own that needs no network, follows the reader's light or dark, and says in
     words what it shows."""
     alternative = escape(picture.layout.meta["alternative"])
@@ -138,7 +147,7 @@ def figure_page(picture: Any) -> str:
     )
 
 
-def _image(picture: Any, kind: str) -> bytes:
+def _image(picture: "Figure", kind: str) -> bytes:
     if find_spec("kaleido") is None:
         raise StudyError(
             f"{kind} needs kaleido, which is not installed: pip install kaleido, or write .html"

@@ -4,9 +4,9 @@ run ended."""
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -132,7 +132,7 @@ def _past(names: list[str] | None) -> list[str] | str | None:
     return "all" if names == ["all"] else names or None
 
 
-def _plan(words: list[str], options: dict[str, Any]) -> tuple[StudyPlan, str]:
+def _plan(words: list[str], options: Mapping[str, object]) -> tuple[StudyPlan, str]:
     """The plan, and what to call its source: a file that options change, or a command with options
     only."""
     if len(words) == 1 and ("space" not in options or words[0].endswith(".toml")):

@@ -3,7 +3,7 @@ here."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,7 @@ from scrimp.cli.selection_report import (
     recommendation_record,
 )
 from scrimp.cli.show import JsonOption
+from scrimp.formats.selection_file import SelectionPlan
 
 if TYPE_CHECKING:
     from scrimp.selection.selection import Selection
@@ -173,7 +174,7 @@ def run_command(
         raise typer.Exit(1)
 
 
-def _carry_out(selection: "Selection", plan: Any) -> bool:
+def _carry_out(selection: "Selection", plan: "SelectionPlan") -> bool:
     """Run the plan, here and now; whether it came to its end."""
     from scrimp.tuning.sigterm import ends_on_request
 

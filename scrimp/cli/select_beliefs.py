@@ -4,7 +4,7 @@ file of scores or a selection."""
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -187,7 +187,7 @@ def _matrix_lines(matrix: "Array", tasks: tuple[str, ...]) -> list[str]:
 
 def _pair_lines(matrix: "Array", tasks: tuple[str, ...]) -> list[str]:
     """The pairs most and least alike; a whole matrix of many tasks is for --json and pictures."""
-    pairs: list[Any] = sorted(
+    pairs: list[tuple[float, str, str]] = sorted(
         (float(matrix[row, column]), tasks[row], tasks[column])
         for row in range(len(tasks))
         for column in range(row + 1, len(tasks))

@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrimp.cli.say import echo
 
 if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.history.history import History
+    from scrimp.history.trial import Trial
     from scrimp.selection.recommendation import Recommendation
     from scrimp.selection.score_table import ScoreTable
 
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 
-def recommendation_record(answer: "Recommendation") -> dict[str, Any]:
+def recommendation_record(answer: "Recommendation") -> dict[str, object]:
     """A recommendation as JSON."""
     return {**asdict(answer), "warnings": list(answer.warnings)}
 
@@ -80,7 +81,7 @@ def cell_counts(history: "History") -> dict[str, int]:
     return {status: count for status, count in history.counts.items() if count}
 
 
-def _cell_record(trial: Any) -> dict[str, Any]:
+def _cell_record(trial: "Trial") -> dict[str, object]:
     error = trial.message if trial.status in ("failed", "stale") else ""
     stderr = None if trial.last is None else trial.last.stderr
     return {

@@ -2,7 +2,7 @@
 model."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.history import History
 from scrimp.history.record import best_record, front_record, study_record, trial_record
 from scrimp.history.reports import printable
+from scrimp.json_values import Scalar
 from scrimp.showing.figures import number, shortened_text
 from scrimp.showing.standing import (
     goal_words,
@@ -68,7 +69,7 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
         raise typer.Exit(1)
 
 
-def _list_studies(rows: list[dict[str, Any]], url: str, as_json: bool) -> None:
+def _list_studies(rows: list[dict[str, Scalar]], url: str, as_json: bool) -> None:
     if as_json:
         echo(json.dumps(rows))
         return
@@ -179,7 +180,7 @@ def _shown_as_selection(study: Study, as_json: bool) -> bool:
     return selection
 
 
-def _study_row(study: Study) -> dict[str, Any]:
+def _study_row(study: Study) -> dict[str, Scalar]:
     history = study.history
     best, selection = best_record(history), history.is_selection
     return {

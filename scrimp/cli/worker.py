@@ -1,9 +1,8 @@
 """``scrimp worker``: one more worker for a study, on any machine that reaches its storage."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,6 +14,7 @@ from scrimp.cli.withdrawn import KEYS, TokenOption, refuse_token
 from scrimp.errors import BrokenObjective, ObjectiveError
 from scrimp.executors.clock import stopwatch
 from scrimp.history.reports import printable
+from scrimp.json_values import JsonObject
 from scrimp.showing.standing import summary_line
 from scrimp.tuning.begin_or_join import join_study, work
 from scrimp.tuning.keys import trusted
@@ -119,7 +119,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
             raise typer.Exit(1)
 
 
-def _check(study: Study, record: Mapping[str, Any], signed: SignedOnly | None) -> None:
+def _check(study: Study, record: JsonObject, signed: SignedOnly | None) -> None:
     """Refuse a recorded objective that this worker is not to run."""
     if signed is not None:
         signed.check(study.history)

@@ -19,7 +19,6 @@ configurations whatever the row, and for a pool its nearest member.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from scrimp.acquisition.domain import Condition, Domain
 from scrimp.errors import ConfigError
 from scrimp.gp.columns import Column
+from scrimp.json_values import Scalar
 from scrimp.space.conditions import Identities
 from scrimp.space.parameter import MANY_VALUES, Categorical, Constant
 from scrimp.space.parameter_contract import Parameter
@@ -48,7 +48,7 @@ class Encoding:
         """The number of columns d."""
         return len(self.space.searched)
 
-    def encode(self, configs: Sequence[Mapping[str, Any]]) -> Array:
+    def encode(self, configs: Sequence[Mapping[str, Scalar]]) -> Array:
         """Rows (n, d) of the unit cube; `ConfigError` for a configuration that is not valid."""
         try:
             x = self.space.to_units(configs)

@@ -29,7 +29,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,7 +198,7 @@ class _TrialRows(Fold[dict[int, tuple[Trial, list[Seen], float | None]]]):
     def begin(self, problem: Problem) -> dict[int, tuple[Trial, list[Seen], float | None]]:
         return {}
 
-    def step(self, state: Any, event: Event, before: Trial | None, trial: Trial | None) -> None:
+    def step(self, state: object, event: Event, before: Trial | None, trial: Trial | None) -> None:
         """Nothing: a view of a trial that is no longer the newest is noticed when rows are asked
         for."""
 

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any
 
 import cloudpickle
 
@@ -162,7 +161,7 @@ class Processes(Executor):
                 _end(worker)
                 self._workers[slot] = None
 
-    def _receive(self, worker: _Worker) -> tuple[str, list[Any]]:
+    def _receive(self, worker: _Worker) -> tuple[str, list[Event]]:
         try:
             kind, news = worker.connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError):

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from scrimp.checks import is_number
 from scrimp.errors import CheckpointError, ObjectiveError, StudyError
@@ -25,8 +25,12 @@ from scrimp.executors.clock import Clock, stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
+<<<<<<< HEAD
 from scrimp.history.events import Ended, Event, Lost
 from scrimp.history.reports import Names
+=======
+from scrimp.history.events import Ended, Lost
+>>>>>>> 0c15219 (Selections, storages, executors and commands say their types instead of Any)
 
 __all__ = ["RayExecutor", "RaySettings"]
 
@@ -46,7 +50,7 @@ class RaySettings:
     checkpoints: str | None = None
 
     @staticmethod
-    def of(settings: "RaySettings | Mapping[str, Any]") -> "RaySettings":
+    def of(settings: "RaySettings | Mapping[str, object]") -> "RaySettings":
         """The settings, given as such or by name; `StudyError` for an unknown one."""
         if isinstance(settings, RaySettings):
             return settings
@@ -54,7 +58,7 @@ class RaySettings:
         for name in settings:
             if name not in valid:
                 raise StudyError(f"ray has no setting {name!r}; its settings: {', '.join(valid)}")
-        return RaySettings(**settings)
+        return RaySettings(**cast("dict[str, Any]", settings))
 
     def __post_init__(self) -> None:
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
@@ -163,7 +167,7 @@ class RayExecutor(Executor):
         ready, _ = self._ray.wait(
             [slot.news for slot in active], num_returns=len(active), timeout=0.2
         )
-        events: list[Event] = []
+        events: list[Any] = []
         reporting = []
         for slot in active:
             if slot.news not in ready:
@@ -194,8 +198,8 @@ class RayExecutor(Executor):
             return "lost", [Lost(trial=trial, attempt=attempt, message=message, time=wall_clock())]
         return kind, news
 
-    def _overdue(self) -> list[Event]:
-        events: list[Event] = []
+    def _overdue(self) -> list[Any]:
+        events: list[Any] = []
         for slot in self._active():
             assert slot.assignment is not None
             if self._time_limit is None or stopwatch() - slot.started <= self._time_limit:
@@ -271,13 +275,13 @@ class _Actor:
             ]
         self._news.put(("done", last))
 
-    def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:
+    def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Any]:
         shared = None
         if url is not None and assignment.checkpoint_dir is not None:
             shared = SharedCheckpoints.of(url, assignment.checkpoint_dir)
             assignment = _brought_here(assignment, url, shared, scratch)
 
-        def emit(events: list[Event]) -> bool:
+        def emit(events: list[Any]) -> bool:
             if shared is not None:
                 assert assignment.checkpoint_dir is not None
                 with _uploading(url):

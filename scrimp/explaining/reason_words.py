@@ -6,7 +6,6 @@ gives whole sentences, none where nothing was noted.
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from scrimp.checks import nearly_equal
 from scrimp.history.notes import (
@@ -39,6 +38,7 @@ from scrimp.history.notes import (
 )
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
+from scrimp.json_values import JsonObject
 from scrimp.showing.explanation import Competitor
 
 __all__ = [
@@ -102,16 +102,16 @@ ACQUISITIONS = {
 """The acquisition of a method, where that is always the same unless its settings name another."""
 
 
-def score_words(
-    notes: Notes, method: Mapping[str, Any], problem: Problem, failures: int = 0
-) -> str:
+def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: int = 0) -> str:
     """What the score of a decision is; empty where decisions of one study differ in that.
 
     After ``failures`` a process weighs its score by the probability of success, as it does by that
     of feasibility: such a product is a logarithm.
     """
-    name = method.get("settings", {}).get("acquisition", ACQUISITIONS.get(str(method["name"])))
-    if name is None:
+    settings = method.get("settings")
+    own = settings.get("acquisition") if isinstance(settings, Mapping) else None
+    name = str(own or ACQUISITIONS.get(str(method["name"]), ""))
+    if not name:
         return ""
     if name == "freeze-thaw":
         return SCORES["log-ei"] if isinstance(_question(notes), Race | Gain) else SCORES[name]
@@ -392,7 +392,7 @@ def counted(count: float, noun: str) -> str:
     return f"{count:g} {noun}{'' if count == 1 or noun == 'more' else 's'}"
 
 
-def config_text(config: Mapping[str, Any]) -> str:
+def config_text(config: Mapping[str, object]) -> str:
     """A configuration on one line."""
     return ", ".join(
         f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"

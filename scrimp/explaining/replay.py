@@ -10,12 +10,13 @@ version of scrimp or NumPy is reported, not failed.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrimp.errors import ScrimpError
 from scrimp.history.events import BudgetGranted, Config, Event, Noted, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.notes import Told
+from scrimp.json_values import JsonObject
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.selection.cell_policy import CellPolicy
 from scrimp.space.space import Space
@@ -55,7 +56,7 @@ def replay(
     reads the past studies."""
     history = History.of(events[:1])
     policy: Policy | None = None
-    method: Any = None
+    method: JsonObject | None = None
     for place, event in enumerate(events):
         if not isinstance(event, Noted) or isinstance(
             event.notes.reason, Told

@@ -6,7 +6,6 @@ budgets counted from the beginning of the trial.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from scrimp.explaining.reason_words import (
     by_chance,
@@ -175,6 +174,6 @@ def _metric(trial: Trial, name: str) -> str:
     return "not reported" if value is None else f"{value:.4g}"
 
 
-def without_words(config: Mapping[str, Any]) -> str:
+def without_words(config: Mapping[str, object]) -> str:
     """What would have been chosen without past studies."""
     return f"Without the past studies the model would have chosen {config_text(config)}."

@@ -19,7 +19,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,10 @@ class Kernel(Parametrised):
         return Product(self, other)
 
 
-def with_fields(kernel: Any, **fields: Any) -> Any:
+T = TypeVar("T")
+
+
+def with_fields(kernel: T, **fields: object) -> T:
     """A copy of a frozen object with other fields, sharing what was derived from the rest:
     `replace` without its cost."""
     twin = copy.copy(kernel)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrimp.errors import StudyError
+from scrimp.executors.run_context import RunContext
 from scrimp.history.reports import as_metrics
 from scrimp.selection.score_table import Checkpoint, check_score
 
@@ -24,12 +25,12 @@ METRIC = "score"
 class Evaluation:
     """A function of checkpoint and task, as an objective of trials."""
 
-    function: Callable[[Any, str], object]
+    function: Callable[[Checkpoint, str], object]
 
-    def __call__(self, trial: Any) -> None:
+    def __call__(self, trial: RunContext) -> None:
         checkpoint, task = trial.params["checkpoint"], trial.params["task"]
         result: Any = self.function(checkpoint, task)
-        stderr: Any = None
+        stderr: object = None
         if isinstance(result, tuple) and len(result) == 2:
             result, stderr = result
         elif isinstance(result, Mapping):
@@ -41,17 +42,18 @@ class Evaluation:
         trial.report(score, stderr=error)
 
 
-def plain_checkpoint(checkpoint: Any) -> Checkpoint:
+def plain_checkpoint(checkpoint: object) -> Checkpoint:
     """A checkpoint as text or number: paths become text, numbers of other libraries Python's
     own."""
     if isinstance(checkpoint, Path):
         return str(checkpoint)
-    if not isinstance(checkpoint, str | int | float):
+    number: Any = checkpoint
+    if not isinstance(number, str | int | float):
         with contextlib.suppress(AttributeError, ValueError):
-            checkpoint = checkpoint.item()
-    if isinstance(checkpoint, bool) or not isinstance(checkpoint, str | int | float):
+            number = number.item()
+    if isinstance(number, bool) or not isinstance(number, str | int | float):
         raise StudyError(
             f"checkpoint {checkpoint!r} is neither text nor a number; name it or give its training"
             " step"
         )
-    return checkpoint
+    return number

@@ -26,14 +26,14 @@ top-two every third cell after the start must go to a task without a cell, until
 setting ``opens`` says every how many, 0 for never.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from scrimp.checks import is_whole
 from scrimp.errors import MethodError
+from scrimp.json_values import Json, JsonObject
 from scrimp.selection.choices import (
     Choice,
     choose_improvement,
@@ -145,7 +145,7 @@ METHODS = {
 }
 
 
-def find_method(name: str, settings: Mapping[str, Any] | None = None) -> SelectionMethod:
+def find_method(name: str, settings: JsonObject | None = None) -> SelectionMethod:
     """The method of this name with these settings; "auto" is the default.
 
     >>> find_method("ei-icm", {"rank": "full", "coordinate": "log"}).model
@@ -185,14 +185,16 @@ def _settings_of(method: SelectionMethod) -> tuple[str, ...]:
     return ("coordinate", *own, *(("opens",) if method.opens else ()))
 
 
-def _coregional(rank: Any = 2, diagonal: Any = False) -> GridModel:
+def _coregional(rank: Json = 2, diagonal: Json = False) -> GridModel:
     """The coregionalisation model with this task matrix; a low rank alone has the quicker
     algebra."""
-    if rank != "full" and (not is_whole(rank, 1)):
+    if not is_whole(rank, 1) and rank != "full":
         raise MethodError(f"rank is {rank!r}; it must be a whole number of at least 1, or 'full'")
     if not isinstance(diagonal, bool):
         raise MethodError(f"diagonal is {diagonal!r}; it must be true or false")
-    return CoregionalDiagonal(rank, diagonal) if diagonal or rank == "full" else Coregional(rank)
+    if not is_whole(rank, 1):
+        return CoregionalDiagonal("full", diagonal)
+    return CoregionalDiagonal(rank, diagonal) if diagonal else Coregional(rank)
 
 
 def positions(table: ScoreTable, coordinate: str) -> Array:

@@ -13,14 +13,18 @@ is exact: what the cells have in common counts once.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scrimp.errors import StudyError
+from scrimp.json_values import Json
 from scrimp.selection.row_means import RowMeans
 from scrimp.selection.score_table import Checkpoint, Mask
 from scrimp.surrogates.surrogate import Array
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["TablePosterior", "posterior_of"]
 
@@ -50,7 +54,7 @@ class TablePosterior:
             f" {self.checkpoints[best]!r})"
         )
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Json]]:
         """One record per checkpoint and task: checkpoint, task, mean, std, measured."""
         return [
             {
@@ -64,7 +68,7 @@ class TablePosterior:
             for column, task in enumerate(self.tasks)
         ]
 
-    def averages(self) -> list[dict[str, Any]]:
+    def averages(self) -> list[dict[str, Json]]:
         """One record per checkpoint: checkpoint, average_mean, average_std, smooth_average,
         measured (cells)."""
         numbers = (self.average_mean, self.average_std, self.smooth_average)
@@ -78,7 +82,7 @@ class TablePosterior:
             for row, checkpoint in enumerate(self.checkpoints)
         ]
 
-    def dataframe(self, *, averages: bool = False) -> Any:
+    def dataframe(self, *, averages: bool = False) -> "pandas.DataFrame":
         """The records as a pandas data frame: of all cells, or of the checkpoints' averages."""
         try:
             import pandas

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from scrimp.checks import is_number
 from scrimp.errors import StudyError
@@ -36,6 +36,30 @@ _RUNNING = (
     "time_limit",
     "progress",
 )
+
+
+class SelectionOptions(TypedDict, total=False):
+    """What `select_checkpoint` passes on: first to `create_selection`, then to `Selection.run`."""
+
+    name: str
+    cost: Mapping[str, float] | None
+    weights: Mapping[str, float] | None
+    scales: Mapping[str, float] | None
+    directions: Mapping[str, Direction] | None
+    ordered: bool
+    method: str | Method | Mapping[str, object]
+    use_stderr: bool
+    tolerance: float
+    storage: str | Storage | None
+    load_if_exists: bool
+    budget: float | None
+    loss: float | None
+    loss_per_cost: float | None
+    workers: int
+    gpus_per_worker: int
+    timeout: float | None
+    time_limit: float | None
+    progress: bool | None
 
 
 def create_selection(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -123,7 +147,7 @@ def select_checkpoint(
     *,
     share: float | None = None,
     seed: int | None = None,
-    **options: Any,
+    **options: Unpack[SelectionOptions],
 ) -> "Recommendation":
     """The best checkpoint by ``evaluate(checkpoint, task)`` on a ``share`` of all cells, a tenth
     unless a rule is given.
@@ -134,17 +158,18 @@ def select_checkpoint(
     >>> select_checkpoint(lambda step, task: -abs(step - 7), range(10), ["a", "b"], share=0.8, seed=0).checkpoint
     7
     """
-    running = {name: options.pop(name) for name in _RUNNING if name in options}
+    given: dict[str, Any] = {**options}
+    running = {name: given.pop(name) for name in _RUNNING if name in given}
     if share is None and not any(
         running.get(name) is not None for name in ("budget", "loss", "loss_per_cost")
     ):
         share = 0.1
-    name = str(options.pop("name", "selection"))
+    name = str(given.pop("name", "selection"))
     question = {
         "storage": "memory://",
         "seed": seed,
-        "load_if_exists": "storage" in options,
-        **options,
+        "load_if_exists": "storage" in given,
+        **given,
     }
     selection = create_selection(name, checkpoints=checkpoints, tasks=tasks, **question)
     return selection.run(evaluate, share=share, **running)

@@ -12,20 +12,21 @@ fit. ``memory`` (the fit of an earlier decision) is what makes a decision reprod
 without it the model is fitted afresh.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from scrimp.history.notes import BestCell, FirstCell, Fit
+from scrimp.json_values import JsonObject
 from scrimp.selection.methods import SelectionMethod, find_method, positions
 from scrimp.selection.recommendation import Recommendation, recommend_measured, recommend_modelled
 from scrimp.selection.row_means import RowMeans
 from scrimp.selection.score_table import Cell, Mask, ScoreTable
 from scrimp.selection.task_grid import FittedTaskGrid, GridData, TaskGrid
 from scrimp.selection.task_grid_models import GridModel
+from scrimp.surrogates.record_reading import whole_at
 
 __all__ = ["CellDecision", "Selector", "SelectorSettings"]
 
@@ -42,7 +43,7 @@ class SelectorSettings:
     stderr: bool = False
     refit: float = 1.25
     tolerance: float = 0.002
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Selector:
         means = RowMeans.of(table, fitted)
         for cell in busy:
             means = means.with_cell(cell)
-        return means, Fit(int(fitted.state["cells"]), dict(fitted.state))
+        return means, Fit(whole_at(fitted.state, "cells"), dict(fitted.state))
 
     def _chosen(
         self, means: RowMeans | None, known: Mask, candidates: Mask, rng: np.random.Generator

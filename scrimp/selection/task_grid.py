@@ -12,20 +12,20 @@ accuracies and percentages. The beliefs themselves are the `GridModel`; the alge
 `task_grid_algebra`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from scrimp.gp.priors import Density, Normal, ParameterVector
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject
 from scrimp.selection.task_grid_algebra import GridSolution
 from scrimp.selection.task_grid_cells import GridCells, Index, group_cells
 from scrimp.selection.task_grid_models import GridModel, SharedCurve
 from scrimp.selection.task_grid_separable import SeparableSolution
+from scrimp.surrogates.record_reading import number_at, numbers_at, object_at, whole_at
 from scrimp.surrogates.surrogate import Array
 
 __all__ = ["FittedTaskGrid", "GridData", "ScoreUnits", "TaskGrid", "measure_units"]
@@ -97,7 +97,7 @@ class FittedTaskGrid:
     scales: Array  # (J,)
     values: Array  # (p,) hyperparameters
     smooth_covariance: Array | None
-    state: Mapping[str, Any]
+    state: JsonObject
 
     def mean(self, *, smooth: bool = False) -> Array:
         """E f (K, J); without the jitter of single rows when ``smooth``."""
@@ -176,29 +176,31 @@ class TaskGrid:
         )
         return self._fitted(data, np.asarray(result.x) * steps, units, len(data.values))
 
-    def can_restore(self, data: GridData, state: Mapping[str, Any]) -> bool:
+    def can_restore(self, data: GridData, state: JsonObject) -> bool:
         """Whether ``state`` is of a model with the parameters of this one; the number of tasks it
         was fitted to may differ."""
-        return set(state["parameters"]) == {
+        return set(object_at(state, "parameters")) == {
             part.name for part in self.model.parameters(len(data.scales)).parameters
         }
 
-    def restore(self, data: GridData, state: Mapping[str, Any]) -> FittedTaskGrid:
+    def restore(self, data: GridData, state: JsonObject) -> FittedTaskGrid:
         """The model with the recorded hyperparameters and units of ``state`` on ``data``: no fit,
         one factorisation."""
-        values = self.model.parameters(len(data.scales)).from_json(state["parameters"])
+        values = self.model.parameters(len(data.scales)).from_json(state.get("parameters"))
         if values is None:
             values = self._start(len(data.scales), state)
-        units = ScoreUnits(state["offset"], state["unit"], state["level"])
-        return self._fitted(data, values, units, int(state["cells"]))
+        units = ScoreUnits(*(number_at(state, name) for name in ("offset", "unit", "level")))
+        return self._fitted(data, values, units, whole_at(state, "cells"))
 
-    def _start(self, task_count: int, state: Mapping[str, Any] | None) -> Array:
+    def _start(self, task_count: int, state: JsonObject | None) -> Array:
         """Where a fit begins: the recorded values, no further from the prior than two spreads; or
         the prior's own start."""
         first = self.model.start(task_count)
         vector = self.model.parameters(task_count)
         recorded = (
-            None if state is None else vector.from_json(_resized(state["parameters"], task_count))
+            None
+            if state is None
+            else vector.from_json(_resized(object_at(state, "parameters"), task_count))
         )
         if recorded is None:
             return first
@@ -216,7 +218,7 @@ class TaskGrid:
         positions = _unit_interval(data.positions)
         task_count = len(data.scales)
         prior, _ = self.model.prior(values, positions, task_count, units.level)
-        state = {
+        state: JsonObject = {
             "cells": cells_at_fit,
             "offset": units.offset,
             "unit": units.unit,
@@ -252,11 +254,12 @@ def _spread(density: Density) -> float:
     return density.sd
 
 
-def _resized(named: Mapping[str, Any], task_count: int) -> dict[str, list[float]]:
+def _resized(named: JsonObject, task_count: int) -> dict[str, Sequence[float]]:
     """Recorded values by name, those per task cut or filled with zeros when tasks came or went."""
+    parts = {name: numbers_at(named, name) for name in named}
     return {
         name: part if len(part) == 1 else [*part, *[0.0] * task_count][:task_count]
-        for name, part in named.items()
+        for name, part in parts.items()
     }
 
 

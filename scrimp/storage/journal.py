@@ -21,7 +21,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 from weakref import WeakSet
 
 import msgspec
@@ -58,7 +57,7 @@ class JournalStorage(Storage):
         self._names = JournalNames(self._folder)
         self._logs: WeakSet[JournalLog] = WeakSet()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return JournalStorage, (self._folder,)
 
     @property
@@ -165,7 +164,7 @@ class _JournalStore(EventStore):
     def __init__(self, log: JournalLog) -> None:
         self._log = log
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _reopened, (self._log.folder, self._log.name, self._log.url)
 
     @property

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -155,7 +154,7 @@ class JournalNames:
             flush_folder(path.parent)
 
 
-def publish(path: Path, record: Any) -> None:
+def publish(path: Path, record: object) -> None:
     """Create a file with its content in one step, durably; FileExistsError when it is there."""
     fresh = path.with_name(f"new-{uuid.uuid4().hex}")
     try:

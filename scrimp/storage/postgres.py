@@ -213,7 +213,7 @@ class _PostgresStore(EventStore):
             None  # kept: making one takes as long as a small query
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _PostgresStore, (self._server, self._name, self._study)
 
     @property
@@ -378,14 +378,14 @@ class _PostgresStore(EventStore):
     def hurry_once(self, asked: Callable[[], bool]) -> None:
         self._server.hurry_once(asked)
 
-    def _asked(self, query: str, *parameters: Any) -> News:
+    def _asked(self, query: str, *parameters: object) -> News:
         """The news that a query answers; those of a deleted study when there are no tables any
         more."""
         return (
             self._server.run(lambda connection: self._row(connection, query, *parameters)) or GONE
         )
 
-    def _row(self, connection: Connection, query: str, *parameters: Any) -> News:
+    def _row(self, connection: Connection, query: str, *parameters: object) -> News:
         if self._cursor is None or self._cursor.connection is not connection:
             self._cursor = connection.cursor()
         found = self._cursor.execute(query, parameters).fetchone()
@@ -395,6 +395,6 @@ class _PostgresStore(EventStore):
         return deleted_study(self._name, self._server.shown)
 
 
-def _rows(server: PostgresServer, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def _rows(server: PostgresServer, query: str, *parameters: object) -> list[tuple[Any, ...]]:
     """The result of a query; nothing when there are no tables yet."""
     return server.run(lambda connection: connection.execute(query, parameters).fetchall()) or []

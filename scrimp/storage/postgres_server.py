@@ -77,7 +77,7 @@ class PostgresServer(Connected):
         self._options = self._parsed()
         self._watch = Watch()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return PostgresServer, (self._url, self.shown, self._patience)
 
     def _parsed(self) -> dict[str, Any]:

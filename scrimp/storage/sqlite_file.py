@@ -69,7 +69,7 @@ class SqliteFile(Connected):
         self._identity = (0, 0)
         self._passing = False  # an immutable connection serves one query: it would never see news
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return SqliteFile, (self.path, self._patience)
 
     def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:

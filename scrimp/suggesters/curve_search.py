@@ -13,9 +13,8 @@ A method says how to bind its acquisition to a model of (x, share):
     Plan(bind=lambda model, context: LogExpectedImprovement().bind({"loss": AtBudget(model, 1.0)}, context), ...)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,6 +29,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError, NumericalError
 from scrimp.history.history import History
 from scrimp.history.notes import EMPTY, DrawnAtRandom, FirstDesign, Notes
+from scrimp.json_values import JsonObject
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.choosing import best_in_turn
 from scrimp.suggesters.curve_models import Curves, CurveSettings
@@ -88,7 +88,7 @@ class Plan:
         return model.condition(Data(pending, np.full(len(pending), np.median(model.data.y))))
 
 
-def curve_formula(name: str, settings: Mapping[str, Any]) -> MeanStdAcquisition:
+def curve_formula(name: str, settings: JsonObject) -> MeanStdAcquisition:
     """The acquisition of that name, where a method applies it rung by rung: a formula of the loss's
     mean and deviation."""
     acquisition = create_acquisition(name, **settings)

@@ -9,7 +9,6 @@ more to suggest, and the study ends.
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -62,7 +61,7 @@ class Walk:
             self.space,
             resolution if isinstance(resolution, int) else {**floats, **(resolution or {})},
         )
-        self._ahead: dict[Any, Config] = {}  # by key: looked at on the grid, and not known
+        self._ahead: dict[object, Config] = {}  # by key: looked at on the grid, and not known
 
     def next(self, count: int) -> list[Config]:
         """The next ``count`` configurations that are not known."""

@@ -11,7 +11,6 @@ not, and noisy objectives are better served by a method that asks for repetition
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ class Known:
         self.configs: list[
             Config | None
         ] = []  # by trial; None where a changed space has no place for it
-        self._keys: set[Any] = set()
+        self._keys: set[object] = set()
         self._rows = (
             {space.key(config): row for row, config in enumerate(space.configs)}
             if isinstance(space, Pool)
@@ -45,7 +44,7 @@ class Known:
         self._place = np.arange(len(self._rows))  # of each row in _left
         self._count = len(self._rows)
 
-    def __contains__(self, config: Mapping[str, Any]) -> bool:
+    def __contains__(self, config: Mapping[str, object]) -> bool:
         return self.space.key(config) in self._keys
 
     def add(self, config: Config | None) -> None:

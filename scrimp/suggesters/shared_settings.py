@@ -7,7 +7,7 @@ A user writes ``mobster-joint:kernel=rbf-ard,max_data=200``; the model of budget
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -17,7 +17,7 @@ __all__ = ["shared_settings"]
 T = TypeVar("T", bound="DataclassInstance")
 
 
-def shared_settings(kind: type[T], method: "DataclassInstance", **fixed: Any) -> T:
+def shared_settings(kind: type[T], method: "DataclassInstance", **fixed: object) -> T:
     """A ``kind`` whose fields are those of ``method`` with the same names, and ``fixed`` ones; the
     rest have their defaults."""
     offered = {item.name for item in dataclasses.fields(method)}

@@ -7,12 +7,12 @@ on a `FittedSurrogate`.
     model = random_posterior(seed=0, n=12, d=3)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 
 __all__ = ["DensePosterior", "SampledPosterior", "random_posterior"]
@@ -93,7 +93,7 @@ class DensePosterior(FittedSurrogate):
         return self.scales
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {}
 
     def _noises(self, data: Data) -> Array:
@@ -128,11 +128,22 @@ class SampledPosterior(FittedSurrogate):
         return self.models[0].sample(x, count, rng)
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> JsonObject:
         return {}
 
 
-def random_posterior(seed: int, n: int = 12, d: int = 3, **settings: Any) -> DensePosterior:
+class PosteriorSettings(TypedDict, total=False):
+    """The settings of a `DensePosterior`."""
+
+    amplitude: float
+    noise: float
+    level: float
+    means_only: bool
+
+
+def random_posterior(
+    seed: int, n: int = 12, d: int = 3, **settings: Unpack[PosteriorSettings]
+) -> DensePosterior:
     """A model of n noisy observations of a random smooth function of d inputs, standardised."""
     rng = np.random.default_rng(seed)
     x = rng.random((n, d))

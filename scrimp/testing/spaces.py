@@ -8,13 +8,14 @@ class TestMySpace(SpaceBattery):
 import json
 import pickle
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from scrimp.errors import ConfigError
+from scrimp.json_values import Config, Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -26,13 +27,13 @@ scalars = st.sampled_from(
 )
 
 
-def _unlike(values: list[Any]) -> list[Any]:
+def _unlike(values: list[Scalar]) -> list[Scalar]:
     """``values`` without repetitions, where 1, 1.0 and True are different."""
     return list({(type(value), value): value for value in values}.values())
 
 
 @st.composite
-def parameters(draw: st.DrawFn, when: dict[str, Any] | None = None) -> Parameter:
+def parameters(draw: st.DrawFn, when: Mapping[str, list[Scalar]] | None = None) -> Parameter:
     """A random parameter."""
     kind = draw(st.sampled_from([Float, Int, Ordinal, Categorical, Constant]))
     if kind is Constant:
@@ -83,7 +84,7 @@ def spaces(draw: st.DrawFn) -> Space:
         when = None
         if len(parents) > 0 and draw(st.booleans()):
             parent = draw(st.sampled_from(parents))
-            values: list[Any] = list(made[parent].grid or ())
+            values: list[Scalar] = list(made[parent].grid or ())
             when = {
                 parent: _unlike(draw(st.lists(st.sampled_from(values), min_size=1, max_size=3)))
             }
@@ -91,7 +92,7 @@ def spaces(draw: st.DrawFn) -> Space:
     return Space(made)
 
 
-def same_config(space: Space, one: dict[str, Any], other: dict[str, Any]) -> bool:
+def same_config(space: Space, one: Config, other: Config) -> bool:
     """Whether two configurations are the same, floats up to the rounding of the way into the unit
     cube and back."""
     if list(one) != list(other):

@@ -13,9 +13,8 @@ The functions that build histories serve tests of any decision:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -125,7 +124,7 @@ def _loss(config: Config) -> float:
     )
 
 
-def _keys(space: Space, configs: Any) -> list[Any]:
+def _keys(space: Space, configs: Iterable[Config]) -> list[object]:
     return [space.key(config) for config in configs]
 
 

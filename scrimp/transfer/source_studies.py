@@ -26,7 +26,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
-from scrimp.json_values import Json, JsonObject
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.values import identity
@@ -144,14 +143,14 @@ def shared_share(past: Problem, problem: Problem) -> float:
     )
 
 
-def final_losses(history: History) -> tuple[list[Mapping[str, Json]], Array]:
+def final_losses(history: History) -> tuple[list[Mapping[str, Scalar]], Array]:
     """Configurations and their losses at one budget: the highest that enough trials reached; NaN
     where a trial failed or violated a constraint."""
     reached = sorted(
         (trial.budget for trial in history.trials if trial.loss is not None), reverse=True
     )
     budget = reached[min(ENOUGH, len(reached)) - 1] if reached else 0.0
-    configs: list[Mapping[str, Json]] = []
+    configs: list[Mapping[str, Scalar]] = []
     losses: list[float] = []
     for trial in history.trials:
         point = next(
@@ -187,7 +186,7 @@ def _alike(past: Parameter | None, present: Parameter) -> bool:
 
 
 def _places(
-    name: str, history: History, encoding: Encoding, configs: Sequence[JsonObject]
+    name: str, history: History, encoding: Encoding, configs: Sequence[Mapping[str, Scalar]]
 ) -> Array | None:
     """Where the study's values of one parameter lie in this space (n,); NaN where they have no
     place, None without any.
@@ -207,17 +206,17 @@ def _places(
 _ABSENT = -1e9
 
 
-def _units(parameter: Parameter, values: Sequence[Any]) -> Array:
+def _units(parameter: Parameter, values: Sequence[Scalar]) -> Array:
     """Places of values on the unit interval (n,); NaN for what the parameter cannot be."""
     if not isinstance(parameter, Float | Int):
         places = {identity(choice): parameter.to_unit(choice) for choice in parameter.grid or ()}
         return np.array([places.get(identity(value), math.nan) for value in values], dtype=float)
     found = np.full(len(values), math.nan)
-    numbers = [isinstance(value, int | float) and math.isfinite(value) for value in values]
     legal = [
         row
-        for row, number in enumerate(numbers)
-        if number and (values[row] > 0 or not parameter.log)
+        for row, value in enumerate(values)
+        if isinstance(value, int | float) and math.isfinite(value)
+        if value > 0 or not parameter.log
     ]
     found[legal] = parameter.to_units([values[row] for row in legal])
     return found
