@@ -296,7 +296,7 @@ def test_no_machine_paths() -> None:
 
 # --- types ----------------------------------------------------------------------------------------
 
-MOST_ANY = 212
+MOST_ANY = 92
 """How often the package says `Any`. It may only fall: take a type that says something."""
 
 

@@ -25,12 +25,8 @@ from scrimp.executors.clock import Clock, stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
-<<<<<<< HEAD
 from scrimp.history.events import Ended, Event, Lost
 from scrimp.history.reports import Names
-=======
-from scrimp.history.events import Ended, Lost
->>>>>>> 0c15219 (Selections, storages, executors and commands say their types instead of Any)
 
 __all__ = ["RayExecutor", "RaySettings"]
 
@@ -58,7 +54,7 @@ class RaySettings:
         for name in settings:
             if name not in valid:
                 raise StudyError(f"ray has no setting {name!r}; its settings: {', '.join(valid)}")
-        return RaySettings(**cast("dict[str, Any]", settings))
+        return RaySettings(**cast(dict[str, Any], settings))
 
     def __post_init__(self) -> None:
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
@@ -167,7 +163,7 @@ class RayExecutor(Executor):
         ready, _ = self._ray.wait(
             [slot.news for slot in active], num_returns=len(active), timeout=0.2
         )
-        events: list[Any] = []
+        events: list[Event] = []
         reporting = []
         for slot in active:
             if slot.news not in ready:
@@ -198,8 +194,8 @@ class RayExecutor(Executor):
             return "lost", [Lost(trial=trial, attempt=attempt, message=message, time=wall_clock())]
         return kind, news
 
-    def _overdue(self) -> list[Any]:
-        events: list[Any] = []
+    def _overdue(self) -> list[Event]:
+        events: list[Event] = []
         for slot in self._active():
             assert slot.assignment is not None
             if self._time_limit is None or stopwatch() - slot.started <= self._time_limit:
@@ -275,13 +271,13 @@ class _Actor:
             ]
         self._news.put(("done", last))
 
-    def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Any]:
+    def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:
         shared = None
         if url is not None and assignment.checkpoint_dir is not None:
             shared = SharedCheckpoints.of(url, assignment.checkpoint_dir)
             assignment = _brought_here(assignment, url, shared, scratch)
 
-        def emit(events: list[Any]) -> bool:
+        def emit(events: list[Event]) -> bool:
             if shared is not None:
                 assert assignment.checkpoint_dir is not None
                 with _uploading(url):

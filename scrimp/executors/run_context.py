@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, SupportsFloat, TypeVar, cast, overload
+from typing import NoReturn, SupportsFloat, TypeVar, cast, overload
 
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
@@ -37,7 +37,7 @@ logger = logging.getLogger("scrimp")
 
 Default = TypeVar("Default")
 
-Objective = Callable[["RunContext"], Any]
+Objective = Callable[["RunContext"], object]
 
 Emit = Callable[[list[Event]], bool]
 """Make events durable; the answer says whether the trial goes on."""

@@ -19,14 +19,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from scrimp.errors import SpaceError
-from scrimp.json_values import Json
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
 __all__ = ["Labels", "objects_of", "space_of"]
 
-Labels = Mapping[str, Mapping[str, Any]]
+Labels = Mapping[str, Mapping[object, object]]
 """Parameter -> label -> the object that it stands for."""
 
 TAIL = 0.001
@@ -39,7 +39,7 @@ class Distribution(Protocol):
 
     dist: Any
 
-    def ppf(self, q: float) -> Any: ...
+    def ppf(self, q: float) -> float: ...
     def support(self) -> tuple[float, float]: ...
 
 
@@ -47,10 +47,10 @@ class Distribution(Protocol):
 class Discrete(Distribution, Protocol):
     """One over integers."""
 
-    def pmf(self, k: int) -> Any: ...
+    def pmf(self, k: int) -> float: ...
 
 
-def space_of(given: Mapping[str, Any]) -> tuple[Space, Labels]:
+def space_of(given: Mapping[str, object]) -> tuple[Space, Labels]:
     """The space, and the objects behind labels.
 
     >>> space_of({"depth": [1, 2], "weights": ["uniform", len]})[1]
@@ -64,7 +64,7 @@ def space_of(given: Mapping[str, Any]) -> tuple[Space, Labels]:
             " parameters, lists or distributions of scipy.stats"
         )
     parameters: dict[str, Parameter] = {}
-    labels: dict[str, dict[str, Any]] = {}
+    labels: dict[str, dict[object, object]] = {}
     for name, value in given.items():
         parameters[name], objects = _parameter(name, value)
         if objects:
@@ -72,7 +72,7 @@ def space_of(given: Mapping[str, Any]) -> tuple[Space, Labels]:
     return Space(parameters), labels
 
 
-def objects_of(config: Mapping[str, Any], labels: Labels) -> dict[str, Json]:
+def objects_of(config: Mapping[str, object], labels: Labels) -> dict[str, object]:
     """The configuration with objects in place of their labels."""
     return {
         name: labels[name].get(value, value) if name in labels else value
@@ -80,7 +80,7 @@ def objects_of(config: Mapping[str, Any], labels: Labels) -> dict[str, Json]:
     }
 
 
-def _parameter(name: str, value: Any) -> tuple[Parameter, dict[str, Any]]:
+def _parameter(name: str, value: object) -> tuple[Parameter, dict[object, object]]:
     """One parameter, and the objects behind its labels."""
     if isinstance(value, Parameter):
         return value, {}
@@ -96,12 +96,12 @@ def _parameter(name: str, value: Any) -> tuple[Parameter, dict[str, Any]]:
     )
 
 
-def _of_list(name: str, values: list[Any]) -> tuple[Parameter, dict[str, Any]]:
+def _of_list(name: str, values: list[object]) -> tuple[Parameter, dict[object, object]]:
     """A choice, with labels for what is no JSON scalar; a constant where there is one choice."""
     if not values:
         raise SpaceError(f"parameter {name!r} is an empty list; give at least one choice")
-    objects: dict[str, Any] = {}
-    choices: list[Any] = []
+    objects: dict[object, object] = {}
+    choices: list[Scalar] = []
     for value in values:
         if value is None or isinstance(value, str | bool | int | float):
             choices.append(value)

@@ -14,7 +14,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ except ModuleNotFoundError as error:
 from scrimp.errors import ConfigError, StudyError
 from scrimp.formats.optuna_file import parameter_of
 from scrimp.history.events import Config
+from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -75,7 +75,7 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         """Optuna calls this in each parallel worker."""
         self._random.reseed_rng()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without the studies kept beside: they are made again from Optuna's trials."""
         return {**self.__dict__, "_mirrors": {}}
 
@@ -88,7 +88,7 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
+    ) -> Config:
         """Parameters for the trial, by the method."""
         self._check(study)
         if not search_space:
@@ -110,10 +110,13 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         trial: FrozenTrial,
         param_name: str,
         param_distribution: BaseDistribution,
-    ) -> Any:
+    ) -> Scalar:
         """A parameter that not all trials have: at random."""
         self._check(study)
-        return self._random.sample_independent(study, trial, param_name, param_distribution)
+        drawn: Scalar = self._random.sample_independent(
+            study, trial, param_name, param_distribution
+        )
+        return drawn
 
     def _check(self, study: optuna.Study) -> None:
         if len(study.directions) > 1:
@@ -131,7 +134,7 @@ class _Mirror:
     study: Study
     open: dict[int, int] = field(default_factory=dict)  # Optuna's number -> ours, not yet told
     told: set[int] = field(default_factory=set)
-    known: set[tuple[Any, ...]] = field(default_factory=set)
+    known: set[tuple[object, ...]] = field(default_factory=set)
 
     @staticmethod
     def of(
@@ -167,7 +170,7 @@ class _Mirror:
                 self.told.add(trial.number)
         return True
 
-    def params_for(self, number: int) -> dict[str, Any]:
+    def params_for(self, number: int) -> Config:
         """What the method suggests for a new trial; at random where nothing new is left."""
         try:
             asked = self.study.ask()
@@ -178,7 +181,7 @@ class _Mirror:
         self.known.add(self.study.space.key(asked.config))
         return self._named(asked.config)
 
-    def _named(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, config: Mapping[str, Scalar]) -> Config:
         """With Optuna's choices in place of their numbers."""
         return {
             name: given.choices[config[name]]

@@ -16,9 +16,9 @@ much as it is granted, and all of them together spend what ``n_trials`` full eva
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,17 +32,28 @@ except ModuleNotFoundError as error:
         f"ScrimpSearchCV needs {error.name}, not installed here; pip install 'scrimp[sklearn]'"
     ) from None
 
+from numpy.typing import ArrayLike
+
 from scrimp.checks import is_whole
 from scrimp.errors import StudyError
 from scrimp.history.problem import Budget
 from scrimp.history.trial import Trial
 from scrimp.integrations.foreign_space import Labels, objects_of, space_of
+from scrimp.integrations.subsampled_folds import SubsampledFolds
+from scrimp.space.space import Space
+from scrimp.tuning.catalog import Method
 from scrimp.tuning.studies import create_study
 from scrimp.tuning.study import Study
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.model_selection import BaseCrossValidator
 
 __all__ = ["ScrimpSearchCV"]
 
 Results = dict[str, Any]
+Scoring = str | Callable[..., float] | Sequence[str] | Mapping[str, Callable[..., float]] | None
+"""What scikit-learn takes for ``scoring``."""
 Evaluate = Callable[..., Results]
 
 ALIKE = 3  # failures before anything worked that end a search
@@ -64,24 +75,24 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def __init__(  # noqa: PLR0913 - the front door, with the names of scikit-learn
         self,
-        estimator: Any,
-        space: Any,
+        estimator: "BaseEstimator",
+        space: Space | Mapping[str, object],
         *,
         n_trials: int = 30,
-        method: Any = None,
+        method: str | Method | Mapping[str, object] | None = None,
         resource: str | None = None,
         min_resources: int | None = None,
         max_resources: int | None = None,
         storage: str = "memory://",
         study_name: str | None = None,
         seed: int | None = None,
-        scoring: Any = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
-        refit: Any = True,
-        cv: Any = None,
+        refit: bool | str | Callable[..., int] = True,
+        cv: "int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] | None" = None,
         verbose: int = 0,
-        pre_dispatch: Any = "2*n_jobs",
-        error_score: Any = np.nan,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | Literal["raise"] = np.nan,
         return_train_score: bool = False,
     ) -> None:
         super().__init__(
@@ -105,7 +116,7 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.study_name = study_name
         self.seed = seed
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> "ScrimpSearchCV":
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, **params: object) -> "ScrimpSearchCV":
         """Search, and fit the best configuration on all of the data; ``params`` are routed as
         scikit-learn routes them."""
         if not is_whole(self.n_trials, least=1):
@@ -117,10 +128,10 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
             del self._data
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """A search is pickled for its worker processes and by users: without the study, which
         stays in its storage, and without the data."""
-        state: dict[str, Any] = super().__getstate__()
+        state: dict[str, object] = super().__getstate__()
         return {key: value for key, value in state.items() if key not in ("study_", "_data")}
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
@@ -139,7 +150,7 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         )
         search = _Search(self, self.study_, labels, evaluate_candidates)
         self._earlier = search.earlier()
-        self._failed: list[tuple[dict[str, Any], float]] = []
+        self._failed: list[tuple[dict[str, object], float]] = []
         search.run(self.n_trials)
 
     def _metric(self) -> str:
@@ -200,11 +211,11 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         return results
 
     @staticmethod
-    def _select_best_index(refit: Any, refit_metric: str, results: Results) -> Any:
+    def _select_best_index(refit: object, refit_metric: str, results: Results) -> int:
         """With a resource, the best of those that had the most of it: scores on little of it are
         no match for them."""
         if callable(refit) or "n_resources" not in results:
-            return BaseSearchCV._select_best_index(refit, refit_metric, results)
+            return int(BaseSearchCV._select_best_index(refit, refit_metric, results))
         scores = np.nan_to_num(results[f"mean_test_{refit_metric}"], nan=-np.inf)
         most = results["n_resources"] == results["n_resources"].max()
         return int(np.where(most, scores, -np.inf).argmax())
@@ -214,7 +225,7 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
 class _Row:
     """An evaluation: its parameters, its resources, what each fold gave."""
 
-    params: dict[str, Any]
+    params: dict[str, object]
     resources: float
     fits: list[dict[str, Any]]
 
@@ -286,7 +297,7 @@ class _Search:
         for place, trial in enumerate(trials, start=first):
             self._tell(trial, place)
 
-    def _scored(self, candidates: list[dict[str, Any]], grant: float) -> Results:
+    def _scored(self, candidates: list[dict[str, object]], grant: float) -> Results:
         """The results so far, with these candidates."""
         if self.study.budget is None:
             return self.evaluate(candidates)
@@ -295,10 +306,10 @@ class _Search:
             return self.evaluate(candidates, more_results=more)
         classes = is_classifier(self.owner.estimator)
         whole = check_cv(self.owner.cv, self.owner._data[1], classifier=classes)
-        folds = _Subsampled(whole, grant / self.study.budget.maximum, self.owner.seed)
+        folds = SubsampledFolds(whole, grant / self.study.budget.maximum, self.owner.seed)
         return self.evaluate(candidates, cv=folds, more_results=more)
 
-    def _candidate(self, trial: Trial, grant: float) -> dict[str, Any]:
+    def _candidate(self, trial: Trial, grant: float) -> dict[str, object]:
         """Parameters for the estimator."""
         params = objects_of(trial.config, self.labels)
         if self.owner.resource in (None, "n_samples"):
@@ -381,20 +392,3 @@ def _stored_folds(metrics: Mapping[str, float | None]) -> list[dict[str, Any]]:
         }
         for fold in sorted(found)
     ]
-
-
-@dataclass(frozen=True)
-class _Subsampled:
-    """Folds whose training part is cut to a share of its rows, the same rows whoever asks."""
-
-    folds: Any
-    share: float
-    seed: int | None
-
-    def get_n_splits(self, *args: Any, **params: Any) -> int:
-        return int(self.folds.get_n_splits(*args, **params))
-
-    def split(self, X: Any, y: Any = None, **params: Any) -> Iterator[tuple[Any, Any]]:
-        for number, (train, test) in enumerate(self.folds.split(X, y, **params)):
-            order = np.random.default_rng([self.seed or 0, number]).permutation(train)
-            yield order[: max(1, math.ceil(self.share * len(train)))], test
