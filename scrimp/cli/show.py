@@ -182,13 +182,13 @@ def _shown_as_selection(study: Study, as_json: bool) -> bool:
 
 def _study_row(study: Study) -> dict[str, Scalar]:
     history = study.history
-    best, selection = best_record(history), history.is_selection
+    best = best_record(history)
     return {
         "name": study.name,
         "method": study.method,
         "trials": len(history.trials),
         "best": None if best is None else best["value"],
-        "metric": ("select checkpoint" if selection else goal_words(history)),
+        "metric": goal_words(history),
     }
 
 

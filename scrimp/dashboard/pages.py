@@ -89,15 +89,12 @@ def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
                 if study is None:
                     rows.append(Row(at, name))
                 else:
-                    rows.append(Row(at, name, summary_of(study), spark=_spark(study.history)))
+                    rows.append(
+                        Row(at, name, summary_of(study), spark=svg_sparkline(study.history))
+                    )
         except ScrimpError as error:
             rows.append(Row(at, name, error=str(error)))
     return rows
-
-
-def _spark(history: History) -> str:
-    """The line of the best; a single cell of a selection says nothing."""
-    return "" if history.is_selection else svg_sparkline(history)
 
 
 @router.get("/study")

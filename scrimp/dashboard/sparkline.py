@@ -13,9 +13,9 @@ SIZE = (96, 22)
 
 def svg_sparkline(history: History) -> str:
     """The points of an SVG polyline over what was spent, from the first value to the best, which
-    fill the height; empty without two improvements or a second report."""
+    fill the height; empty without a best trial, two improvements or a second report."""
     path = history.derive(BEST_PATH)
-    if not path.points or path.spent <= path.points[0][0]:
+    if history.best is None or path.spent <= path.points[0][0]:
         return ""
     steps = [(spent, path.sign * value) for spent, _, value in path.points]
     return _corners([*steps, (path.spent, steps[-1][1])], path.sign < 0)

@@ -16,6 +16,7 @@ from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
 from scrimp.json_values import JsonObject
 from scrimp.plots.rungs import rung_counts
+from scrimp.showing.standing import goal_words
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.tuning.study import Study
 
@@ -63,6 +64,7 @@ class Summary:
 
     name: str
     kind: str
+    goal: str
     direction: str
     metric: str
     method: str
@@ -94,17 +96,17 @@ def summary_of(study: Study) -> Summary:
     """Where a study stands."""
     history = study.history
     problem, state = history.problem, state_of(history, wall_clock())
-    selection = history.is_selection
     return Summary(
         name=study.name,
         kind=history.created.kind,
+        goal=goal_words(history),
         direction=problem.direction,
         metric=problem.metric,
         method=study.method,
         method_reason=str(history.method.get("reason", "")),
         trials=len(history.trials),
         counts={status: count for status, count in history.counts.items() if count},
-        best=None if selection else best_record(history),
+        best=best_record(history),
         spent=history.spent,
         saved=_saved(history),
         unit=unit_of(history),
@@ -116,9 +118,9 @@ def summary_of(study: Study) -> Summary:
         length=history.length,
         state=state.word,
         why=state.why,
-        total=int(problem.space.size) if selection else history.totals.n_trials,
+        total=history.most_trials,
         rules=_rules(history),
-        hints=() if selection else tuple(hints(history)),
+        hints=tuple(hints(history)),
         created=history.created.time,
         active=history.time,
         note=history.user_note,

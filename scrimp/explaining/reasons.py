@@ -77,7 +77,7 @@ def _headline(history: History, trial: Trial) -> str:
     value = "no value yet" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
     line = f"Trial {trial.id}: {trial.status}, {value}{after}"
-    if trial.best is None or history.is_selection:
+    if trial.best is None or history.best is None:
         return line
     if trial.best != trial.value:
         at = next(point.step for point in trial.curve if problem.value(point.loss) == trial.best)

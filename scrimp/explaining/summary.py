@@ -48,7 +48,7 @@ def way_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> s
     begun = why(notes, history.problem, str(history.method.get("name", "")), new, budget)
     if not new:
         begun = "Its beginning is not recorded."
-    elif isinstance(notes.reason, Modelled) and not history.is_selection:
+    elif isinstance(notes.reason, Modelled):
         begun = _modelled(history.problem, trial, notes.reason, seen)
     ranks = [rank for _, _, rank, _, _ in moments if rank is not None]
     if not ranks or history.problem.budget is None:
@@ -91,7 +91,7 @@ def path_words(ranks: Sequence[Rank], budget: Budget) -> str:
 
 def why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> str:
     """Why it got its last budget, and what would have been chosen otherwise."""
-    if not moments or history.is_selection:
+    if not moments:
         return ""
     problem = history.problem
     notes, seen, rank, budget, new = moments[-1]

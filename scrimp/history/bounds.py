@@ -41,7 +41,7 @@ def hints(history: History) -> list[str]:
 def _equal_hints(history: History) -> list[str]:
     """That the objective looks as if it did not read its parameters."""
     values = [trial.best for trial in history.trials if trial.best is not None]
-    if len(values) < EQUAL or len(set(values)) > 1 or history.is_selection:
+    if len(values) < EQUAL or len(set(values)) > 1 or history.best is None:
         return []
     return [
         f"all {len(values)} trials have the same {history.problem.metric}: does the objective use"

@@ -246,6 +246,11 @@ class History:
         return self.created.kind == "selection"
 
     @property
+    def most_trials(self) -> int | None:
+        """How many trials there will be at most, as far as that is known."""
+        return int(self.problem.space.size) if self.is_selection else self.totals.n_trials
+
+    @property
     def best(self) -> tuple[Trial, Observation] | None:
         """The best feasible report at any budget, with its trial; None before the first.
 

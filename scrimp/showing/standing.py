@@ -118,7 +118,9 @@ def _left(history: History, seconds: float, before: float | None) -> float | Non
 
 
 def goal_words(history: History) -> str:
-    """What is optimized: "minimize val_error, maximize accuracy"."""
+    """What is optimized: "minimize val_error, maximize accuracy"; of a selection, what is chosen."""
+    if history.is_selection:
+        return "select checkpoint"
     return ", ".join(f"{way} {name}" for name, way in history.problem.metrics.items())
 
 

@@ -71,7 +71,7 @@ def attachments(
 def _related(history: History, problem: Problem) -> bool:
     from scrimp.transfer.source_studies import shared_share
 
-    same = not history.is_selection and history.problem.direction == problem.direction
+    same = history.problem.direction == problem.direction
     return same and shared_share(history.problem, problem) >= ENOUGH
 
 
