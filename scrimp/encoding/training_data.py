@@ -26,7 +26,7 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import attrgetter
 
@@ -69,7 +69,8 @@ class Training:
     value, that models learn; ``bands``: where these have to lie. ``feasible``: whether all
     constraints held; None without constraints. ``log_cost``: of the trial up to the report, NaN
     where unknown; None when the study has no cost. ``repeatable``: whether a known configuration
-    may be tried again.
+    may be tried again. ``further``: with several metrics, the losses of those after the first by
+    name, NaN where one was not reported; a goal does not cut them.
     """
 
     trial: NDArray[np.int64]  # (n,) ids
@@ -88,6 +89,24 @@ class Training:
     pending: Array  # (p, d)
     known: Array  # (k, d) of all trials, pending ones included
     repeatable: bool
+    further: Mapping[str, Array] = field(default_factory=dict)  # of (n,)
+
+    def of_rows(self, kept: Mask) -> "Training":
+        """The same with some of its observations (n,) only."""
+        return replace(
+            self,
+            trial=self.trial[kept],
+            budget=self.budget[kept],
+            x=self.x[kept],
+            y=self.y[kept],
+            noise=None if self.noise is None else self.noise[kept],
+            failed=self.failed[kept],
+            violations={name: values[kept] for name, values in self.violations.items()},
+            deviations={name: values[kept] for name, values in self.deviations.items()},
+            feasible=None if self.feasible is None else self.feasible[kept],
+            log_cost=None if self.log_cost is None else self.log_cost[kept],
+            further={name: values[kept] for name, values in self.further.items()},
+        )
 
 
 class BudgetRule(ABC):
@@ -246,7 +265,23 @@ def _training(
         pending=rows[waiting],
         known=rows[usable],
         repeatable=problem.noisy,
+        further=_further(problem, points, failed),
     )
+
+
+def _further(
+    problem: Problem, points: Sequence[Observation | None], failed: Mask
+) -> dict[str, Array]:
+    """The losses of the metrics after the first, by name; of a failure the worst there is."""
+    if problem.trade_off is None:
+        return {}
+    found = {}
+    for name, sign in list(zip(problem.trade_off.names, problem.trade_off.signs, strict=True))[1:]:
+        values = [None if point is None else point.metrics.get(name) for point in points]
+        losses = np.array([math.nan if v is None else sign * v for v in values], dtype=float)
+        losses[failed] = np.max(losses[np.isfinite(losses)], initial=-math.inf)
+        found[name] = losses
+    return found
 
 
 def _noise(points: Sequence[Observation | None]) -> Array | None:

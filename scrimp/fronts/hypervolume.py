@@ -57,8 +57,8 @@ def default_reference(losses: Array) -> Array:
     """The reference point (m,) for losses (n, m) that come without one: the worst of their front,
     and a tenth of its extent beyond.
 
-    Where all of the front is equal in an objective the extent of all finite losses counts, and
-    where that is nothing too, the size of the loss itself, or 1 for a loss of 0.
+    Where all of the front is equal in an objective, all finite losses count instead of it, and
+    where these are equal too, the size of the loss itself, or 1 for a loss of 0.
 
     >>> default_reference(np.array([[0.0, 10.0], [1.0, 0.0], [5.0, 5.0]])).tolist()
     [1.1, 11.0]
@@ -75,10 +75,10 @@ def _beyond(front: Array, every: Array) -> float:
     if not len(every):
         return 1.0  # nothing is known: any number serves
     seen = front if len(front) else every
-    worst = float(seen.max())
     for values in (seen, every):
         if (extent := float(np.ptp(values))) > 0:
-            return worst + MARGIN * extent
+            return float(values.max()) + MARGIN * extent
+    worst = float(seen.max())
     return worst + MARGIN * (abs(worst) or 1.0)
 
 

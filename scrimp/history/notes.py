@@ -179,7 +179,10 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
     ``expected``: of the chosen one. ``rivals``: best first, empty where every search ended at the
     chosen one; ``sides`` where only two groups were compared. ``exploring``: the study stood still,
     so an optimistic bound decided. ``at``: the budget at which configurations were scored.
-    ``question``: what was asked of a learning curve."""
+    ``question``: what was asked of a learning curve. With several metrics, ``each``: what was
+    expected of each of them, in the directions of the metrics, and ``weights``: the trade-off that
+    was drawn, where one was.
+    """
 
     score: float | None = None
     expected: Expected | None = None
@@ -188,6 +191,8 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
     exploring: bool = False
     at: float | None = None
     question: Race | Horizon | Gain | None = None
+    each: Mapping[str, Expected] | None = None
+    weights: Mapping[str, float] | None = None
 
 
 class Scouted(_Reason, frozen=True, tag="scouted"):

@@ -12,6 +12,7 @@ Jones, Schonlau, Welch, Efficient Global Optimization of Expensive Black-Box Fun
 et al., Unexpected Improvements to Expected Improvement for Bayesian Optimization, 2023.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +30,7 @@ from scrimp.encoding.belief import user_belief
 from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
+from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import FirstDesign, Notes
 from scrimp.history.problem import Problem
@@ -37,6 +39,15 @@ from scrimp.suggesters.first_design import check_design, first_configs
 from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models
 from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.suggesters.trade_offs import (
+    MOST_METRICS,
+    TRADE_OFFS,
+    drawn_weights,
+    expected_of_each,
+    hypervolume_acquisition,
+    scalarised,
+    with_weights,
+)
 from scrimp.surrogates.surrogate import Array
 
 __all__ = ["BayesianSuggester", "Belief"]
@@ -53,7 +64,10 @@ class BayesianSuggester(Suggester):
     ``gp-ei:margin=0.1``. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI /
     cost^exponent when the study has a cost. ``patience``: trials without progress after which every
     second decision explores; 0 for never. ``design`` of the first configurations: a ``sobol``
-    sequence, or ``random`` draws. The rest describes the model; see `ModelSettings`.
+    sequence, or ``random`` draws. ``trade_off``: with several metrics, "hypervolume" for what a
+    trial is expected to add to the front, or "chebyshev" for one random trade-off per decision,
+    which is also taken with any acquisition but log EI and beyond six metrics. The rest describes
+    the model; see `ModelSettings`.
     """
 
     acquisition: str = "log-ei"
@@ -73,11 +87,16 @@ class BayesianSuggester(Suggester):
     surrogate: str = "gp"
     refit_share: float = 0.05
     design: str = "sobol"
+    trade_off: str = "hypervolume"
 
     def __post_init__(self) -> None:
         check_design(self.design)
         create_acquisition(self.acquisition, **self.acquisition_settings)
         self._model_settings.check()
+        if self.trade_off not in TRADE_OFFS:
+            raise MethodError(
+                f"trade_off is {self.trade_off!r}; it must be one of {', '.join(TRADE_OFFS)}"
+            )
         if self.incumbent not in ("mean", "observed"):
             raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
         for name, least in (("initial", 1), ("fantasies", 1), ("max_data", 10)):
@@ -99,17 +118,65 @@ class BayesianSuggester(Suggester):
         if not len(training.y):
             return Suggestion(())
         try:
-            models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-            configs, reason = self._choice(encoding, training, models).best(count, rng)
-            if reason is not None and self._stuck(models, _outcomes(training)):
-                reason = replace(reason, exploring=True)
-            return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits))
+            if self._draws_weights(history.problem):
+                return self._by_weights(history, training, count, rng)
+            return self._by_models(history, training, count, rng)
         except NumericalError as error:
             # Never silently random: the note makes it a degraded decision that everybody sees.
             spread = first_configs(history, count, count, rng)
             return Suggestion(
                 tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
             )
+
+    def _by_models(
+        self, history: History, training: Training, count: int, rng: np.random.Generator
+    ) -> Suggestion:
+        encoding = encoding_of(history.problem.space)
+        models = fit_models(history, training, encoding.columns, self._model_settings, rng)
+        configs, reason = self._choice(history.problem, training, models).best(count, rng)
+        if reason is not None and self._stuck(models, _outcomes(training)):
+            reason = replace(reason, exploring=True)
+        if configs and reason is not None and models.further:
+            row = encoding.encode(configs[:1])
+            reason = replace(reason, each=expected_of_each(history.problem, models, row))
+        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits))
+
+    def _draws_weights(self, problem: Problem) -> bool:
+        """Whether several metrics are decided on by one random trade-off at a time."""
+        if problem.trade_off is None:
+            return False
+        return (
+            self.trade_off == "chebyshev"
+            or self.acquisition != "log-ei"
+            or len(problem.metrics) > MOST_METRICS
+        )
+
+    def _by_weights(
+        self, history: History, training: Training, count: int, rng: np.random.Generator
+    ) -> Suggestion:
+        """Each configuration by a trade-off of its own, with those before it under evaluation."""
+        trade_off = history.problem.trade_off
+        assert trade_off is not None
+        encoding = encoding_of(history.problem.space)
+        # What is learned changes with the weights: no fit is kept, and no standstill can be seen.
+        alone = dataclasses.replace(self, patience=0, refit_share=0.0)
+        configs: list[Config] = []
+        notes = Notes()
+        for _ in range(count):
+            weights = drawn_weights(len(trade_off.names), rng)
+            one = alone._by_models(history, scalarised(training, trade_off, weights), 1, rng)
+            if not one.configs:
+                break
+            if not configs:
+                notes = with_weights(one.notes, trade_off, weights)
+            configs.append(one.configs[0])
+            row = encoding.encode(configs[-1:])
+            training = dataclasses.replace(
+                training,
+                pending=np.vstack([training.pending, row]),
+                known=np.vstack([training.known, row]),
+            )
+        return Suggestion(tuple(configs), notes)
 
     def _check_needs(self, problem: Problem) -> None:
         """Refuse an acquisition over models that this problem has no data for, before anything is
@@ -139,10 +206,11 @@ class BayesianSuggester(Suggester):
         tried = len(training.known)
         return min(wanted + int(training.failed.sum()), 2 * wanted) - tried
 
-    def _choice(self, encoding: Encoding, training: Training, models: Models) -> Choice:
+    def _choice(self, problem: Problem, training: Training, models: Models) -> Choice:
         """What is maximised in this decision."""
+        encoding = encoding_of(problem.space)
         return Choice(
-            self._acquisition(encoding, models, _outcomes(training)),
+            self._acquisition(problem, models, _outcomes(training)),
             models,
             training,
             encoding,
@@ -151,9 +219,12 @@ class BayesianSuggester(Suggester):
             cost_exponent=self.cost_exponent,
         )
 
-    def _acquisition(self, encoding: Encoding, models: Models, outcomes: Array) -> Acquisition:
+    def _acquisition(self, problem: Problem, models: Models, outcomes: Array) -> Acquisition:
+        encoding = encoding_of(problem.space)
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
-        if self._stuck(models, outcomes):
+        if models.further and problem.trade_off is not None:
+            acquisition = hypervolume_acquisition(problem.trade_off, models, encoding.domain)
+        elif self._stuck(models, outcomes):
             acquisition = LowerConfidenceBound(EXPLORING)
         acquisition = weighted(acquisition, models.fitted, self.cost_exponent)
         if self.acquisition != "thompson" and (belief := user_belief(encoding)) is not None:
@@ -165,14 +236,19 @@ class BayesianSuggester(Suggester):
         quiet = (
             models.fitted["loss"].noise_variance < NOISY
         )  # under noise, standing still is no sign of being stuck
-        return self.patience > 0 and quiet and explores(outcomes, self.patience)
+        alone = not models.further  # a front grows in many places: the first metric says little
+        return self.patience > 0 and alone and quiet and explores(outcomes, self.patience)
 
     def belief(self, history: History, rng: np.random.Generator) -> "Belief":
         """What the next decision would rest on, for pictures and explanations."""
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
+        trade_off = history.problem.trade_off
+        if trade_off is not None and self._draws_weights(history.problem):
+            weights = drawn_weights(len(trade_off.names), rng)
+            training = scalarised(training, trade_off, weights)
         models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-        score = self._choice(encoding, training, models).score(training.pending, rng)
+        score = self._choice(history.problem, training, models).score(training.pending, rng)
         return Belief(encoding, training, models, score)
 
 

@@ -17,14 +17,18 @@ from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximiz
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
+from scrimp.fronts.dominance import crowding_distances, non_dominated
 from scrimp.history.events import Config
 from scrimp.history.notes import Expected, Modelled, Rival
 from scrimp.suggesters.model_fitting import Models, length_scales
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["Choice", "best_in_turn", "reason_of"]
+__all__ = ["Choice", "best_in_turn", "front_rows", "reason_of"]
 
 USUAL = MaximizeSettings()
+
+ANCHORS_OF_FRONT = 12
+"""Points of a front that a search looks around, where there are several metrics."""
 
 SHOWN = 5
 """The best points of a search that are decoded: the winner and what competed with it."""
@@ -112,12 +116,37 @@ class Choice:
     def _search(self, pending: Array) -> Search:
         """Around the best evaluations, away from what is known."""
         models, training = self.models, self.training
+        if models.further:
+            anchors, scales = front_rows(models, ANCHORS_OF_FRONT), self._shared_scales()
+        else:
+            anchors = models.evaluated[np.argsort(models.losses, kind="stable")[:5]]
+            scales = length_scales(models.fitted["loss"], self.encoding.dimension)
         return Search(
-            anchors=models.evaluated[np.argsort(models.losses, kind="stable")[:5]],
+            anchors=anchors,
             excluded=None if training.repeatable else np.vstack([training.known, pending]),
-            scales=length_scales(models.fitted["loss"], self.encoding.dimension),
+            scales=scales,
             settings=self.settings,
         )
+
+    def _shared_scales(self) -> Array:
+        """How far the models of all metrics see, in the geometric mean."""
+        each = [length_scales(model, self.encoding.dimension) for model in self.models.objectives]
+        scales: Array = np.exp(np.mean(np.log(each), axis=0))
+        return scales
+
+
+def front_rows(models: Models, most: int) -> Array:
+    """The evaluated inputs (at most ``most``, d) whose losses nothing dominates, the loneliest
+    first; of feasible ones where there are any."""
+    rows = np.arange(len(models.evaluated))
+    if models.feasible is not None and models.feasible.any():
+        rows = rows[models.feasible]
+    losses = models.every_loss[rows]
+    losses = np.where(np.isfinite(losses), losses, np.inf)
+    front = np.flatnonzero(non_dominated(losses))
+    lonely = np.argsort(-crowding_distances(losses[front]), kind="stable")[:most]
+    best: Array = models.evaluated[rows[front[lonely]]]
+    return best
 
 
 def reason_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> Modelled:

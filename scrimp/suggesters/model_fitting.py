@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scrimp.acquisition.constrained import CONSTRAINT
 from scrimp.encoding.training_data import Training
-from scrimp.errors import MethodError, ScrimpError
+from scrimp.errors import MethodError, NumericalError, ScrimpError
 from scrimp.gp.catalog import kernel_by_name
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
@@ -42,6 +42,7 @@ from scrimp.surrogates.target_transform import (
 
 __all__ = [
     "FAILURE",
+    "FURTHER",
     "REFIT_SHARE",
     "ModelSettings",
     "Models",
@@ -54,6 +55,9 @@ __all__ = [
 
 
 REFIT_SHARE = 0.05
+
+FURTHER = "loss:"
+"""What the names of models begin with of the metrics after the first, where there are several."""
 
 FAILURE = "failure"
 """The constraint that a trial does not fail."""
@@ -112,7 +116,7 @@ class Models:
     note about them.
 
     ``bands``: between which two values of its targets each constraint holds, by the name of its
-    model.
+    model. ``further``: the losses of the metrics after the first, where there are several.
     """
 
     fitted: Mapping[str, FittedSurrogate]
@@ -121,6 +125,21 @@ class Models:
     feasible: NDArray[np.bool_] | None  # (n,)
     fits: Mapping[str, Fit] | None
     bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    further: tuple[Array, ...] = ()  # of (n,)
+
+    @property
+    def every_loss(self) -> Array:
+        """The losses in all metrics (n, m)."""
+        return np.column_stack([self.losses, *self.further])
+
+    @property
+    def objectives(self) -> tuple[FittedSurrogate, ...]:
+        """The models of all metrics."""
+        return tuple(
+            model
+            for name, model in self.fitted.items()
+            if name == "loss" or name.startswith(FURTHER)
+        )
 
 
 def loss_model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
@@ -153,12 +172,17 @@ def fit_models(
     noise = None if training.noise is None else training.noise[kept]
     loss = loss_model(columns, settings) if loss is None else loss
     fits = {"loss": (loss, Data(training.x[kept], training.y[kept], noise))}
+    for name, values in training.further.items():
+        own = kept[np.isfinite(values[kept])]
+        if not len(own):
+            raise NumericalError(f"metric {name!r} was not reported yet: nothing can be learned")
+        fits[FURTHER + name] = (loss, Data(training.x[own], values[own]))
     fits |= _side_models(training, columns, settings)
     fitted, states = {}, {}
     for name, (model, data) in fits.items():
         # Schedules go by all that was seen, also where a model rests on a part of it: otherwise it
         # would never be refitted.
-        seen = len(rows) if name == "loss" else len(data)
+        seen = len(rows) if name == "loss" or name.startswith(FURTHER) else len(data)
         due = _is_due(recorded.get(name), seen, settings.refit_share)
         fitted[name], states[name] = fit_or_restore(model, data, seen, recorded.get(name), due, rng)
     feasible = None
@@ -166,7 +190,8 @@ def fit_models(
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
     new = states if states != recorded else None
     bands = {CONSTRAINT + name: band for name, band in training.bands.items()}
-    return Models(fitted, training.x[kept], training.y[kept], feasible, new, bands)
+    further = tuple(values[kept] for values in training.further.values())
+    return Models(fitted, training.x[kept], training.y[kept], feasible, new, bands, further)
 
 
 def _side_models(

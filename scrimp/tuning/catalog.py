@@ -124,12 +124,18 @@ _OWN: dict[str, MethodEntry] = {
     "random": MethodEntry(_RANDOM, several=True),
     "grid": MethodEntry("scrimp.suggesters.grid:GridSuggester", several=True),
     "sobol": MethodEntry("scrimp.suggesters.quasi_random:QuasiRandomSuggester", several=True),
-    "gp": MethodEntry(_BAYESIAN, presets={"acquisition": "log-ei"}),
-    "gp-ei": MethodEntry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}),
-    "gp-pi": MethodEntry(
-        _BAYESIAN, presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE}
+    "gp": MethodEntry(_BAYESIAN, presets={"acquisition": "log-ei"}, several=True),
+    "parego": MethodEntry(
+        _BAYESIAN, presets={"acquisition": "log-ei", "trade_off": "chebyshev"}, several=True
     ),
-    "gp-ucb": MethodEntry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}),
+    "nsga2": MethodEntry("scrimp.suggesters.genetic:GeneticSuggester", several=True),
+    "gp-ei": MethodEntry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}, several=True),
+    "gp-pi": MethodEntry(
+        _BAYESIAN,
+        presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE},
+        several=True,
+    ),
+    "gp-ucb": MethodEntry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}, several=True),
     "tpe": MethodEntry(_DENSITY, several=True),
     "asha": MethodEntry(_RANDOM, _ASHA, needs_budget=True, several=True),
     "asha-stopping": MethodEntry(
@@ -287,7 +293,8 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
 def _for_several(problem: Problem, method: Method) -> tuple[Method, str]:
     """What ``auto`` stands for where there are several metrics, and why."""
     if problem.budget is None:
-        return Method("tpe", **method.settings), "auto: several metrics, so densities of the front"
+        why = "auto: several metrics, so what a trial is expected to add to their front"
+        return Method("gp", **method.settings), why
     why = "auto: several metrics and a training budget, so halving by fronts"
     return Method("bohb", **method.settings), why
 

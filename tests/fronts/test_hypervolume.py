@@ -85,7 +85,7 @@ class TestDefaultReference:
 
     def test_a_single_best_point_is_measured_by_the_others(self):
         np.testing.assert_allclose(
-            default_reference(np.array([[0.0, 1.0], [2.0, 5.0]])), [0.2, 1.4]
+            default_reference(np.array([[0.0, 1.0], [2.0, 5.0]])), [2.2, 5.4]
         )
 
     def test_all_equal(self):
@@ -93,7 +93,7 @@ class TestDefaultReference:
 
     def test_infinite_and_missing_losses_say_nothing(self):
         losses = np.array([[0.0, np.inf], [1.0, 0.0], [np.nan, 7.0]])
-        np.testing.assert_allclose(default_reference(losses), [1.1, 0.7])
+        np.testing.assert_allclose(default_reference(losses), [1.1, 7.7])
         np.testing.assert_allclose(default_reference(np.zeros((0, 2))), [1.0, 1.0])
 
     def test_every_point_of_the_front_counts(self):
