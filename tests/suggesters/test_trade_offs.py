@@ -161,7 +161,9 @@ class TestChebyshev:
     def test_every_point_of_a_front_is_the_best_for_some_weights(self):
         x = np.linspace(0, 1, 5)
         front = np.column_stack([x, 1 - x**2])  # concave: a weighted sum would find its ends only
-        best = {int(chebyshev(front, np.array([w, 1 - w])).argmin()) for w in np.linspace(0, 1, 200)}
+        best = {
+            int(chebyshev(front, np.array([w, 1 - w])).argmin()) for w in np.linspace(0, 1, 200)
+        }
         assert best == set(range(5))
 
     def test_units_do_not_matter(self):

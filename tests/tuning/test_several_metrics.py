@@ -132,8 +132,8 @@ def test_settings_that_do_not_fit_are_refused(settings, words):
 
 
 def test_methods_of_one_metric_refuse_and_name_the_others():
-    with pytest.raises(MethodError, match=r"'gp-ei' optimizes one metric.*'auto'.*random"):
-        created("gp-ei")
+    with pytest.raises(MethodError, match=r"'rgpe' optimizes one metric.*'auto'.*random"):
+        created("rgpe")
 
 
 def test_the_record_has_values_and_the_front():
@@ -219,7 +219,7 @@ def test_a_study_of_one_metric_may_get_a_second(tmp_path):
     study = created(storage=url, load_if_exists=True)
     assert study.history.best is None and len(study.front) == 1
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    created("gp-ei", storage=url, metrics={"error": "minimize"})
+    created("rgpe", storage=url, metrics={"error": "minimize"})
     with pytest.raises(MethodError, match="optimizes one metric"):
         created(storage=url, load_if_exists=True)
 
