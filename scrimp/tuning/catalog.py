@@ -106,6 +106,7 @@ _PURE: JsonObject = {
     "transform": "plain",
     "patience": 0,
 }  # the textbook: one formula decides, targets are shifted and scaled only
+_PI = {"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE}
 _RANDOM = "scrimp.suggesters.random:RandomSuggester"
 _DENSITY = "scrimp.suggesters.density:DensitySuggester"
 _ASHA = "scrimp.schedulers.asynchronous:AsynchronousHalving"
@@ -125,16 +126,10 @@ _OWN: dict[str, MethodEntry] = {
     "grid": MethodEntry("scrimp.suggesters.grid:GridSuggester", several=True),
     "sobol": MethodEntry("scrimp.suggesters.quasi_random:QuasiRandomSuggester", several=True),
     "gp": MethodEntry(_BAYESIAN, presets={"acquisition": "log-ei"}, several=True),
-    "parego": MethodEntry(
-        _BAYESIAN, presets={"acquisition": "log-ei", "trade_off": "chebyshev"}, several=True
-    ),
+    "parego": MethodEntry(_BAYESIAN, presets={"trade_off": "chebyshev"}, several=True),
     "nsga2": MethodEntry("scrimp.suggesters.genetic:GeneticSuggester", several=True),
     "gp-ei": MethodEntry(_BAYESIAN, presets={"acquisition": "ei", **_PURE}, several=True),
-    "gp-pi": MethodEntry(
-        _BAYESIAN,
-        presets={"acquisition": "pi", "acquisition_settings": {"margin": 0.0}, **_PURE},
-        several=True,
-    ),
+    "gp-pi": MethodEntry(_BAYESIAN, presets=_PI, several=True),
     "gp-ucb": MethodEntry(_BAYESIAN, presets={"acquisition": "ucb", **_PURE}, several=True),
     "tpe": MethodEntry(_DENSITY, several=True),
     "asha": MethodEntry(_RANDOM, _ASHA, needs_budget=True, several=True),
