@@ -322,12 +322,12 @@ def _log_cost(seen: Sequence[tuple[Trial, float, Observation | None]]) -> Array:
 
 
 class _Encoded:
-    """Encoded configurations by trial, as far as they were asked for; only ever longer, until the
-    space changes."""
+    """Encoded configurations by trial, as far as they were asked for, and whether each is usable;
+    only ever longer, until the space changes. Both are replaced at once: pages read them from
+    several threads."""
 
     def __init__(self) -> None:
-        self.rows: Array | None = None
-        self.usable: Mask = np.zeros(0, dtype=bool)
+        self.known: tuple[Array, Mask] | None = None
 
 
 @dataclass(frozen=True)
@@ -345,20 +345,22 @@ class _EncodedTrials(Fold[_Encoded]):
         self, state: _Encoded, event: Event, before: Trial | None, trial: Trial | None
     ) -> None:
         if isinstance(event, StudyChanged) and event.problem is not None:
-            state.rows, state.usable = None, np.zeros(0, dtype=bool)
+            state.known = None
 
 
 def encoded_trials(history: History, encoding: Encoding) -> tuple[Array, Mask]:
     """The configuration of every trial as a row (k, d), and whether the space has a place for it
     (k,); NaN where not."""
     state = history.derive(_EncodedTrials(encoding))
-    old = np.zeros((0, encoding.dimension)) if state.rows is None else state.rows
-    new = [trial.config for trial in history.trials[len(old) :]]
-    if new or state.rows is None:
-        fits = np.array([encoding.space.contains(config) for config in new], dtype=bool)
-        rows = np.full((len(new), encoding.dimension), math.nan)
-        rows[fits] = encoding.encode([config for config, fit in zip(new, fits, strict=True) if fit])
-        state.rows, state.usable = np.vstack([old, rows]), np.concatenate([state.usable, fits])
-        state.rows.setflags(write=False)
-    assert state.rows is not None
-    return state.rows, state.usable
+    nothing = np.zeros((0, encoding.dimension)), np.zeros(0, dtype=bool)
+    rows, usable = nothing if state.known is None else state.known
+    new = [trial.config for trial in history.trials[len(rows) :]]
+    if not new:
+        return rows, usable
+    fits = np.array([encoding.space.contains(config) for config in new], dtype=bool)
+    more = np.full((len(new), encoding.dimension), math.nan)
+    more[fits] = encoding.encode([config for config, fit in zip(new, fits, strict=True) if fit])
+    rows, usable = np.vstack([rows, more]), np.concatenate([usable, fits])
+    rows.setflags(write=False)
+    state.known = rows, usable
+    return rows, usable

@@ -10,13 +10,14 @@ twice. With z~ = L^-1 (z - m(u)),
 *Pending* evaluations are rows at the end whose entry of z~ is zero: their outcome is taken to be
 what the model expects (Ginsbourger, Le Riche, Carraro, Kriging is well-suited to parallelize
 optimization, 2010, the kriging believer). They narrow the variance, leave every mean as it is, and
-are cut off again.
+belong to a twin of the factor, which grows on without them.
 
     factor = CurveFactor(theta, owner)
     factor.append(features, configs, times)               # observations
-    with_pending = factor.append(...); factor.cut(observed)
+    twin = factor.with_pending(features, configs, times)
 """
 
+import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -92,9 +93,12 @@ class CurveFactor:
                 )
             self.lower[n, :n], self.lower[n, n] = row, np.sqrt(left)
 
-    def cut(self, size: int) -> None:
-        """Forget all rows but the first ``size``."""
-        self.size = size
+    def with_pending(self, features: Array, configs: Places, times: Array) -> "CurveFactor":
+        """A twin that ends with these rows. Both share the rows before them, which never change;
+        the pending ones last until this factor grows or another twin is made."""
+        twin = copy.copy(self)
+        twin.append(features, configs, times)
+        return twin
 
     def cross(self, scaled: Array, configs: Places | None, times: Array, first: int = 0) -> Array:
         """k (n - first, m) between the rows from ``first`` on and m points: scaled features,
@@ -184,15 +188,14 @@ class CandidateColumns:
     time."""
 
     def __init__(self, factor: CurveFactor, features: Array) -> None:
-        self._factor = factor
         self._scaled = factor.scaled(features)
         self._kept: dict[float, tuple[int, Array]] = {}
 
-    def at(self, time: float, observed: int) -> Array:
-        """W (n, m) at one time; the first ``observed`` rows are kept for the next time, rows beyond
-        them are pending."""
+    def at(self, factor: CurveFactor, time: float, observed: int) -> Array:
+        """W (n, m) at one time for the rows of ``factor``, the one of these candidates or a twin;
+        the first ``observed`` rows are kept for the next time, rows beyond them are pending."""
         first, buffer = self._kept.get(time, (0, np.zeros((0, len(self._scaled)))))
-        factor, last = self._factor, self._factor.size
+        last = factor.size
         if last > len(buffer):
             buffer = np.pad(buffer, ((0, last + 32 - len(buffer)), (0, 0)))
         if first < last:

@@ -7,6 +7,7 @@ Everything else follows from these, so the factor and the columns of the candida
 save time.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -148,7 +149,7 @@ class StudyCurves:
 @dataclass(frozen=True)
 class CurveBelief:
     """The model of one decision: the rows it learned from (``order`` among all ``curves``), their
-    targets z, and the factor, which ends with the pending ones."""
+    targets z, and the factor, which ends with the pending ones and does not grow."""
 
     curves: StudyCurves
     order: Places  # (n,)
@@ -173,7 +174,7 @@ class CurveBelief:
         mean, deviation = np.empty(len(places)), np.empty(len(places))
         for step in np.unique(steps):
             time = self.curves.clock(step)
-            columns = self.columns.at(float(time), len(self.order))
+            columns = self.columns.at(self.factor, float(time), len(self.order))
             here = steps == step
             every = self.factor.marginals(columns, time, self.whitened)
             mean[here], deviation[here] = (part[places[here]] for part in every)
@@ -216,6 +217,7 @@ class _Kept:
     """The newest factor and pool, and what they are made of."""
 
     def __init__(self) -> None:
+        self.lock = threading.Lock()  # pages ask for forecasts from several threads
         self.clear()
 
     def clear(self) -> None:
@@ -256,13 +258,14 @@ def believe(  # the parts of a belief
     curves = StudyCurves.of(history, rows, encoding)
     record = _record(history, curves, rng, shapes)
     kept = history.derive(_Cache())
-    factor, order = _sync(kept, record, curves)
-    newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
+    with kept.lock:
+        grown, order = _sync(kept, record, curves)
+        newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
     target, z = curves.targets(order)
-    whitened = factor.whiten(z)
     who = np.array([trial for trial, _ in pending if curves.usable[trial]], dtype=np.intp)
     when = np.array([step for trial, step in pending if curves.usable[trial]], dtype=float)
-    factor.append(curves.features[who], who, curves.clock(when))
+    factor = grown.with_pending(curves.features[who], who, curves.clock(when))
+    whitened = factor.whiten(z)
     return CurveBelief(curves, order, factor, whitened, target, z, newcomers, columns, record)
 
 
@@ -336,7 +339,6 @@ def _sync(kept: _Kept, record: CurveFit, curves: StudyCurves) -> tuple[CurveFact
         kept.factor = CurveFactor(np.array(record.theta), curves.owner)
         kept.order = curves.trimmed(record.rows)
         curves.add_to(kept.factor, kept.order)
-    kept.factor.cut(len(kept.order))  # pending rows of the last decision
     rest = np.arange(kept.seen, len(curves.trial))
     new = rest[curves.usable[curves.trial[rest]]]
     curves.add_to(kept.factor, new)

@@ -44,12 +44,12 @@ def test_marginals_equal_the_dense_twin_however_rows_come() -> None:
     new = CandidateColumns(factor, features[15:])
     for start, stop in [(0, 25), (25, 26), (26, 40), (40, 60)]:
         factor.append(features[config[start:stop]], config[start:stop], time[start:stop])
-        new.at(0.4, stop)
+        new.at(factor, 0.4, stop)
     whitened = factor.whiten(z)
     old = factor.columns(factor.scaled(features[:15]), np.arange(15), time[60:75])
     got = [
         factor.marginals(old, time[60:75], whitened),
-        factor.marginals(new.at(0.4, 60), LATER, whitened),
+        factor.marginals(new.at(factor, 0.4, 60), LATER, whitened),
     ]
     np.testing.assert_allclose(np.concatenate([part[0] for part in got]), mean, atol=1e-8)
     np.testing.assert_allclose(np.concatenate([part[1] for part in got]), deviation, atol=1e-8)
@@ -66,12 +66,12 @@ def test_pending_rows_narrow_the_variance_keep_the_mean_and_leave_no_trace() -> 
     factor.append(features[config[:60]], config[:60], time[:60])
     new = CandidateColumns(factor, features[15:])
     whitened = factor.whiten(z)
-    before = factor.marginals(new.at(0.4, 60), LATER, whitened)
+    before = factor.marginals(new.at(factor, 0.4, 60), LATER, whitened)
     pending = np.array([15, 3])
-    factor.append(features[pending], pending, np.array([0.4, 0.9]))
-    during = factor.marginals(new.at(0.4, 60), LATER, whitened)
-    factor.cut(60)
-    after = factor.marginals(new.at(0.4, 60), LATER, whitened)
+    grown = factor.with_pending(features[pending], pending, np.array([0.4, 0.9]))
+    during = grown.marginals(new.at(grown, 0.4, 60), LATER, whitened)
+    assert (factor.size, grown.size) == (60, 62)
+    after = factor.marginals(new.at(factor, 0.4, 60), LATER, whitened)
     order = np.concatenate([config[:60], pending, np.arange(15, 30)])
     times = np.concatenate([time[:60], [0.4, 0.9], np.full(15, 0.4)])
     twin = Twin(theta, features, order, times)
@@ -112,7 +112,7 @@ def test_the_pullback_equals_finite_differences_and_its_marginals_those_of_kept_
     points = factor.scaled(features[15:])
     mean, deviation, pull = factor.marginals_and_pullback(points, np.full(15, 0.4), whitened)
     expected = factor.marginals(
-        CandidateColumns(factor, features[15:]).at(0.4, 60), LATER, whitened
+        CandidateColumns(factor, features[15:]).at(factor, 0.4, 60), LATER, whitened
     )
     np.testing.assert_allclose([mean, deviation], expected, atol=1e-10)
     weights = np.random.default_rng(0).standard_normal((2, 15))

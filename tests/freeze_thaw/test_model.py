@@ -1,6 +1,7 @@
 """The belief of a decision: dense algebra on the same rows, which rows are kept, and what the
 record decides."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -105,6 +106,35 @@ def test_a_grown_factor_predicts_like_a_new_one(problem: Problem) -> None:
         )
         np.testing.assert_allclose(one.of_newcomers(every, steps), expected, atol=1e-9)
     np.testing.assert_array_equal(one.newcomers.x, other.newcomers.x)
+
+
+def test_a_belief_stays_as_it_is_while_the_kept_factor_grows() -> None:
+    events = events_of(12)
+    record = belief_of(History.of(events), []).record
+    events.append(Noted(decision=12, seen=len(events), notes=Notes(curves=record)))
+    history = History.of(events)
+    before = belief_of(history, [])
+    ask, steps = np.array([1, 5]), np.array([6.0, 8.0])
+    expected, size = before.of_trials(ask, steps), before.factor.size
+    more = [BudgetGranted(trial=2, budget=8, attempt=2)]
+    more += [
+        Reported(trial=2, step=step, metrics={"loss": 0.3}, attempt=2) for step in (5, 6, 7, 8)
+    ]
+    later = belief_of(history.with_events(more), [(4, 8.0)])
+    assert later.factor.size > size == before.factor.size
+    np.testing.assert_array_equal(before.of_trials(ask, steps), expected)
+
+
+def test_several_threads_may_ask_for_one_belief() -> None:
+    """Pages do: each gets what a single one would, also when the factor has yet to be made."""
+    events = events_of(12)
+    expected = belief_of(History.of(events), []).of_trials(np.array([1, 5]), np.array([6.0, 8.0]))
+    history = History.of(events)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: belief_of(history, []), range(8)))
+    for belief in found:
+        got = belief.of_trials(np.array([1, 5]), np.array([6.0, 8.0]))
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_targets_are_losses_once_a_row_is_feasible() -> None:
