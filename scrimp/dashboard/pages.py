@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from scrimp.dashboard.ordering import Order, Row, ordered
-from scrimp.dashboard.panels import HEADINGS, panels_of
+from scrimp.dashboard.panels import heading, panels_of
 from scrimp.dashboard.render import message_page, page
 from scrimp.dashboard.shelf import Mark, Shelf, book_of, given_marks, mark
 from scrimp.dashboard.side_by_side import MOST, compare_rows
@@ -117,7 +117,7 @@ def study_page(request: Request, name: str) -> HTMLResponse:
             first=panels.first,
             more=panels.more,
             last=panels.last,
-            headings=HEADINGS,
+            headings={name: heading(name) for name in panels.all},
             statuses=STATUSES,
             example=_example(history),
             mark=mark(whole(request.query_params.get("at", "")) or 0),

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+import scrimp.plots as plots
 from scrimp.history.history import History
 from scrimp.plots.source_weights import recorded_weights
 
-__all__ = ["FIGURES", "HEADINGS", "SELECTION", "Panels", "panels_of"]
+__all__ = ["FIGURES", "HEADINGS", "SELECTION", "Panels", "heading", "panels_of"]
 
 HEADINGS = {
     "history": "Best so far",
@@ -26,10 +27,17 @@ HEADINGS = {
     "selection_confidence": "How sure the answer is",
     "selection_correlations": "Tasks that move together",
 }
-"""What stands above a picture until it is drawn, and whose names may be asked for."""
+"""What stands above a picture until it is drawn; above one without a line here stands its name."""
 
 SELECTION = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
-FIGURES = tuple(name for name in HEADINGS if name not in SELECTION)
+APART = ("compare", "regret")
+"""Pictures of several studies, and of results of comparisons: no study's page shows them."""
+
+OTHERS = tuple(name for name in plots.__all__ if name not in {*HEADINGS, *APART})
+"""Pictures that nobody gave a place: they come last on the page of every study with values."""
+
+FIGURES = (*(name for name in HEADINGS if name not in SELECTION), *OTHERS)
+"""Whose names may be asked for, beside those of a selection."""
 
 FEW = 4
 """Values from which on a model of the parameters is worth a picture."""
@@ -49,6 +57,11 @@ class Panels:
         return (*self.first, *self.more, *self.last)
 
 
+def heading(name: str) -> str:
+    """What stands above a picture until it is drawn."""
+    return HEADINGS.get(name, name.replace("_", " ").capitalize())
+
+
 def panels_of(history: History) -> Panels:
     """The pictures that have something to show now."""
     if history.is_selection:
@@ -63,6 +76,7 @@ def panels_of(history: History) -> Panels:
     begun = any(trial.started is not None for trial in history.trials)
     last = ["rungs"] if begun and budgets else []
     last += ["spending", "timeline"] if begun else []
+    last += OTHERS if values else ()
     return Panels(tuple(first), tuple(more), tuple(last))
 
 

@@ -1,7 +1,7 @@
 """A page shows the pictures that have something to show."""
 
 import scrimp
-from scrimp.dashboard.panels import FIGURES, HEADINGS, SELECTION, panels_of
+from scrimp.dashboard.panels import APART, FIGURES, HEADINGS, SELECTION, heading, panels_of
 
 
 def made(names: str = "xy", **settings: object) -> scrimp.Study:
@@ -45,4 +45,5 @@ def test_a_selection_has_its_own() -> None:
 
 
 def test_every_picture_has_a_heading_and_can_be_drawn() -> None:
-    assert {*FIGURES, *SELECTION} == set(HEADINGS) <= set(scrimp.plots.__all__)
+    assert set(HEADINGS) <= {*FIGURES, *SELECTION} == {*scrimp.plots.__all__} - {*APART}
+    assert heading("my_picture") == "My picture"

@@ -1,0 +1,42 @@
+"""Scripts as the tests of executors start them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from scrimp.executors.command import CommandExecutor
+from scrimp.executors.command_line import Command
+
+Start = Callable[..., CommandExecutor]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Makes executors of a piece of Python that are closed afterwards."""
+    made: list[CommandExecutor] = []
+
+    def make(
+        code: str, environments: Sequence[Mapping[str, str]] = ({},), **settings: Any
+    ) -> CommandExecutor:
+        command = Command(
+            [
+                "{python}",
+                "-I",
+                "-S",
+                "-u",
+                "-c",
+                code.replace("{", "{{").replace("}", "}}"),
+                "{trial}",
+            ]
+        )
+        made.append(
+            CommandExecutor(
+                command, "loss", environments=environments, **{"grace": 1.0, **settings}
+            )
+        )
+        return made[-1]
+
+    yield make
+    for executor in made:
+        executor.close()
