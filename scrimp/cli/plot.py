@@ -51,7 +51,8 @@ def plot_command(  # noqa: PLR0913 - options of a command
         list[str] | None, typer.Option("--parameter", help="Parameter to show; repeat for several.")
     ] = None,
     over: Annotated[
-        str | None, typer.Option("--over", help="Axis of history: trials, time or budget.")
+        str | None,
+        typer.Option("--over", help="Axis of history and hypervolume: trials, time or budget."),
     ] = None,
     others: Annotated[
         list[str] | None,
@@ -63,7 +64,8 @@ def plot_command(  # noqa: PLR0913 - options of a command
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
     Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf,
-    compare, surrogate, source_weights, regret; of selections: selection_grid, selection_curve,
+    compare, surrogate, source_weights, regret; of several metrics: front, hypervolume, trade_offs;
+    of selections: selection_grid, selection_curve,
     selection_confidence, selection_correlations.
 
     Example: scrimp plot digits importance --out importance.html

@@ -89,7 +89,7 @@ def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
     if name not in FIGURES:
         raise StudyError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
     settings: dict[str, object] = {}
-    if name == "history":
+    if name in ("history", "hypervolume"):
         settings["over"] = given.get("over", "trials")
     if name in ("history", "curves", "slice", "edf"):
         settings["log"] = "log" in given
@@ -104,7 +104,7 @@ def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
         settings["parameters"] = given.getlist("parameters")
     if name == "surrogate":
         settings["parameter"] = given.get("parameter")
-    if name == "contour":
+    if name in ("contour", "front"):
         settings |= {"x": given.get("x"), "y": given.get("y")}
     return getattr(plots, name)(study, **settings)
 

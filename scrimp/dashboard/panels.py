@@ -9,6 +9,9 @@ from scrimp.plots.source_weights import recorded_weights
 __all__ = ["FIGURES", "HEADINGS", "SELECTION", "Panels", "heading", "panels_of"]
 
 HEADINGS = {
+    "front": "The front",
+    "hypervolume": "Hypervolume so far",
+    "trade_offs": "Metrics side by side",
     "history": "Best so far",
     "curves": "Learning curves",
     "metrics": "Every metric",
@@ -70,7 +73,11 @@ def panels_of(history: History) -> Panels:
     values = sum(trial.value is not None for trial in history.trials)
     budgets = history.problem.budget is not None
     more = _of_parameters(history, values)
+    several = history.problem.trade_off is not None
     first = [name for name, there in (("history", values), ("curves", values and budgets)) if there]
+    if several:
+        first = ["front", "hypervolume"] if values else []
+        more = ["trade_offs", *(name for name in more if name != "edf")] if values else []
     if len(first) == 1 and "parallel" in more:
         first.append(more.pop(more.index("parallel")))
     begun = any(trial.started is not None for trial in history.trials)

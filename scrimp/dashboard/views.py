@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, TypedDict
 from scrimp.dashboard.states import state_of
 from scrimp.executors.clock import wall_clock
 from scrimp.history.bounds import hints
+from scrimp.history.compromise import hypervolume_of
 from scrimp.history.constraint_rules import constraint_words
 from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
 from scrimp.history.history import History
 from scrimp.history.problem import Constraint
-from scrimp.history.record import BestRecord, best_record
+from scrimp.history.record import BestRecord, FrontRecord, best_record, front_record
 from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
 from scrimp.json_values import JsonObject
@@ -72,6 +73,8 @@ class Summary:
     trials: int
     counts: dict[str, int]
     best: BestRecord | None
+    front: list[FrontRecord] | None
+    hypervolume: float | None
     spent: float
     saved: float | None
     unit: str
@@ -101,12 +104,14 @@ def summary_of(study: Study) -> Summary:
         kind=history.created.kind,
         goal=goal_words(history),
         direction=problem.direction,
-        metric=problem.metric,
+        metric=", ".join(problem.metrics),
         method=study.method,
         method_reason=str(history.method.get("reason", "")),
         trials=len(history.trials),
         counts={status: count for status, count in history.counts.items() if count},
         best=best_record(history),
+        front=None if problem.trade_off is None else front_record(history),
+        hypervolume=None if problem.trade_off is None else hypervolume_of(history),
         spent=history.spent,
         saved=_saved(history),
         unit=unit_of(history),

@@ -15,6 +15,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from scrimp.errors import ScrimpError
+from scrimp.explaining.front_words import aim_lines, front_headline, metric_words
 from scrimp.explaining.reason_words import (
     belief_lines,
     competitors_of,
@@ -35,7 +36,7 @@ from scrimp.explaining.summary import (
 )
 from scrimp.history.events import BudgetGranted, Config, Event, Noted, TrialAdded
 from scrimp.history.history import History
-from scrimp.history.notes import Notes
+from scrimp.history.notes import Modelled, Notes
 from scrimp.history.problem import Problem
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Start
@@ -75,8 +76,12 @@ def _headline(history: History, trial: Trial) -> str:
     """State, last and best value, and the rank by the best one."""
     problem = history.problem
     value = "no value yet" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
+    if trial.last is not None and problem.trade_off is not None:
+        value = metric_words(trial.last.metrics, problem.trade_off)
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
     line = f"Trial {trial.id}: {trial.status}, {value}{after}"
+    if problem.trade_off is not None:
+        return f"{line}; {front_headline(history, trial)}"
     if trial.best is None or history.best is None:
         return line
     if trial.best != trial.value:
@@ -150,7 +155,11 @@ def _reason(history: History, trial: Trial, noted: Noted, moment: Moment) -> Dec
     rested = f"{counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}"
     lines.append(f"It rested on {rested}{'; ' if best else ''}{best}.")
     lines += model_lines(notes, problem)
-    lines += belief_lines(notes, problem, trial, None if seen.best is None else seen.best[0])
+    if isinstance(notes.reason, Modelled) and notes.reason.each:
+        lines += aim_lines(notes.reason.each, seen.front, problem.trade_off)
+    else:
+        best_loss = None if seen.best is None else seen.best[0]
+        lines += belief_lines(notes, problem, trial, best_loss)
     words = score_words(notes, history.method, problem, seen.failures)
     lines += score_lines(notes, words, trial)
     lines += other_lines(notes)

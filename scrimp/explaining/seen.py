@@ -7,10 +7,12 @@ Everything here can be checked by hand: reports that came before the decision, r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from scrimp.history.advanced import observation
 from scrimp.history.events import Ended, Event, Reported, TrialAdded
 from scrimp.history.problem import Problem
+from scrimp.history.standings import Front, standings, with_report
 from scrimp.history.trial import Observation
 
 __all__ = ["Rank", "Seen", "rank_then", "seen_by"]
@@ -18,16 +20,21 @@ __all__ = ["Rank", "Seen", "rank_then", "seen_by"]
 
 @dataclass(frozen=True)
 class Seen:
-    """How much a decision saw, the best loss with its trial, and how far its own trial had come."""
+    """How much a decision saw, the best loss with its trial, or with several metrics the front, and
+    how far its own trial had come."""
 
     trials: int
     reports: int
     failures: int
     best: tuple[float, int] | None
     reached: float
+    front: Front = field(default_factory=list)
 
     def best_words(self, problem: Problem) -> str:
-        """The best value so far with its trial; empty before there is one."""
+        """The best value so far with its trial, or with several metrics the size of the front;
+        empty before there is one."""
+        if self.front:
+            return f"the front held {len(self.front)} reports"
         if self.best is None:
             return ""
         loss, trial = self.best
@@ -38,6 +45,7 @@ def seen_by(problem: Problem, events: Sequence[Event], own: int) -> Seen:
     """What the first ``events`` of a log say."""
     trials, reports, failures, reached = 0, 0, 0, 0.0
     best: tuple[float, int] | None = None
+    front: Front = []
     for event in events:
         match event:
             case TrialAdded():
@@ -46,13 +54,16 @@ def seen_by(problem: Problem, events: Sequence[Event], own: int) -> Seen:
                 failures += 1
             case Reported():
                 reports += 1
-                loss = problem.loss(event.metrics)
-                better = loss is not None and (best is None or loss < best[0])
-                if loss is not None and better and problem.feasible(event.metrics):
-                    best = loss, event.trial
+                point = observation(event, problem)
+                if point.losses is not None and point.feasible:
+                    front = with_report(front, point, event.trial)
+                elif point.loss is not None and point.feasible and problem.trade_off is None:
+                    best = (
+                        (point.loss, event.trial) if best is None or point.loss < best[0] else best
+                    )
                 if event.trial == own:
                     reached = max(reached, event.step)
-    return Seen(trials, reports, failures, best, reached)
+    return Seen(trials, reports, failures, best, reached, front)
 
 
 @dataclass(frozen=True)
@@ -83,14 +94,13 @@ def rank_then(problem: Problem, events: Sequence[Event], own: int, reached: floa
     points: dict[int, Observation] = {}
     for event in events:
         if isinstance(event, Reported) and event.step >= reached > 0 and event.trial not in points:
-            loss = problem.loss(event.metrics)
-            if loss is not None:
-                violation = problem.violation(event.metrics)
-                point = Observation(event.step, event.metrics, loss, violation=violation)
+            point = observation(event, problem)
+            if point.loss is not None:
                 points[event.trial] = point
     if own not in points or problem.budget is None:
         return None
-    order = sorted(points, key=lambda number: (points[number].standing, number))
+    places = dict(zip(points, standings(list(points.values())), strict=True))
+    order = sorted(points, key=lambda number: (places[number], number))
     place = order.index(own)
     behind = order[place + 1] if place + 1 < len(order) else None
 

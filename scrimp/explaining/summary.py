@@ -7,6 +7,7 @@ budgets counted from the beginning of the trial.
 
 from collections.abc import Mapping, Sequence
 
+from scrimp.explaining.front_words import aim_lines
 from scrimp.explaining.reason_words import (
     by_chance,
     chance,
@@ -61,6 +62,9 @@ def _modelled(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> s
     past = seen.best_words(problem)
     begun = f"A model of {counted(seen.reports, 'report')} chose it"
     begun += f" when {past}" if past else ""
+    aims = aim_lines(reason.each, seen.front, problem.trade_off)
+    if aims:
+        return f"{begun}. {aims[0]}"
     expected = reason.expected
     if expected is None or problem.budget is not None:
         return f"{begun}."

@@ -2,7 +2,8 @@
 
 With one metric a report stands by itself (`Observation.standing`). With several, where it stands
 depends on the others: reports that nothing dominates come first, then those that only they
-dominate, and so on; within such a front those come first that add most to its hypervolume. Reports
+dominate, and so on; within such a front those come first that add most to its hypervolume (where
+there are many in many metrics: the loneliest, as in NSGA-II). Reports
 with a metric missing come behind, those that violate a constraint behind them, as with one metric.
 
     standings([point.last for point in trials])          # the lowest is the best
@@ -14,7 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
+from scrimp.fronts.dominance import crowding_distances, front_ranks
 from scrimp.fronts.hypervolume import order_of_standing
 from scrimp.history.problem import Problem
 from scrimp.history.trade_off import Losses, dominates
@@ -38,10 +41,26 @@ def standings(points: Sequence[Observation]) -> list[float]:
         for number, point in enumerate(points)
         if point.feasible and point.loss is not None and len(point.losses or ()) == most
     ]
-    order = order_of_standing(np.array([points[number].losses for number in whole], dtype=float))
+    order = _order(np.array([points[number].losses for number in whole], dtype=float))
     for place, row in enumerate(order):
         places[whole[row]] = float(place)
     return places
+
+
+EXACT = {2: 1000, 3: 200, 4: 100, 5: 60}
+"""Reports up to which what each adds to the hypervolume is computed, by the number of metrics; 25
+for more metrics."""
+
+
+def _order(losses: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows of losses (n, m) from the best to the worst. Hypervolumes of many reports in many metrics
+    take long: those are told apart by how lonely they are on their front instead."""
+    if len(losses) <= EXACT.get(losses.shape[1], 25):
+        return order_of_standing(losses)
+    ranks, lonely = front_ranks(losses), np.zeros(len(losses))
+    for rank in range(int(ranks.max()) + 1):
+        lonely[ranks == rank] = crowding_distances(losses[ranks == rank])
+    return np.lexsort((-lonely, ranks))
 
 
 def _behind(point: Observation) -> float:

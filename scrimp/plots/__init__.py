@@ -4,6 +4,7 @@ from scrimp.plots.compare import compare
 from scrimp.plots.contour import contour
 from scrimp.plots.curves import curves
 from scrimp.plots.edf import edf
+from scrimp.plots.front import front, hypervolume
 from scrimp.plots.history import history
 from scrimp.plots.importance import importance
 from scrimp.plots.metrics import metrics
@@ -17,13 +18,16 @@ from scrimp.plots.source_weights import source_weights
 from scrimp.plots.spending import spending
 from scrimp.plots.surrogate import surrogate
 from scrimp.plots.timeline import timeline
+from scrimp.plots.trade_offs import trade_offs
 
 __all__ = [
     "compare",
     "contour",
     "curves",
     "edf",
+    "front",
     "history",
+    "hypervolume",
     "importance",
     "metrics",
     "parallel",
@@ -38,4 +42,5 @@ __all__ = [
     "spending",
     "surrogate",
     "timeline",
+    "trade_offs",
 ]

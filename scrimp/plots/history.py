@@ -27,7 +27,7 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure, Scatter
 
-__all__ = ["axis_title", "best_line", "history"]
+__all__ = ["axis_title", "best_line", "history", "placed_reports"]
 
 MOST = 2000
 """Points a picture shows at most; the line of the best is never thinned."""
@@ -50,7 +50,7 @@ def history(
     axis of values.
     """
     seen = study.history
-    reports = _reports(seen, over)
+    reports = placed_reports(seen, over)
     newest = {trial.id: (place, trial) for place, trial, _ in reports if trial.value is not None}
     if metric is not None and metric != seen.problem.metric:
         check_metric(seen, metric)
@@ -60,7 +60,7 @@ def history(
 
 def best_line(history: History, over: str = "trials") -> list[tuple[float, float, int]]:
     """(place, best feasible value so far, its trial) at every improvement and at the end."""
-    return _best_line(history, _reports(history, over))
+    return _best_line(history, placed_reports(history, over))
 
 
 def axis_title(history: History, over: str) -> str:
@@ -91,7 +91,7 @@ def _best_line(
     return line
 
 
-def _reports(history: History, over: str) -> list[tuple[float, Trial, Observation]]:
+def placed_reports(history: History, over: str) -> list[tuple[float, Trial, Observation]]:
     """All reports with their place on the axis, in order."""
     if over == "trials":
         return [

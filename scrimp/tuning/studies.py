@@ -6,6 +6,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import warnings
 import weakref
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Constraint, Direction, Problem, optimized
-from scrimp.history.trade_off import TradeOff
+from scrimp.history.trade_off import MANY, TradeOff
 from scrimp.json_values import Json
 from scrimp.space.growth import narrowings
 from scrimp.space.space import Space
@@ -116,6 +117,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     needed = tuple(dict.fromkeys([*named, *sorted(used)]))
     if load_if_exists and name in place.names():
         return _adopt(name, place, problem, seed, named)
+    _advise(problem)
     record = {**chosen.to_json(), "reason": reason}
     created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
@@ -132,6 +134,19 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
             return _adopt(name, place, problem, seed, named)
         raise
     return Study(store, checkpoint_root(place, name), past_reader(place), place)
+
+
+def _advise(problem: Problem) -> None:
+    """Warn of so many metrics that a front says little."""
+    count = len(problem.metrics)
+    if count >= MANY:
+        warnings.warn(
+            f"{count} metrics: with so many, nearly every trial is on the front, and hypervolumes"
+            " take long. Optimize the two or three that matter most; give those that must be good"
+            " enough as constraints={'memory_gb': scrimp.AtMost(16)}, and report the others"
+            " without optimizing them",
+            stacklevel=3,
+        )
 
 
 def load_study(

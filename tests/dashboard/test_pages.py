@@ -186,3 +186,23 @@ def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:
     assert 'action="/halt"' not in text
     assert client.post("/halt", data={"study": "run", "action": "stop"}).status_code == 400
     assert client.get("/").status_code == client.get("/trial?study=run&number=0").status_code == 200
+
+
+def test_a_study_of_several_metrics_shows_its_front(own: Any) -> None:
+    study = scrimp.create_study(
+        "front",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metrics={"error": "minimize", "speed": "maximize"},
+        method="random",
+        storage=own.url,
+        seed=0,
+    )
+    for error, speed in ((0.5, 5.0), (0.2, 2.0), (0.9, 1.0)):
+        study.tell(study.ask(), {"error": error, "speed": speed})
+    text = own.get("/study?name=front").text
+    assert '<p class="big" id="front-size">2' in text and "hypervolume" in text
+    assert text.index("number=1") < text.index("number=0")  # by the first metric
+    assert own.get("/").status_code == own.get("/trial?study=front&number=2").status_code == 200
+    for name in ("front", "hypervolume", "trade_offs"):
+        assert f'id="{name}"' in text or name in text
+        assert "data" in own.get(f"/figure?study=front&name={name}").json()

@@ -60,3 +60,11 @@ def test_the_front_is_what_nothing_dominates(width):
     for number, row in enumerate(rows):
         first.setdefault(tuple(row), number)
     assert all(first[losses] == number for losses, number, _ in front)  # of equals the first
+
+
+def test_many_reports_in_many_metrics_are_told_apart_by_their_fronts_all_the_same():
+    rng = np.random.default_rng(0)
+    rows = rng.random((60, 6))
+    rows[7] = -1.0
+    places = standings([report(*row) for row in rows])
+    assert sorted(places) == list(map(float, range(60))) and places[7] == 0.0

@@ -224,6 +224,15 @@ def test_a_study_of_one_metric_may_get_a_second(tmp_path):
         created(storage=url, load_if_exists=True)
 
 
+def test_many_metrics_come_with_advice_and_still_work():
+    eight = {f"m{place}": "minimize" for place in range(8)}
+    with pytest.warns(UserWarning, match="8 metrics.*constraints"):
+        study = created(metrics=eight)
+    for place in range(4):
+        study.tell(study.ask(), {name: (place * 7 + row) % 5 for row, name in enumerate(eight)})
+    assert study.hypervolume() > 0 and study.knee is not None and study_record(study.history)
+
+
 BUDGETED = (
     "asha",
     "asha-stopping",

@@ -1,0 +1,89 @@
+"""Where on the front a trial stands, and which part of it a decision meant to move.
+
+front_headline(history, trial)                 # "on the front", "dominated by trial 7"
+aim_lines(reason, front, trade_off)            # "between trial 3 and trial 9: ..."
+"""
+
+from collections.abc import Mapping
+
+from scrimp.history.history import History
+from scrimp.history.notes import Expected
+from scrimp.history.standings import Front
+from scrimp.history.trade_off import Losses, TradeOff, dominates
+from scrimp.history.trial import Trial
+
+__all__ = ["aim_lines", "front_headline", "metric_words"]
+
+
+def metric_words(metrics: Mapping[str, float | None], trade_off: TradeOff) -> str:
+    """The study's metrics of a report."""
+    said = ((name, metrics.get(name)) for name in trade_off.names)
+    return ", ".join(f"{name} {'-' if value is None else f'{value:.6g}'}" for name, value in said)
+
+
+def front_headline(history: History, trial: Trial) -> str:
+    """Whether a trial has a report on the front, and otherwise who dominates its last."""
+    own = [point.step for other, point in history.front if other.id == trial.id]
+    if own:
+        return f"on the front, with {len(history.front)} reports in all"
+    last = trial.last
+    if last is None or last.losses is None or not last.feasible:
+        return "not on the front"
+    better = (
+        other.id
+        for other, point in history.front
+        if point.losses is not None and dominates(point.losses, last.losses)
+    )
+    ahead = list(dict.fromkeys(better))
+    if not ahead:
+        return "not on the front: another trial has the same values"
+    more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
+    return f"dominated by trial {ahead[0]}{more}"
+
+
+def aim_lines(
+    each: Mapping[str, Expected] | None, front: Front, trade_off: TradeOff | None
+) -> list[str]:
+    """What a decision expected of every metric, and which part of the front that was to move;
+    nothing where it did not note it."""
+    if not each or trade_off is None or not each.keys() >= set(trade_off.names):
+        return []
+    said = [f"{name} {_band(each[name])}" for name in trade_off.names]
+    losses = trade_off.losses({name: each[name].loss for name in trade_off.names})
+    where = "" if losses is None else _place(losses, sorted(front), trade_off)
+    return [f"The models expected {', '.join(said)}{where}."]
+
+
+def _band(expected: Expected) -> str:
+    if expected.low is None or expected.high is None:
+        return f"{expected.loss:.4g}"
+    low, high = sorted((expected.low, expected.high))
+    return f"{expected.loss:.4g} ({low:.4g} to {high:.4g})"
+
+
+def _place(losses: Losses, front: Front, trade_off: TradeOff) -> str:
+    """Which part of the front, by the trials around it."""
+    beaten = [trial for known, trial, _ in front if dominates(losses, known)]
+    if beaten:
+        listed = ", ".join(map(str, list(dict.fromkeys(beaten))[:3]))
+        return f": ahead of the front, in place of trial {listed}"
+    if any(known == losses or dominates(known, losses) for known, _, _ in front):
+        near = min(front, key=lambda member: _apart(member[0], losses, front))
+        return f": behind the front near trial {near[1]}, which it may pass where it is better"
+    before = [trial for known, trial, _ in front if known[0] <= losses[0]]
+    after = [trial for known, trial, _ in front if known[0] > losses[0]]
+    if before and after:
+        return f": between trial {before[-1]} and trial {after[0]} on the front"
+    if not front:
+        return ": the first of the front"
+    end = "beyond its best" if after else "beyond its worst"
+    return f": {end} {trade_off.names[0]}, past trial {(after or before[-1:])[0]} on the front"
+
+
+def _apart(known: Losses, losses: Losses, front: Front) -> float:
+    """How far two reports are apart, in extents of the front."""
+    total = 0.0
+    for place, (first, second) in enumerate(zip(known, losses, strict=True)):
+        column = [member[0][place] for member in front]
+        total += ((first - second) / ((max(column) - min(column)) or 1.0)) ** 2
+    return total
