@@ -52,7 +52,7 @@ def plot_command(  # noqa: PLR0913 - options of a command
     ] = None,
     over: Annotated[
         str | None,
-        typer.Option("--over", help="Axis of history and hypervolume: trials, time or budget."),
+        typer.Option("--over", help="Axis of history and front_history: trials, time or budget."),
     ] = None,
     others: Annotated[
         list[str] | None,
@@ -64,7 +64,7 @@ def plot_command(  # noqa: PLR0913 - options of a command
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
     Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf,
-    compare, surrogate, source_weights, regret; of several metrics: front, hypervolume, trade_offs;
+    compare, surrogate, source_weights, regret; of several metrics: front, front_history, trade_offs;
     of selections: selection_grid, selection_curve,
     selection_confidence, selection_correlations.
 

@@ -89,7 +89,7 @@ def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
     if name not in FIGURES:
         raise StudyError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
     settings: dict[str, object] = {}
-    if name in ("history", "hypervolume"):
+    if name in ("history", "front_history"):
         settings["over"] = given.get("over", "trials")
     if name in ("history", "curves", "slice", "edf"):
         settings["log"] = "log" in given

@@ -10,7 +10,7 @@ __all__ = ["FIGURES", "HEADINGS", "SELECTION", "Panels", "heading", "panels_of"]
 
 HEADINGS = {
     "front": "The front",
-    "hypervolume": "Hypervolume so far",
+    "front_history": "Hypervolume so far",
     "trade_offs": "Metrics side by side",
     "history": "Best so far",
     "curves": "Learning curves",
@@ -76,7 +76,7 @@ def panels_of(history: History) -> Panels:
     several = history.problem.trade_off is not None
     first = [name for name, there in (("history", values), ("curves", values and budgets)) if there]
     if several:
-        first = ["front", "hypervolume"] if values else []
+        first = ["front", "front_history"] if values else []
         more = ["trade_offs", *(name for name in more if name != "edf")] if values else []
     if len(first) == 1 and "parallel" in more:
         first.append(more.pop(more.index("parallel")))

@@ -104,7 +104,7 @@ def summary_of(study: Study) -> Summary:
         kind=history.created.kind,
         goal=goal_words(history),
         direction=problem.direction,
-        metric=", ".join(problem.metrics),
+        metric=problem.metric,
         method=study.method,
         method_reason=str(history.method.get("reason", "")),
         trials=len(history.trials),

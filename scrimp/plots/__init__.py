@@ -4,7 +4,7 @@ from scrimp.plots.compare import compare
 from scrimp.plots.contour import contour
 from scrimp.plots.curves import curves
 from scrimp.plots.edf import edf
-from scrimp.plots.front import front, hypervolume
+from scrimp.plots.front import front, front_history
 from scrimp.plots.history import history
 from scrimp.plots.importance import importance
 from scrimp.plots.metrics import metrics
@@ -26,8 +26,8 @@ __all__ = [
     "curves",
     "edf",
     "front",
+    "front_history",
     "history",
-    "hypervolume",
     "importance",
     "metrics",
     "parallel",

@@ -2,7 +2,7 @@
 
     scrimp.plots.front(study)                      # two metrics against each other
     scrimp.plots.front(study, "val_error", "memory_gb")
-    scrimp.plots.hypervolume(study, over="budget")
+    scrimp.plots.front_history(study, over="budget")
 
 Bands are what was attained after a quarter, a half and three quarters of the reports: everything
 above and to the right of a step (for metrics of which low is good) was dominated by then.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scrimp.errors import StudyError
-from scrimp.fronts.hypervolume import hypervolume as volume
+from scrimp.fronts.hypervolume import hypervolume
 from scrimp.history.compromise import knee_of, reference_of, trade_off_of
 from scrimp.history.history import History
 from scrimp.history.standings import Front, with_report
@@ -38,7 +38,7 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure, Scatter
 
-__all__ = ["front", "hypervolume"]
+__all__ = ["front", "front_history"]
 
 MOST = 2000
 """Dominated reports shown at most; the front is never thinned."""
@@ -174,7 +174,7 @@ def _attained(
     )
 
 
-def hypervolume(study: Study, over: str = "trials") -> "Figure":
+def front_history(study: Study, over: str = "trials") -> "Figure":
     """The volume that the front dominates, as it grew; ``over`` is trials, time or budget. It is
     measured from the study's reference, or from a little beyond the front as it is now."""
     from plotly.graph_objects import Figure, Scatter
@@ -210,7 +210,7 @@ def _growth(history: History, over: str) -> list[tuple[float, float]]:
         now = with_report(known, point, trial.id) if point.feasible else known
         if now is not known:
             known = now
-            grown = volume(np.array([losses for losses, _, _ in known], dtype=float), corner)
+            grown = hypervolume(np.array([losses for losses, _, _ in known], dtype=float), corner)
             line.append((place, grown))
     end = max((place for place, _, _ in reports), default=0.0)
     if line and line[-1][0] < end:

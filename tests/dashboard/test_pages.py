@@ -203,6 +203,6 @@ def test_a_study_of_several_metrics_shows_its_front(own: Any) -> None:
     assert '<p class="big" id="front-size">2' in text and "hypervolume" in text
     assert text.index("number=1") < text.index("number=0")  # by the first metric
     assert own.get("/").status_code == own.get("/trial?study=front&number=2").status_code == 200
-    for name in ("front", "hypervolume", "trade_offs"):
+    for name in ("front", "front_history", "trade_offs"):
         assert f'id="{name}"' in text or name in text
         assert "data" in own.get(f"/figure?study=front&name={name}").json()

@@ -64,16 +64,16 @@ def test_metrics_are_chosen_by_name():
 @pytest.mark.parametrize("over", ["trials", "time", "budget"])
 def test_the_hypervolume_only_grows(over):
     study = made(reference={"error": 2.0, "speed": 0.0, "memory": 1.0})
-    (line,) = scrimp.plots.hypervolume(study, over).data
+    (line,) = scrimp.plots.front_history(study, over).data
     assert list(line.y) == sorted(line.y)
     assert line.y[-1] == pytest.approx(study.hypervolume())
 
 
 def test_nothing_yet_and_one_metric():
     empty = made(0)
-    for draw in (scrimp.plots.front, scrimp.plots.hypervolume, scrimp.plots.trade_offs):
+    for draw in (scrimp.plots.front, scrimp.plots.front_history, scrimp.plots.trade_offs):
         assert draw(empty).layout.meta["alternative"]
     single = made(2, metrics={"error": "minimize"})
-    for draw in (scrimp.plots.front, scrimp.plots.hypervolume, scrimp.plots.trade_offs):
+    for draw in (scrimp.plots.front, scrimp.plots.front_history, scrimp.plots.trade_offs):
         with pytest.raises(StudyError, match="several metrics"):
             draw(single)
