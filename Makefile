@@ -68,7 +68,7 @@ test-ray:
 
 # Integrations with libraries that the tests do not need otherwise: the extra of each in an environment of its own.
 INTEGRATIONS := optuna hydra xgboost lightgbm catboost
-INTEGRATIONS += mlflow wandb tensorboard aim
+INTEGRATIONS += mlflow wandb tensorboard aim configspace ray-tune
 
 test-integrations: $(INTEGRATIONS:%=test-integration-%)
 

@@ -74,7 +74,7 @@ ONLY_IN = {
     "jinja2": {"dashboard"},
     "uvicorn": {"dashboard", "cli"},
     "psycopg": {"storage"},
-    "ray": {"executors"},
+    "ray": {"executors", "integrations"},
     "torch": {"integrations"},
     "jax": set(),
     "autograd": set(),

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli.say import echo
+from scrimp.cli.say import command_to_copy, echo
 from scrimp.cli.show import StorageOption
 from scrimp.errors import StudyError
 from scrimp.executors.clock import wall_clock
-from scrimp.formats.imports import ImportSettings, read_results, store_results
+from scrimp.formats.imports import ImportSettings, read_results, read_server, store_results
 from scrimp.tuning.studies import DEFAULT_URL, storage_at
 
 __all__ = ["import_command"]
@@ -17,8 +17,14 @@ __all__ = ["import_command"]
 
 def import_command(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A CSV or JSON file, or an Optuna database (SQLite)."),
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help=(
+                "A CSV or JSON file; an Optuna database, journal or postgresql:// URL; a folder of"
+                " Ray Tune, Syne Tune or MLflow."
+            ),
+        ),
     ],
     study: Annotated[
         str | None, typer.Option("--study", help="Name of the new study; by the file otherwise.")
@@ -37,11 +43,14 @@ def import_command(
     Example: scrimp import old.csv --study old --metric val_error --storage sqlite:///scrimp.db
     """
     chosen = tuple(part.strip() for part in params.split(",") if part.strip())
-    found = read_results(file, ImportSettings(metric, direction, chosen))
+    if "://" in file:
+        found = read_server(file)
+    else:
+        found = read_results(Path(file), ImportSettings(metric, direction, chosen))
     if study is not None and len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise StudyError(
-            f"{str(file)!r} holds {len(found)} studies ({names}); leave out --study to keep their"
+            f"{command_to_copy([file])} holds {len(found)} studies ({names}); leave out --study to keep their"
             " names"
         )
     place = storage_at(storage)

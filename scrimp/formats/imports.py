@@ -15,15 +15,16 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
-from scrimp.checks import is_finite, is_number
+from scrimp.checks import is_finite
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.formats.optuna_file import Value, is_optuna, read_optuna
+from scrimp.formats.imported import Imported, ImportedTrial, ImportSettings, inferred_space
+from scrimp.formats.optuna_file import OptunaStudy, Value, is_optuna, read_optuna
+from scrimp.formats.optuna_tables import is_journal, journal_tables, postgres_tables
+from scrimp.formats.result_folders import read_folder
+from scrimp.formats.tracker_rows import plain_row
 from scrimp.history.events import (
     BudgetGranted,
     Config,
@@ -37,9 +38,7 @@ from scrimp.history.problem import Direction, Problem
 from scrimp.history.trial import STATUSES
 from scrimp.history.vetting import ENDS, shortened
 from scrimp.json_values import Json, JsonObject, Scalar
-from scrimp.space.parameter import Categorical, Constant, Float, Int
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Space
+from scrimp.storage.open import without_secrets
 from scrimp.storage.store import EventStore, Storage
 from scrimp.storage.text_file import text_of
 
@@ -50,6 +49,7 @@ __all__ = [
     "ImportedTrial",
     "inferred_space",
     "read_results",
+    "read_server",
     "store_results",
 ]
 
@@ -71,45 +71,13 @@ AROUND = (
 FORMULA = frozenset("=+-@\t\r")
 """What a spreadsheet takes for the beginning of a formula."""
 
-WIDE = 100.0  # how many times the least the largest must be for a logarithmic scale
-FEW = 10  # whole numbers that are kept as such
-
-
-@dataclass(frozen=True)
-class ImportSettings:
-    """``metric``: the column of the value. ``direction`` of the study. ``parameters``: columns,
-    none for all that may be."""
-
-    metric: str = "value"
-    direction: str = "minimize"
-    parameters: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ImportedTrial:
-    """A configuration, its curve of (budget, value), with several metrics all of them by name, and
-    how it ended: completed, stopped or failed."""
-
-    config: Config
-    curve: tuple[tuple[float, Value], ...]
-    status: str = "completed"
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A study of others: its name there, the question, and the trials."""
-
-    name: str
-    problem: Problem
-    trials: tuple[ImportedTrial, ...]
-    notes: tuple[str, ...] = field(default_factory=tuple)
-
 
 def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
     """The studies in a file; `StudyError` says what cannot be read."""
     if not path.exists():
         raise StudyError(
-            f"there is no file {str(path)!r}; give a CSV or JSON file, or an Optuna database"
+            f"there is no file {str(path)!r}; give a CSV or JSON file, an Optuna database or journal,"
+            " or a folder of results"
         )
     try:
         return _read(path, settings)
@@ -134,19 +102,21 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
 
 
 def _read(path: Path, settings: ImportSettings) -> list[Imported]:
+    if path.is_dir():
+        return [read_folder(path, settings)]
     if path.is_file() and is_optuna(path):
-        return [
-            Imported(name, problem, tuple(ImportedTrial(*trial) for trial in trials), notes)
-            for name, problem, trials, notes in read_optuna(path)
-        ]
+        return _from_optuna(read_optuna(path))
+    if path.is_file() and is_journal(path):
+        with journal_tables(path) as database:
+            return _from_optuna(read_optuna(database))
     text = text_of(path)
     if path.suffix.lower() == ".csv":
-        return [_from_rows(path, _csv_rows(text), settings)]
+        return [_from_rows(path, [plain_row(row) for row in _csv_rows(text)], settings)]
     try:
         record = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise StudyError(
-            f"{str(path)!r} is neither CSV, nor JSON, nor an Optuna database: {error}"
+            f"{str(path)!r} is neither CSV, nor JSON, nor an Optuna storage: {error}"
         ) from None
     if isinstance(record, Mapping) and "problem" in record and "trials" in record:
         return [_from_export(path, record)]
@@ -157,6 +127,24 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
             " value"
         )
     return [_from_rows(path, [_flat(row) for row in rows], settings)]
+
+
+def read_server(url: str) -> list[Imported]:
+    """The Optuna studies in the PostgreSQL database at ``url``."""
+    if not url.startswith("postgres"):
+        raise StudyError(
+            f"{without_secrets(url)!r} is no PostgreSQL URL; give postgresql://user@host/database, a"
+            " file or a folder (a redis or MySQL storage of Optuna: copy it with optuna.copy_study)"
+        )
+    with postgres_tables(url) as database:
+        return _from_optuna(read_optuna(database))
+
+
+def _from_optuna(studies: list[OptunaStudy]) -> list[Imported]:
+    return [
+        Imported(name, problem, tuple(ImportedTrial(*trial) for trial in trials), notes)
+        for name, problem, trials, notes in studies
+    ]
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -285,43 +273,6 @@ def _parameter_columns(columns: Sequence[str], settings: ImportSettings) -> dict
         for name in columns
         if name != settings.metric and name.lower() not in AROUND and name[:8] != "metrics_"
     }
-
-
-def inferred_space(configs: Sequence[Config]) -> Space:
-    """A space that holds these configurations."""
-    names = list(dict.fromkeys(name for config in configs for name in config))
-    return Space(
-        {name: _inferred([config[name] for config in configs if name in config]) for name in names}
-    )
-
-
-def _inferred(values: Sequence[Scalar]) -> Parameter:
-    distinct = list(dict.fromkeys((type(value), value) for value in values))
-    if len(distinct) == 1:
-        return Constant(values[0])
-    numbers = [value for value in values if is_number(value)]
-    if len(numbers) < len(values):
-        return Categorical([value for _, value in distinct])
-    low, high = min(numbers), max(numbers)
-    log = low > 0 and high / low >= WIDE and _spread_by_powers(numbers)
-    if isinstance(low, int) and all(isinstance(value, int) for value in numbers):
-        return Int(low, int(high), log=log)
-    return Float(float(low), float(high), log=log)
-
-
-def _spread_by_powers(values: Sequence[float]) -> bool:
-    """Whether positive values are spread more evenly over powers than over numbers, by the largest
-    distance from an even spread.
-
-    n values drawn evenly between 0 and a bound seldom reach below a hundredth of an n-th of it,
-    whatever else they look like.
-    """
-    x = np.sort(np.array(values, dtype=float))
-    if x[-1] / x[0] >= WIDE * len(x):
-        return True
-    even = np.linspace(0.0, 1.0, len(x))
-    off = [np.max(np.abs((y - y[0]) / (y[-1] - y[0]) - even)) for y in (x, np.log(x))]
-    return bool(off[1] < off[0])
 
 
 def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:

@@ -21,7 +21,7 @@ from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
-__all__ = ["Value", "is_optuna", "parameter_of", "read_optuna"]
+__all__ = ["OptunaStudy", "Value", "is_optuna", "parameter_of", "read_optuna"]
 
 TABLES = {
     "studies",

@@ -19,7 +19,13 @@ import numpy as np
 
 try:
     import optuna
-    from optuna.distributions import BaseDistribution, CategoricalDistribution, distribution_to_json
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+        distribution_to_json,
+    )
     from optuna.samplers import BaseSampler, RandomSampler
     from optuna.search_space import IntersectionSearchSpace
     from optuna.study import StudyDirection
@@ -29,17 +35,22 @@ except ModuleNotFoundError as error:
         f"ScrimpSampler needs {error.name}, not installed here; pip install 'scrimp[optuna]'"
     ) from None
 
-from scrimp.errors import ConfigError, StudyError
+from scrimp.errors import ConfigError, SpaceError, StudyError
 from scrimp.formats.optuna_file import parameter_of
 from scrimp.history.events import Config
 from scrimp.json_values import Scalar
-from scrimp.space.parameter import Categorical
+from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 from scrimp.tuning.studies import create_study
 from scrimp.tuning.study import Study
 
-__all__ = ["ScrimpSampler", "space_of_distributions"]
+__all__ = [
+    "ScrimpSampler",
+    "distributions_of",
+    "space_of_distributions",
+    "space_of_suggestions",
+]
 
 Distributions = Mapping[str, BaseDistribution]
 
@@ -52,6 +63,50 @@ def space_of_distributions(distributions: Distributions) -> Space:
     Space(n=Int(1, 8))
     """
     return Space({name: _parameter(name, given) for name, given in distributions.items()})
+
+
+def distributions_of(space: Space) -> dict[str, BaseDistribution]:
+    """Optuna's distributions for a space of scrimp; conditions and ordinals are refused by name,
+    since a distribution cannot say them.
+
+    >>> distributions_of(Space(n=Int(1, 8)))
+    {'n': IntDistribution(high=8, log=False, low=1, step=1)}
+    """
+    return {name: _distribution(name, parameter) for name, parameter in space.items()}
+
+
+def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
+    if parameter.when is not None:
+        raise SpaceError(
+            f"parameter {name!r} exists under a condition, which Optuna says in the objective: leave"
+            " it out here, and suggest it there"
+        )
+    match parameter:
+        case Float():
+            low, high, log = parameter.low, parameter.high, parameter.log
+            return FloatDistribution(low, high, log=log, step=parameter.step)
+        case Int():
+            low, high, log = parameter.low, parameter.high, parameter.log
+            return IntDistribution(low, high, log=log, step=parameter.step or 1)
+        case Categorical():
+            return CategoricalDistribution(tuple(parameter.choices))
+        case Constant():
+            return CategoricalDistribution((parameter.value,))
+    raise SpaceError(
+        f"parameter {name!r} is {parameter!r}, whose order Optuna cannot say; give its values as a"
+        " Categorical"
+    )
+
+
+def space_of_suggestions(distributions: Distributions) -> Space:
+    """The space that Optuna's distributions mean, with the choices themselves: the other way of
+    `distributions_of`."""
+    return Space(
+        {
+            name: parameter_of(name, json.loads(distribution_to_json(given)))
+            for name, given in distributions.items()
+        }
+    )
 
 
 def _parameter(name: str, given: BaseDistribution) -> Parameter:

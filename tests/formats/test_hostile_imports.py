@@ -219,6 +219,6 @@ def test_values_that_are_not_finite_are_no_results(tmp_path: Path) -> None:
 
 def test_folders_and_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
-    for path in (tmp_path, tmp_path / "pipe.csv"):
-        with pytest.raises(StudyError, match="give a file"):
+    for path, words in ((tmp_path, "is no folder of results"), (tmp_path / "pipe.csv", "a file")):
+        with pytest.raises(StudyError, match=words):
             read_results(path, ImportSettings())

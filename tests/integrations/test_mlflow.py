@@ -11,6 +11,7 @@ pytest.importorskip("sqlalchemy", reason="SQLAlchemy, for MLflow's database, is 
 
 import scrimp  # noqa: E402
 from scrimp.errors import StorageError  # noqa: E402
+from scrimp.formats.imports import ImportSettings, read_results  # noqa: E402
 from scrimp.integrations.following import track  # noqa: E402
 from scrimp.integrations.mlflow import MlflowTracker  # noqa: E402
 
@@ -56,6 +57,20 @@ def test_a_study_is_a_parent_with_its_trials_and_goes_on(
     parent, children = runs(uri)
     assert len(children) == 4 and children[1].info.status == "FINISHED"
     assert parent.data.metrics["best_error"] == 0.01
+
+
+def test_what_mlflow_exports_is_a_study_again(
+    study: scrimp.Study, url: str, tmp_path: Path
+) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    track("digits", MlflowTracker(uri), storage=url)
+    mlflow.set_tracking_uri(uri)
+    query = "tags.`scrimp.trial` LIKE '%'"
+    table = mlflow.search_runs(experiment_names=["scrimp"], filter_string=query)
+    table.to_csv(tmp_path / "runs.csv", index=False)
+    (found,) = read_results(tmp_path / "runs.csv", ImportSettings("error", parameters=("lr",)))
+    values = {trial.config["lr"]: trial.curve for trial in found.trials}
+    assert values[0.0] == ((1.0, 0.125),) and values[0.5] == ()
 
 
 def test_what_was_written_before_a_crash_is_not_written_twice(

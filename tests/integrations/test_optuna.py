@@ -14,10 +14,16 @@ from optuna.testing.pytest_samplers import (  # noqa: E402
     SingleOnlySamplerTestCase,
 )
 
+import scrimp  # noqa: E402
+from scrimp.errors import SpaceError  # noqa: E402
+from scrimp.formats.imports import ImportSettings, read_results  # noqa: E402
 from scrimp.integrations.optuna import (  # noqa: E402
     ScrimpSampler,
+    distributions_of,
     space_of_distributions,
+    space_of_suggestions,
 )
+from tests.integrations.changed_scripts import script_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -108,3 +114,50 @@ def test_distributions_become_a_space():
         {"lr": FloatDistribution(1e-5, 1, log=True), "n": IntDistribution(8, 64, step=8)}
     )
     assert space == scrimp.Space(lr=scrimp.Float(1e-5, 1, log=True), n=scrimp.Int(8, 64, step=8))
+
+
+def test_distributions_both_ways():
+    space = scrimp.Space(
+        lr=scrimp.Float(1e-5, 1e-1, log=True),
+        drop=scrimp.Float(0.0, 0.5, step=0.1),
+        n=scrimp.Int(8, 64, step=8),
+        kind=scrimp.Categorical(["a", None, 3]),
+        batch=32,
+    )
+    made = distributions_of(space)
+    assert made["n"] == optuna.distributions.IntDistribution(8, 64, step=8)
+    assert space_of_suggestions(made) == space
+    with pytest.raises(SpaceError, match="'x' exists under a condition"):
+        distributions_of(
+            scrimp.Space(
+                kind=scrimp.Categorical(["a", "b"]), x=scrimp.Float(0, 1, when={"kind": "a"})
+            )
+        )
+    with pytest.raises(SpaceError, match="whose order Optuna cannot say"):
+        distributions_of(scrimp.Space(width=scrimp.Ordinal([1, 2, 4])))
+
+
+def test_journals_of_optuna_are_read(tmp_path):
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log"))
+    storage = optuna.storages.JournalStorage(backend)
+    study = optuna.create_study(study_name="kept", storage=storage, direction="maximize")
+    study.optimize(lambda trial: -bowl(trial), n_trials=4)
+    study.enqueue_trial({"x": 1.0})
+    study.add_trial(
+        optuna.trial.create_trial(
+            params={"x": 2.0},
+            distributions={"x": optuna.distributions.FloatDistribution(-5, 10)},
+            value=3.0,
+        )
+    )
+    (found,) = read_results(tmp_path / "journal.log", ImportSettings())
+    assert found.name == "kept" and found.problem.direction == "maximize"
+    ended = [trial for trial in study.trials if trial.state.is_finished()]
+    assert [trial.config for trial in found.trials] == [trial.params for trial in ended]
+    assert [trial.curve[-1][1] for trial in found.trials] == [trial.value for trial in ended]
+
+
+def test_the_script_on_our_page_runs():
+    names = {}
+    exec(compile(script_of("integrations.md"), "integrations.md", "exec"), names)
+    assert len(names["study"].trials) == 50 and names["study"].best_value < 0.5
