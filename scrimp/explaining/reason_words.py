@@ -14,7 +14,6 @@ from scrimp.history.notes import (
     DrawnAtRandom,
     FirstCell,
     FirstDesign,
-    Fit,
     FromDensity,
     FromPortfolio,
     Gain,
@@ -48,7 +47,6 @@ __all__ = [
     "competitors_of",
     "config_text",
     "counted",
-    "model_lines",
     "other_lines",
     "score_lines",
     "score_words",
@@ -141,6 +139,8 @@ def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -
     reason = notes.reason
     if isinstance(reason, Modelled) and reason.question is not None:
         return _asked(reason, problem)
+    if new and isinstance(reason, FromDensity):
+        return "It was drawn from a density of the good trials."
     for noted in (reason, notes.grant):
         words = WORDS.get(type(noted), "") or _particular(noted, amount)
         if words:
@@ -152,9 +152,9 @@ def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -
                 " optimistic bound of the model."
             )
         case Modelled():
-            return "A model of the values so far chose it: it promised most."
-        case FromDensity():
-            return "It was drawn from a density of the good trials."
+            return (
+                "A model of the values so far chose it: weighing what may come, it promised most."
+            )
     if new and method in MODELLESS:
         return MODELLESS[method]
     return (
@@ -176,7 +176,10 @@ def _asked(reason: Modelled, problem: Problem) -> str:
         beaten = f"the best {problem.metric} so far"
         if reason.question.best is not None:
             beaten += f", {problem.sign * reason.question.best:.4g},"
-        return f"It promised the largest improvement on {beaten}{by}."
+        return (
+            f"Weighing what may come of each by its chances, it promised the largest improvement on"
+            f" {beaten}{by}."
+        )
     if reason.question is None or reason.question.threshold is None:
         return f"It was the most likely of all to come close to feasible{by}."
     return f"It was the most likely of all to beat the best {problem.metric} so far{by}."
@@ -206,28 +209,6 @@ def _particular(noted: Reason | Grant | None, amount: str) -> str:
         case Said(text) if text:
             return f"{text[0].upper()}{text[1:]}."
     return ""
-
-
-def model_lines(notes: Notes, problem: Problem) -> list[str]:
-    """What the model was fitted to, and along which parameters it sees the value change fastest."""
-    fit = next(iter((notes.fit or {}).values()), None)
-    if fit is None:
-        return []
-    lines = [f"The model was fitted anew for this decision, to {fit.n} observations."]
-    order = [name for _, name in sorted(_scales_by_name(fit, problem), key=lambda pair: pair[0])]
-    if len(order) > 1:
-        lines.append(
-            f"It saw {problem.metric} change fastest along {order[0]}, slowest along {order[-1]}."
-        )
-    return lines
-
-
-def _scales_by_name(fit: Fit, problem: Problem) -> list[tuple[float, str]]:
-    """The noted length-scale of each parameter that has one."""
-    scales, names = fit.length_scales, problem.space.searched
-    if len(scales) != len(names):
-        return []
-    return [(scale, name) for scale, name in zip(scales, names, strict=True) if scale is not None]
 
 
 def belief_lines(

@@ -9,6 +9,7 @@ from others what the same model would have chosen without them.
     for decision in explain(study.history, 7).decisions: print(*decision.lines, sep="\n")
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 from msgspec import to_builtins
@@ -16,11 +17,11 @@ from msgspec.structs import replace
 
 from scrimp.errors import ScrimpError
 from scrimp.explaining.front_words import aim_lines, front_headline, metric_words
+from scrimp.explaining.model_words import depends_words, model_lines
 from scrimp.explaining.reason_words import (
     belief_lines,
     competitors_of,
     counted,
-    model_lines,
     other_lines,
     score_lines,
     score_words,
@@ -114,8 +115,20 @@ def _moment(
     """What a decision noted and saw, and how the trial stood then."""
     prefix = history.events[: noted.seen]
     seen = seen_by(history.problem, prefix, trial.id)
+    if new:
+        seen = dataclasses.replace(
+            seen, depends=depends_words(_fits(noted, prefix), history.problem)
+        )
     rank = None if new else rank_then(history.problem, prefix, trial.id, seen.reached)
     return noted.notes, seen, rank, grant.budget, new
+
+
+def _fits(noted: Noted, prefix: Sequence[Event]) -> Notes:
+    """The notes with the newest fits of models: where none was noted, those that were restored."""
+    before = (event.notes for event in reversed(prefix) if isinstance(event, Noted))
+    return next(
+        (notes for notes in (noted.notes, *before) if notes.fit or notes.curves), noted.notes
+    )
 
 
 def _decisions(history: History, trial: int) -> list[tuple[Noted, BudgetGranted, bool]]:

@@ -20,8 +20,9 @@ __all__ = ["Rank", "Seen", "rank_then", "seen_by"]
 
 @dataclass(frozen=True)
 class Seen:
-    """How much a decision saw, the best loss with its trial, or with several metrics the front, and
-    how far its own trial had come."""
+    """How much a decision saw, the best loss with its trial, or with several metrics the front, how
+    far its own trial had come, and on which parameters the metric ``depends`` by its model, in
+    words."""
 
     trials: int
     reports: int
@@ -29,6 +30,7 @@ class Seen:
     best: tuple[float, int] | None
     reached: float
     front: Front = field(default_factory=list)
+    depends: str = ""
 
     def best_words(self, problem: Problem) -> str:
         """The best value so far with its trial, or with several metrics the size of the front;

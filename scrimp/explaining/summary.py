@@ -60,7 +60,7 @@ def way_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> s
 def _modelled(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> str:
     """What a model promised of a new configuration, beside the best there was."""
     past = seen.best_words(problem)
-    begun = f"A model of {counted(seen.reports, 'report')} chose it"
+    begun = f"A model of {counted(seen.reports, 'report')}{seen.depends} chose it"
     begun += f" when {past}" if past else ""
     aims = aim_lines(reason.each, seen.front, problem.trade_off)
     if aims:
@@ -70,9 +70,12 @@ def _modelled(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> s
         return f"{begun}."
     ends = (expected.loss if end is None else end for end in (expected.low, expected.high))
     low, high = sorted(problem.sign * end for end in ends)
-    value = problem.sign * expected.loss
-    came = "" if trial.value is None else f", and it came out at {trial.value:.4g}"
-    return f"{begun}: it expected {value:.4g}, between {low:.4g} and {high:.4g}{came}."
+    value, band = problem.sign * expected.loss, f"between {low:.4g} and {high:.4g}"
+    came = "" if trial.value is None else f"; it came out at {trial.value:.4g}"
+    if seen.best is not None and expected.loss > seen.best[0]:
+        unsure = f"{value:.4g} at a guess, but anything {band}"
+        return f"{begun}: it expected {unsure}, so it was worth a try{came}."
+    return f"{begun}: it expected {value:.4g}, {band}{came}."
 
 
 def path_words(ranks: Sequence[Rank], budget: Budget) -> str:
@@ -107,8 +110,8 @@ def why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> s
     if problem.budget is None:
         return f"{instead[0].upper()}{instead[1:]}." if instead else ""
     if new:
-        given = f"It was given {problem.budget.amount(budget)} and no more"
-        return f"{given}{_going(trial)}" + (f"; {instead}." if instead else ".")
+        given = f"It was given {_given(history, trial, budget)}"
+        return f"{given}; {instead}." if instead else f"{given}."
     words = why(notes, problem, str(history.method.get("name", "")), new, budget)
     if not instead and rank is not None and rank.next_trial is not None:
         instead = f"behind it was trial {rank.next_trial} with {rank.next_value:.4g}"
@@ -116,14 +119,42 @@ def why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> s
     return f"{last}; {instead}." if instead else f"{last}."
 
 
-def _going(trial: Trial) -> str:
-    """What became of a trial that was never granted more."""
-    ends = {
-        "running": ", so far",
-        "failed": ", for it failed",
-        "stale": ", for its worker vanished",
-    }
-    return ends.get(trial.status, ", for others promised more")
+def _given(history: History, trial: Trial, budget: float) -> str:
+    """The only budget of a trial, and why it was never granted more: who of those that came as far
+    went on."""
+    assert history.problem.budget is not None
+    amount = history.problem.budget.amount(budget)
+    if budget >= history.problem.full_budget:
+        return f"{amount} at once, the whole training"
+    ends = {"running": "so far", "failed": "for it failed", "stale": "for its worker vanished"}
+    if trial.status in ends:
+        return f"{amount} and no more, {ends[trial.status]}"
+    ahead = [
+        other
+        for other in history.trials
+        if other.granted > budget
+        and _at(other, budget) is not None
+        and _ahead(other, trial, budget)
+    ]
+    if not ahead:
+        return f"{amount} and no more, for others promised more"
+    last = max(ahead, key=lambda other: _at(other, budget) or 0.0)
+    value = history.problem.sign * (_at(last, budget) or 0.0)
+    whose = f"trial {last.id} with {value:.4g}"
+    if len(ahead) == 1:
+        return f"{amount} and no more: {whose} stood ahead of it then, and went on"
+    return f"{amount} and no more: {len(ahead)} that stood ahead of it then went on, the last of them {whose}"
+
+
+def _at(trial: Trial, budget: float) -> float | None:
+    """The loss of a trial after ``budget``."""
+    return next((point.loss for point in trial.curve if point.step >= budget), None)
+
+
+def _ahead(other: Trial, trial: Trial, budget: float) -> bool:
+    """Whether another one was better after ``budget``."""
+    mine, its = _at(trial, budget), _at(other, budget)
+    return its is not None and (mine is None or its < mine)
 
 
 def _raced(problem: Problem, trial: Trial, notes: Notes, seen: Seen, budget: float) -> str:

@@ -217,11 +217,11 @@ def polished(posterior: LogPosterior, values: Array, seen: int, settings: Search
     part, sizes = posterior.part(seen), [posterior.size]
     while sizes[0] > GROWTH * seen:
         sizes.insert(0, round(sizes[0] / GROWTH))
-    few = max(3, 1 + len(values) // 4)
+    few = max(2, len(values) // 4)
     for size in sizes:
         here = posterior if size == posterior.size else posterior.part(size)
         least, share, most = (
-            (LEAST_GAIN * size, 0.05, few) if here is posterior else (0.1, 0.01, 5 * few)
+            (LEAST_GAIN * size, 0.05, few) if here is posterior else (0.1, 0.01, 8 * few)
         )
         basis = _basis(_curvature(part, values) * (here.size / part.size))
         patience = _Patience(share, max(least, settings.tolerance), evaluations=most)

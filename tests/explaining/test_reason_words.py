@@ -5,7 +5,6 @@ import pytest
 import scrimp
 from scrimp.explaining.reason_words import (
     belief_lines,
-    model_lines,
     other_lines,
     score_lines,
     score_words,
@@ -15,7 +14,6 @@ from scrimp.history.events import Noted
 from scrimp.history.notes import (
     EMPTY,
     Expected,
-    Fit,
     Gain,
     Horizon,
     Modelled,
@@ -113,15 +111,6 @@ def test_a_band_that_ends_where_the_knowledge_ends_says_so(
     assert words in line
 
 
-def test_the_fit_of_any_model_is_read() -> None:
-    fit = {"gp_multitask": Fit(12, {}, length_scales=(2.0, 0.1))}
-    assert model_lines(Notes(fit=fit), STAGED) == [
-        "The model was fitted anew for this decision, to 12 observations.",
-        "It saw error change fastest along layers, slowest along lr.",
-    ]
-    assert len(model_lines(Notes(fit={"grid": Fit(3, {})}), STAGED)) == 1
-
-
 def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
     sides = score_lines(Notes(reason=Modelled(-2.0, sides=Sides(paused=-2.0))), "", trial)
     assert sides[1:] == [
@@ -143,7 +132,8 @@ def test_a_gain_is_told_with_the_value_it_improves_on(trial: Trial) -> None:
     expected = Expected(0.2, 0.1, 0.3, 9.0)
     notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25)))
     assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
-        "It promised the largest improvement on the best error so far, 0.25, by epoch 9."
+        "Weighing what may come of each by its chances, it promised the largest improvement on the"
+        " best error so far, 0.25, by epoch 9."
     )
     words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
     assert score_lines(notes, words, trial) == [

@@ -74,7 +74,9 @@ def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
     assert why.startswith("It was given 3 epochs in all: its value was within the cutoff at 1")
     assert why.endswith("behind it was trial 0 with 0.5.")
     way, why = explain(made.history, 2).summary
-    assert why == "It was given 1 epoch and no more, for others promised more."
+    assert why == (
+        "It was given 1 epoch and no more: trial 1 with 0.25 stood ahead of it then, and went on."
+    )
     assert str(made.explain(2)) == explain(made.history, 2).text
     assert made.explain().trial == 1  # the best one
 
@@ -83,10 +85,9 @@ def test_a_model_tells_what_it_expected_beside_the_best_and_the_alternative() ->
     made = study(method="gp")
     made.optimize(lambda trial: trial.params["lr"] + trial.params["layers"], n_trials=9)
     told = made.explain(8)
-    assert told.summary[0].startswith(
-        "A model of 8 reports chose it when the best error so far was"
-    )
-    assert f"and it came out at {made.trials[8].value:.4g}." in told.summary[0]
+    assert told.summary[0].startswith("A model of 8 reports, which saw error change fastest along ")
+    assert " chose it when the best error so far was" in told.summary[0]
+    assert f"; it came out at {made.trials[8].value:.4g}." in told.summary[0]
     if told.decisions[0].competitors:
         other = told.decisions[0].competitors[0]["text"]
         assert told.summary[1] == f"Otherwise {other} would have been chosen."
