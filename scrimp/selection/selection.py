@@ -31,7 +31,6 @@ from scrimp.history.events import (
     StudyChanged,
     TrialAdded,
 )
-from scrimp.history.history import History
 from scrimp.history.limits import StopSettings
 from scrimp.history.notes import Notes, Told
 from scrimp.history.reports import as_metrics, report_events
@@ -55,6 +54,7 @@ from scrimp.space.html_table import html_table
 from scrimp.storage.store import EventStore
 from scrimp.tuning.decisions import next_decision
 from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.logged import Logged
 from scrimp.tuning.run import Run, run
 
 if TYPE_CHECKING:  # loading it takes SciPy
@@ -67,11 +67,11 @@ __all__ = ["Selection"]
 _POLICY = CellPolicy()
 
 
-class Selection:
+class Selection(Logged):
     """One selection in a storage; made by `create_selection` and `load_selection`."""
 
     def __init__(self, store: EventStore, folder: Callable[..., Path]) -> None:
-        self._ledger = Ledger(store, wall_clock)
+        super().__init__(Ledger(store, wall_clock))
         self._folder = folder
 
     def __repr__(self) -> str:
@@ -99,21 +99,6 @@ class Selection:
                 ["runner-up", answer.runner_up],
             ]
         return html_table([], rows, caption=self.name)
-
-    @property
-    def name(self) -> str:
-        """The selection's name in its storage."""
-        return self._ledger.store.name
-
-    @property
-    def history(self) -> History:
-        """All that happened, as far as anybody appended it."""
-        return self._ledger.refresh()
-
-    @property
-    def method(self) -> str:
-        """The name of the method that decides."""
-        return str(self._ledger.history.method["name"])
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:

@@ -37,6 +37,7 @@ from scrimp.tuning.checkpoint_cleanup import Keep, best_state, checkpoint_folder
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
+from scrimp.tuning.logged import Logged
 from scrimp.tuning.outcomes import as_catch, best_report, best_value, knee_report
 from scrimp.tuning.run import Run, run, run_limits
 from scrimp.tuning.signing import SignedOnly, sign
@@ -63,7 +64,7 @@ Root = Callable[..., Path]
 """The folder of the checkpoints of the study that begins with the event it is given."""
 
 
-class Study:
+class Study(Logged):
     """One study in a storage; made by `create_study` and `load_study`."""
 
     def __init__(
@@ -73,7 +74,7 @@ class Study:
         past: "Callable[[History], Past | None] | None" = None,
         place: Storage | None = None,
     ) -> None:
-        self._ledger = Ledger(store, wall_clock)
+        super().__init__(Ledger(store, wall_clock))
         self._place = place
         self._root = checkpoints
         self._past = past
@@ -85,21 +86,6 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, method={self.method!r}, {len(self.history.trials)} trials)"
-
-    @property
-    def name(self) -> str:
-        """The study's name in its storage."""
-        return self._ledger.store.name
-
-    @property
-    def history(self) -> History:
-        """All that happened, as far as anybody appended it."""
-        return self._ledger.refresh()
-
-    @property
-    def method(self) -> str:
-        """The name of the method that decides."""
-        return str(self._ledger.history.method.get("name", "unknown"))
 
     @property
     def space(self) -> Space:
