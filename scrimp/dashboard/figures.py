@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -23,6 +23,8 @@ __all__ = ["router"]
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+    from scrimp.plots.history import Over
 
 router = APIRouter()
 
@@ -74,7 +76,7 @@ def compared_json(request: Request, name: str) -> Response:
         over, log = request.query_params.get("over", "trials"), "log" in request.query_params
         draw = {
             "edf": lambda: plots.edf(*studies, log=log),
-            "compare": lambda: plots.compare(*studies, over=over, log=log),
+            "compare": lambda: plots.compare(*studies, over=cast("Over", over), log=log),
         }.get(name)
         if draw is None:
             raise StudyError(

@@ -27,7 +27,7 @@ A name is given once in each kind; a second thing under the same name is refused
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from scrimp.acquisition.catalog import register_acquisition
 from scrimp.errors import MethodError
@@ -52,12 +52,13 @@ _PLAIN: dict[str, Callable[[str, Callable[..., Any]], None]] = {
     "storage": register_storage,
 }
 
+Kind = Literal["acquisition", "kernel", "surrogate", "curve-model", "storage", "method"]
 KINDS = (*_PLAIN, "method")
 """What can be registered."""
 
 
 def register(
-    kind: str, name: str, thing: object, *, needs_budget: bool = False, **presets: Json
+    kind: Kind, name: str, thing: object, *, needs_budget: bool = False, **presets: Json
 ) -> None:
     """Give ``thing`` a name in its kind: a class, a function that makes one, or for a method a
     scheduler with a suggester.

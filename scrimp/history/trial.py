@@ -1,6 +1,7 @@
 """One configuration and everything that happened to it."""
 
 import math
+from typing import Literal
 
 import msgspec
 
@@ -12,7 +13,8 @@ from scrimp.space.html_table import html_table
 
 __all__ = ["BEHIND", "STATUSES", "Observation", "Trial", "check_step"]
 
-STATUSES = ("running", "paused", "completed", "stopped", "failed", "stale")
+Status = Literal["running", "paused", "completed", "stopped", "failed", "stale"]
+STATUSES: tuple[Status, ...] = ("running", "paused", "completed", "stopped", "failed", "stale")
 
 
 BEHIND = 1e300
@@ -82,7 +84,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     lost: int = 0
     losses: int = 0
     worker: str = ""
-    status: str = "paused"
+    status: Status = "paused"
     message: str = ""
     curve: tuple[Observation, ...] = ()
     value: float | None = None
@@ -101,7 +103,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
-        facts = {
+        facts: dict[str, Json] = {
             "trial": self.id,
             "status": self.status,
             "best": self.best,

@@ -6,7 +6,7 @@ scrimp.plots.compare(first, second, over="budget")
 from typing import TYPE_CHECKING
 
 from scrimp.errors import StudyError
-from scrimp.plots.history import axis_title, best_line
+from scrimp.plots.history import Over, axis_title, best_line
 from scrimp.plots.ranges import value_axis
 from scrimp.plots.style import SERIES, figure, unmarked
 from scrimp.tuning.study import Study
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # only for types: drawing loads it
 __all__ = ["compare"]
 
 
-def compare(*studies: Study, over: str = "trials", log: bool = False) -> "Figure":
+def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figure":
     """One line per study; they should have the same metric and direction."""
     from plotly.graph_objects import Figure, Scatter
 

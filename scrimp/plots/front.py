@@ -20,7 +20,7 @@ from scrimp.history.history import History
 from scrimp.history.standings import Front, with_report
 from scrimp.history.trade_off import TradeOff
 from scrimp.history.trial import Observation, Trial
-from scrimp.plots.history import axis_title, placed_reports
+from scrimp.plots.history import Over, axis_title, placed_reports
 from scrimp.plots.style import (
     ACCENT,
     FAILED,
@@ -174,7 +174,7 @@ def _attained(
     )
 
 
-def front_history(study: Study, over: str = "trials") -> "Figure":
+def front_history(study: Study, over: Over = "trials") -> "Figure":
     """The volume that the front dominates, as it grew; ``over`` is trials, time or budget. It is
     measured from the study's reference, or from a little beyond the front as it is now."""
     from plotly.graph_objects import Figure, Scatter
@@ -200,7 +200,7 @@ def front_history(study: Study, over: str = "trials") -> "Figure":
     return figure(picture, f"Hypervolume over {over}", f"{words}, measured from {where}")
 
 
-def _growth(history: History, over: str) -> list[tuple[float, float]]:
+def _growth(history: History, over: Over) -> list[tuple[float, float]]:
     """(place, hypervolume so far) at every change of the front and at the end."""
     corner = reference_of(history)
     line: list[tuple[float, float]] = []

@@ -4,7 +4,7 @@ scrimp.plots.history(study, over="time")
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from scrimp.errors import StudyError
 from scrimp.history.history import History
@@ -27,7 +27,10 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure, Scatter
 
-__all__ = ["axis_title", "best_line", "history", "placed_reports"]
+__all__ = ["Over", "axis_title", "best_line", "history", "placed_reports"]
+
+Over = Literal["trials", "time", "budget"]
+"""What runs along the axis."""
 
 MOST = 2000
 """Points a picture shows at most; the line of the best is never thinned."""
@@ -42,7 +45,7 @@ MARKERS = {
 
 
 def history(
-    study: Study, over: str = "trials", *, metric: str | None = None, log: bool = False
+    study: Study, over: Over = "trials", *, metric: str | None = None, log: bool = False
 ) -> "Figure":
     """Values of trials and the best feasible report so far; ``over`` is trials, time or budget.
 
@@ -58,12 +61,12 @@ def history(
     return _drawn(seen, over, _best_line(seen, reports), list(newest.values()), log)
 
 
-def best_line(history: History, over: str = "trials") -> list[tuple[float, float, int]]:
+def best_line(history: History, over: Over = "trials") -> list[tuple[float, float, int]]:
     """(place, best feasible value so far, its trial) at every improvement and at the end."""
     return _best_line(history, placed_reports(history, over))
 
 
-def axis_title(history: History, over: str) -> str:
+def axis_title(history: History, over: Over) -> str:
     """What stands at the axis."""
     unit = "evaluations" if history.problem.budget is None else history.problem.budget.units
     titles = {
@@ -91,7 +94,7 @@ def _best_line(
     return line
 
 
-def placed_reports(history: History, over: str) -> list[tuple[float, Trial, Observation]]:
+def placed_reports(history: History, over: Over) -> list[tuple[float, Trial, Observation]]:
     """All reports with their place on the axis, in order."""
     if over == "trials":
         return [
@@ -129,7 +132,7 @@ def _by_budget(
 
 def _drawn(
     history: History,
-    over: str,
+    over: Over,
     line: list[tuple[float, float, int]],
     known: list[tuple[float, Trial]],
     log: bool,
@@ -217,7 +220,7 @@ def _dots(
         )
 
 
-def _failures(history: History, over: str) -> "Scatter | None":
+def _failures(history: History, over: Over) -> "Scatter | None":
     """Crosses at the foot of the picture, where trials failed; None without any, and over budget,
     where failures have no place."""
     from plotly.graph_objects import Scatter
@@ -246,7 +249,7 @@ def _failures(history: History, over: str) -> "Scatter | None":
 
 
 def _other(
-    history: History, over: str, known: list[tuple[float, Trial]], metric: str, log: bool
+    history: History, over: Over, known: list[tuple[float, Trial]], metric: str, log: bool
 ) -> "Figure":
     """Another metric than the study's own: its last values, and what must hold of it."""
     from plotly.graph_objects import Figure
