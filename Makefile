@@ -33,7 +33,7 @@ unit: install
 
 # The Python blocks of the README and of docs/ run, top to bottom; then the site is built into build/site, strictly.
 docs: site
-	$(BIN)/python -m pytest -n 2 tests/test_docs.py
+	$(BIN)/python -m pytest -n 2 tests/test_docs.py tests/test_examples.py
 
 site: install
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
@@ -67,14 +67,19 @@ test-ray:
 	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
 
 # Integrations with libraries that the tests do not need otherwise: the extra of each in an environment of its own.
-INTEGRATIONS := optuna hydra xgboost lightgbm catboost
+INTEGRATIONS := optuna hydra xgboost lightgbm catboost lightning transformers keras
 INTEGRATIONS += mlflow wandb tensorboard aim configspace ray-tune
 
 test-integrations: $(INTEGRATIONS:%=test-integration-%)
 
+# torch in its small build for processors; Keras needs one of its backends.
+PACKAGES_lightning := torch==2.13.0
+PACKAGES_transformers := torch==2.13.0
+PACKAGES_keras := torch==2.13.0
+
 test-integration-%:
 	test -x .venvs/test-$*/bin/python || $(PYTHON) -m venv .venvs/test-$*
-	.venvs/test-$*/bin/python -m pip install --quiet --upgrade --editable '.[dev,$*]'
+	.venvs/test-$*/bin/python -m pip install --quiet --upgrade --editable '.[dev,$*]' $(PACKAGES_$*)
 	.venvs/test-$*/bin/python -m pytest tests/integrations
 
 torture: install

@@ -131,12 +131,16 @@ class Loop:
         """Whether this step is reported: every so many, and the last one."""
         return step % self.every == 0 or step >= self.last
 
-    def tell(self, step: int, found: Mapping[str, SupportsFloat]) -> bool:
+    def tell(self, step: float, found: Mapping[str, SupportsFloat]) -> bool:
         """Report what the library measured after ``step``; False to end here."""
         values = {name: _value(theirs, found) for name, theirs in self.names.items()}
         self.reported = True
         at = min(float(step), self.trial.budget)
-        return self.trial.report(values, step=at) and step < self.last
+        return self.trial.report(values, step=at) and not self.ends(step)
+
+    def ends(self, step: float) -> bool:
+        """Whether the grant is used up; fractions of an epoch are rounded off."""
+        return step >= self.trial.budget - 1e-6
 
     def check_reported(self) -> None:
         """Training has ended: complain when no metric ever came."""

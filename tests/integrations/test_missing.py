@@ -14,6 +14,9 @@ import pytest
         ("hydra", "hydra"),
         ("xgboost", "xgboost"),
         ("lightgbm", "lightgbm"),
+        ("lightning", "lightning"),
+        ("keras", "keras"),
+        ("transformers", "torch"),
     ],
 )
 def test_the_error_names_the_extra(name: str, needs: str, monkeypatch: pytest.MonkeyPatch) -> None:

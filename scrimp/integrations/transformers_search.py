@@ -1,0 +1,207 @@
+"""scrimp as a backend of ``Trainer.hyperparameter_search``; importing this module registers it.
+
+    import scrimp.integrations.transformers_search
+
+    best = trainer.hyperparameter_search(
+        backend="scrimp", hp_space=hp_space, n_trials=20, direction="minimize", seed=0
+    )
+
+``hp_space`` is what the backend for Optuna takes, a function of a trial with ``suggest_float`` and
+the like, or one that returns a `scrimp.Space`. Other keywords are those of `scrimp.create_study`:
+``storage``, ``method``, ``seed``, and ``budget`` for searches that pause poor runs.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import ClassVar, Protocol, TypeVar, cast
+
+from scrimp.checks import did_you_mean
+from scrimp.errors import ConfigError, SpaceError
+from scrimp.executors.run_context import RunContext
+from scrimp.integrations.transformers import ScrimpCallback
+from scrimp.json_values import Json
+from scrimp.space.parameter import Categorical, Constant, Float, Int
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.space import Space
+from scrimp.tuning.studies import create_study
+from scrimp.tuning.study import Study
+
+try:
+    from transformers.hyperparameter_search import (
+        ALL_HYPERPARAMETER_SEARCH_BACKENDS,
+        HyperParamSearchBackendBase,
+    )
+    from transformers.trainer_utils import BestRun, HPSearchBackend
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"the backend needs {error.name}, not installed here; pip install 'scrimp[transformers]'"
+    ) from None
+
+__all__ = ["ScrimpBackend"]
+
+NAME = "scrimp"
+METRIC = "objective"
+
+Choice = TypeVar("Choice", str, int, float, bool)
+
+
+class SearchTrainer(Protocol):
+    """What is used of the trainer."""
+
+    args: "Arguments"
+    hp_space: "Callable[[SpaceTrial], Space | Mapping[str, Json]]"
+    compute_objective: Callable[[dict[str, float]], float]
+    _train_batch_size: int
+
+    def add_callback(self, callback: ScrimpCallback) -> None: ...
+    def remove_callback(self, callback: ScrimpCallback) -> None: ...
+    def create_accelerator_and_postprocess(self) -> None: ...
+    def train(self, resume_from_checkpoint: str | None = None) -> object: ...
+    def evaluate(self) -> dict[str, float]: ...
+
+
+class Arguments(Protocol):
+    """Of the training arguments what follows from others."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[object]]]
+
+    @property
+    def train_batch_size(self) -> int: ...
+
+
+class SpaceTrial:
+    """Stands in for an Optuna trial, and notes what a function suggests: the space."""
+
+    def __init__(self) -> None:
+        self.parameters: dict[str, Parameter] = {}
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        """A number."""
+        self.parameters[name] = Float(low, high, log=log, step=step)
+        return low
+
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int:
+        """A whole number."""
+        self.parameters[name] = Int(low, high, log=log, step=None if step == 1 else step)
+        return low
+
+    def suggest_categorical(self, name: str, choices: Sequence[Choice]) -> Choice:
+        """One of several."""
+        values = list(choices)
+        self.parameters[name] = Categorical(values) if len(values) > 1 else Constant(values[0])
+        return values[0]
+
+
+class ScrimpBackend(HyperParamSearchBackendBase):  # type: ignore[misc]
+    """What ``backend="scrimp"`` runs."""
+
+    name = NAME
+    pip_package = "'scrimp[transformers]'"
+
+    @staticmethod
+    def is_available() -> bool:
+        """It is here."""
+        return True
+
+    def default_hp_space(self, trial: SpaceTrial) -> Space:
+        """Learning rate and batch size, as the other backends have them."""
+        return Space(
+            learning_rate=Float(1e-6, 1e-4, log=True),
+            per_device_train_batch_size=Categorical([4, 8, 16, 32, 64]),
+        )
+
+    def run(
+        self,
+        trainer: SearchTrainer,
+        n_trials: int,
+        direction: str,
+        study_name: str = "hyperparameter-search",
+        **settings: object,
+    ) -> tuple[str, float, Mapping[str, Json]]:
+        """Tune, and give back the best run."""
+        space = _space_of(trainer)
+        given = {"storage": "memory://", "load_if_exists": True, **settings}
+        make = cast(Callable[..., Study], create_study)
+        study = make(study_name, space, direction=direction, metric=METRIC, **given)
+        whole = study.budget is None
+        study.optimize(lambda trial: _train(trainer, trial, whole), n_trials=n_trials)
+        best = study.best_trial
+        run: tuple[str, float, Mapping[str, Json]] = BestRun(str(best.id), best.value, best.config)
+        return run
+
+
+def _space_of(trainer: SearchTrainer) -> Space:
+    trial = SpaceTrial()
+    given = trainer.hp_space(trial)
+    if not isinstance(given, Space) and not trial.parameters:
+        raise SpaceError(
+            "hp_space suggests nothing; call trial.suggest_float, suggest_int or"
+            " suggest_categorical in it, or return a scrimp.Space"
+        )
+    space = given if isinstance(given, Space) else Space(trial.parameters)
+    _check_names(space.parameters, trainer.args)
+    return space
+
+
+def _check_names(names: Iterable[str], arguments: Arguments) -> None:
+    known = [field.name for field in dataclasses.fields(arguments)]
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"TrainingArguments has no {name!r} to tune{did_you_mean(name, known)}"
+            )
+
+
+def _train(trainer: SearchTrainer, trial: RunContext, whole: bool) -> float | None:
+    """One trial: to the end where there is no budget, and otherwise as far as its grant goes."""
+    if whole:
+        with _set(trainer, trial.params):
+            trainer.train()
+            return trainer.compute_objective(trainer.evaluate())
+    callback = ScrimpCallback(METRIC, trial, compute_objective=trainer.compute_objective)
+    with _set(trainer, {**trial.params, **callback.arguments}):
+        trainer.add_callback(callback)
+        try:
+            trainer.train(resume_from_checkpoint=callback.resume_from)
+        finally:
+            trainer.remove_callback(callback)
+    return None
+
+
+@contextmanager
+def _set(trainer: SearchTrainer, values: Mapping[str, object]) -> Iterator[None]:
+    """The training arguments with these values, for the time being."""
+    before = {name: getattr(trainer.args, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(trainer.args, name, value)
+        _apply(trainer)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(trainer.args, name, value)
+        _apply(trainer)
+
+
+def _apply(trainer: SearchTrainer) -> None:
+    """What the trainer derives from its arguments."""
+    trainer._train_batch_size = trainer.args.train_batch_size
+    trainer.create_accelerator_and_postprocess()
+
+
+def _register() -> None:
+    """One more name among the trainer's backends, which are a closed list."""
+    if NAME not in HPSearchBackend._value2member_map_:
+        member = str.__new__(HPSearchBackend, NAME)
+        member._name_, member._value_ = NAME.upper(), NAME
+        HPSearchBackend._value2member_map_[NAME] = member
+        HPSearchBackend._member_map_[NAME.upper()] = member
+    ALL_HYPERPARAMETER_SEARCH_BACKENDS[HPSearchBackend(NAME)] = ScrimpBackend
+
+
+_register()
