@@ -60,7 +60,7 @@ FREE = {"scrimp.checks", "scrimp.errors", "scrimp.json_values", "scrimp.script",
 FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "showing"}
 """Rooms for people: they use what the others make public, as any program does."""
 
-FOREIGN = {"_exit", "_getframe", "_replace"}
+FOREIGN = {"_exit", "_getframe", "_missing_", "_name_", "_replace", "_value_"}
 """Public things of the standard library whose names begin with an underscore."""
 
 LAZY = {("cli", "dashboard"), ("cli", "integrations"), ("tuning", "explaining")}

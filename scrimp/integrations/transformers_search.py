@@ -196,12 +196,11 @@ def _apply(trainer: SearchTrainer) -> None:
 
 def _register() -> None:
     """One more name among the trainer's backends, which are a closed list."""
-    if NAME not in HPSearchBackend._value2member_map_:
-        member = str.__new__(HPSearchBackend, NAME)
-        member._name_, member._value_ = NAME.upper(), NAME
-        HPSearchBackend._value2member_map_[NAME] = member
-        HPSearchBackend._member_map_[NAME.upper()] = member
-    ALL_HYPERPARAMETER_SEARCH_BACKENDS[HPSearchBackend(NAME)] = ScrimpBackend
+    member = str.__new__(HPSearchBackend, NAME)
+    member._name_, member._value_ = NAME.upper(), NAME
+    refuse = HPSearchBackend._missing_
+    HPSearchBackend._missing_ = lambda value: member if value == NAME else refuse(value)
+    ALL_HYPERPARAMETER_SEARCH_BACKENDS[member] = ScrimpBackend
 
 
 _register()

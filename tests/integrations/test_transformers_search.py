@@ -109,3 +109,8 @@ def test_spaces_that_cannot_be(trainer: Trainer) -> None:
 
 def test_the_default_space_is_of_training_arguments(trainer: Trainer) -> None:
     trainer.hyperparameter_search(backend="scrimp", n_trials=1, seed=0)
+
+
+def test_other_backends_are_known_and_unknown_as_before(trainer: Trainer) -> None:
+    with pytest.raises(ValueError, match="'nobody' is not a valid|nobody is not a valid"):
+        trainer.hyperparameter_search(backend="nobody", n_trials=1)
