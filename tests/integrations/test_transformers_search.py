@@ -112,5 +112,5 @@ def test_the_default_space_is_of_training_arguments(trainer: Trainer) -> None:
 
 
 def test_other_backends_are_known_and_unknown_as_before(trainer: Trainer) -> None:
-    with pytest.raises(ValueError, match="'nobody' is not a valid|nobody is not a valid"):
+    with pytest.raises(ValueError, match="nobody is not a valid"):
         trainer.hyperparameter_search(backend="nobody", n_trials=1)
