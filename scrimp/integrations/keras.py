@@ -29,7 +29,7 @@ __all__ = ["ScrimpCallback"]
 FILE = "model.keras"
 
 
-class Model(Protocol):
+class KerasModel(Protocol):
     """What is used of a model of Keras."""
 
     stop_training: bool
@@ -45,7 +45,7 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
     model to go on with, its optimizer included, None at the beginning.
     """
 
-    model: Model
+    model: KerasModel
 
     def __init__(
         self, metrics: Metrics, trial: RunningTrial | None = None, *, every: int = 1
@@ -66,12 +66,12 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
         if not self._loop.tell(done, logs or {}):
             self.model.stop_training = True
 
-    def _load(self) -> Model | None:
+    def _load(self) -> KerasModel | None:
         path = self._loop.saved(FILE)
         if path is None:
             return None
         try:
-            model: Model = load_model(str(path))
+            model: KerasModel = load_model(str(path))
         except (OSError, ValueError) as error:
             raise unreadable(path, self._loop.trial.step, error) from error
         return model

@@ -35,7 +35,7 @@ __all__ = ["ScrimpCallback"]
 STATE = "trainer_state.json"
 
 
-class Progress(Protocol):
+class TrainerProgress(Protocol):
     """What is used of the trainer's state."""
 
     @property
@@ -90,12 +90,16 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         }
         self.resume_from = self._newest()
 
-    def on_step_end(self, args: object, state: Progress, control: Control, **rest: object) -> None:
+    def on_step_end(
+        self, args: object, state: TrainerProgress, control: Control, **rest: object
+    ) -> None:
         """The trainer calls it after each optimizer step."""
         if self._unit == "step" and self._loop.ends(state.global_step):
             control.should_evaluate = True
 
-    def on_epoch_end(self, args: object, state: Progress, control: Control, **rest: object) -> None:
+    def on_epoch_end(
+        self, args: object, state: TrainerProgress, control: Control, **rest: object
+    ) -> None:
         """The trainer calls it after each epoch."""
         if self._unit == "epoch" and self._loop.ends(self._place(state)):
             control.should_evaluate = True
@@ -103,7 +107,7 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
     def on_evaluate(
         self,
         args: object,
-        state: Progress,
+        state: TrainerProgress,
         control: Control,
         metrics: Mapping[str, float] | None = None,
         **rest: object,
@@ -114,7 +118,9 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
             self._found["objective"] = self._compute(dict(self._found))
         control.should_save = True
 
-    def on_save(self, args: object, state: Progress, control: Control, **rest: object) -> None:
+    def on_save(
+        self, args: object, state: TrainerProgress, control: Control, **rest: object
+    ) -> None:
         """The trainer calls it when a checkpoint is written, on every device."""
         if self._found is None:
             return
@@ -124,12 +130,14 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         if not _first_says(goes_on):
             control.should_training_stop = True
 
-    def on_train_end(self, args: object, state: Progress, control: Control, **rest: object) -> None:
+    def on_train_end(
+        self, args: object, state: TrainerProgress, control: Control, **rest: object
+    ) -> None:
         """Training has ended."""
         if state.is_world_process_zero:
             self._loop.check_reported()
 
-    def _place(self, state: Progress) -> float:
+    def _place(self, state: TrainerProgress) -> float:
         if self._unit == "step":
             return float(state.global_step)
         return round(float(state.epoch or 0.0), 6)
