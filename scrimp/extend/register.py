@@ -40,7 +40,8 @@ from scrimp.suggesters.curve_models import register_curve_model
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Suggester
 from scrimp.surrogates.catalog import register_surrogate
-from scrimp.tuning.catalog import MethodEntry, register_method
+from scrimp.tuning.catalog import register_method
+from scrimp.tuning.own_methods import MethodEntry
 
 __all__ = ["KINDS", "register"]
 

@@ -1,9 +1,9 @@
 """From a URL to a storage.
 
-memory:// private to this process, gone afterwards sqlite:///scrimp.db a file, relative to the
-current folder; sqlite:////tmp/scrimp.db is absolute
-    journal:///studies a folder on a network file system, for clusters without a database server
-    postgresql://ann@db/hpo a database; password, port and options as PostgreSQL writes them
+memory://                 private to this process, gone afterwards
+sqlite:///scrimp.db       a file, relative to this folder; sqlite:////tmp/scrimp.db is absolute
+journal:///studies        a folder on a network file system, for clusters without a server
+postgresql://ann@db/hpo   a database; password, port and options as PostgreSQL writes them
 """
 
 from collections.abc import Callable

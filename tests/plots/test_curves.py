@@ -18,6 +18,7 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.suggesters.random import RandomSuggester
 from scrimp.tuning import catalog
+from scrimp.tuning.own_methods import MethodEntry
 
 
 def observed(picture: Any) -> dict[int, list[tuple[float, float]]]:
@@ -97,7 +98,7 @@ def test_forecasts_of_the_method_are_drawn_in_the_users_direction(
 ) -> None:
     monkeypatch.setitem(sys.modules, "test_prophet", SimpleNamespace(Prophet=Prophet))
     monkeypatch.setattr(catalog, "_METHODS", catalog._METHODS.copy())
-    catalog.register_method("test-prophet", catalog.MethodEntry(policy="test_prophet:Prophet"))
+    catalog.register_method("test-prophet", MethodEntry(policy="test_prophet:Prophet"))
     study = scrimp.create_study(
         "p",
         scrimp.Space(x=scrimp.Float(0, 1)),

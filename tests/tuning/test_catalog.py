@@ -14,7 +14,6 @@ from scrimp.suggesters.random import RandomSuggester
 from scrimp.tuning import catalog
 from scrimp.tuning.catalog import (
     Method,
-    MethodEntry,
     build_policy,
     choose,
     learns,
@@ -22,6 +21,7 @@ from scrimp.tuning.catalog import (
     parse_method,
     register_method,
 )
+from scrimp.tuning.own_methods import MethodEntry
 
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)))
 

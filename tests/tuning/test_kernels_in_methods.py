@@ -86,7 +86,7 @@ def test_all_methods_with_a_kernel_are_tried_here() -> None:
     with_kernel = {
         name for name in method_names() if name != "auto" and "kernel" in settings_of(name)
     }
-    assert with_kernel == {"gp", "gp-ei", "gp-pi", "gp-ucb", *BY_RUNG, *JOINT, *TRANSFER}
+    assert with_kernel == {"gp", "gp-ei", "gp-pi", "gp-ucb", "parego", *BY_RUNG, *JOINT, *TRANSFER}
     joint = {name for name in with_kernel if "resource_kernel" in settings_of(name)}
     assert joint >= set(JOINT)
 
