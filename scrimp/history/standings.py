@@ -41,7 +41,8 @@ def standings(points: Sequence[Observation]) -> list[float]:
         for number, point in enumerate(points)
         if point.feasible and point.loss is not None and len(point.losses or ()) == most
     ]
-    order = _order(np.array([points[number].losses for number in whole], dtype=float))
+    rows = np.array([points[number].losses for number in whole], dtype=float)
+    order = _order(rows.reshape(-1, most))
     for place, row in enumerate(order):
         places[whole[row]] = float(place)
     return places

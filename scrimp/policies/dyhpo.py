@@ -40,9 +40,10 @@ from scrimp.policies.scheduled import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.rungs import halving_levels
 from scrimp.schedulers.study_end import may_add, wait_or_finish
-from scrimp.suggesters.curve_models import BY_RUNG, Curves, CurveSettings, fit_curves
+from scrimp.suggesters.curve_models import BY_RUNG, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import anything_reported, curve_formula, first_suggestion
 from scrimp.suggesters.first_design import check_design
+from scrimp.suggesters.fitted_curves import Curves
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.past_knowledge import PastKnowledge

@@ -36,7 +36,7 @@ from scrimp.policies.policy import Decision, Policy, Start, Verdict
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.rungs import draw_bracket
 from scrimp.schedulers.study_end import may_add, wait_or_finish
-from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_curves
+from scrimp.suggesters.curve_models import ADDITIVE, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
     CANDIDATES,
     Plan,
@@ -46,6 +46,7 @@ from scrimp.suggesters.curve_search import (
     without_model,
 )
 from scrimp.suggesters.first_design import check_design
+from scrimp.suggesters.fitted_curves import Curves
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggestion

@@ -138,7 +138,7 @@ class BayesianSuggester(Suggester):
             reason = replace(reason, exploring=True)
         if configs and reason is not None and models.further:
             row = encoding.encode(configs[:1])
-            reason = replace(reason, each=expected_of_each(history.problem, models, row))
+            reason = replace(reason, each=expected_of_each(history.problem, models.objectives, row))
         return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits))
 
     def _draws_weights(self, problem: Problem) -> bool:

@@ -17,11 +17,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.encoding.training_data import AtLevels, BudgetRule, EveryReport
+from scrimp.encoding.training_data import AtLevels, BudgetRule, EveryReport, Training
 from scrimp.errors import MethodError
 from scrimp.history.trial import Observation, Trial
 
-__all__ = ["DATA", "LevelsAndLast", "rule_for", "thinned", "without_dense_steps"]
+__all__ = [
+    "DATA",
+    "LevelsAndLast",
+    "curve_targets",
+    "is_hopeless",
+    "rule_for",
+    "thinned",
+    "without_dense_steps",
+]
 
 Array = NDArray[np.float64]
 Rows = list[tuple[float, Observation]]
@@ -110,3 +118,34 @@ def without_dense_steps(
     spare = order[:-1][follows]  # a later row of the same trial lies in the same stretch
     dropped = spare[np.argsort(-budget[spare], kind="stable")][:excess]
     return np.setdiff1d(np.arange(len(budget)), dropped)
+
+
+def curve_targets(training: Training) -> dict[str, Array]:
+    """What models learn (n,): of the ``loss``, and with several metrics of those after the first by
+    name, NaN where one was not reported.
+
+    Where a constraint is violated it is the worst loss seen; while that is everywhere, the largest
+    violation is learned, and nothing of the others.
+    """
+    if training.feasible is None:
+        return {"loss": training.y, **training.further}
+    if is_hopeless(training):
+        violations = np.array(list(training.violations.values()))
+        largest: Array = np.max(violations, axis=0, initial=0.0, where=np.isfinite(violations))
+        return {"loss": np.where(training.failed, largest.max(initial=0.0), largest)}
+    violated = _violated(training)
+    every = {"loss": training.y, **training.further}
+    return {
+        name: np.where(violated, values[np.isfinite(values)].max(initial=0.0), values)
+        for name, values in every.items()
+    }
+
+
+def _violated(training: Training) -> NDArray[np.bool_]:
+    """Whether a constraint is (n,); what was not reported has the benefit of the doubt."""
+    return np.asarray(np.any([values > 0 for values in training.violations.values()], axis=0))
+
+
+def is_hopeless(training: Training) -> bool:
+    """Whether all that was seen violates a constraint, or failed."""
+    return training.feasible is not None and bool((_violated(training) | training.failed).all())

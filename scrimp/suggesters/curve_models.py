@@ -14,7 +14,7 @@ the recorded hyperparameters are restored on the data of the moment. The record 
 log, so a resumed study decides exactly as an uninterrupted one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -36,7 +36,14 @@ from scrimp.gp.shifted_budget import ShiftedBudget
 from scrimp.gp.warping import Warped
 from scrimp.history.history import History
 from scrimp.history.notes import Fit
-from scrimp.suggesters.curve_data import DATA, rule_for, thinned, without_dense_steps
+from scrimp.suggesters.curve_data import (
+    DATA,
+    curve_targets,
+    rule_for,
+    thinned,
+    without_dense_steps,
+)
+from scrimp.suggesters.fitted_curves import Curves
 from scrimp.suggesters.model_fitting import fit_or_restore
 from scrimp.surrogates.additive_curves import AdditiveCurves
 from scrimp.surrogates.at_budget import with_share
@@ -44,7 +51,7 @@ from scrimp.surrogates.deep_curves import DeepCurves
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.independent_gps import IndependentGPs
 from scrimp.surrogates.level_forests import LevelForests
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
+from scrimp.surrogates.surrogate import Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_transform import Standardise, Transformed, Winsorise
 
 __all__ = [
@@ -52,7 +59,6 @@ __all__ = [
     "BY_RUNG",
     "CurveModelFactory",
     "CurveSettings",
-    "Curves",
     "curve_model",
     "fit_curves",
     "register_curve_model",
@@ -154,46 +160,6 @@ class CurveSettings:
             number = getattr(self, name)
             if number is not None and number < low:
                 raise MethodError(f"{name} is {number}; it must be at least {low}")
-
-
-@dataclass(frozen=True)
-class Curves:
-    """A fitted model of (x, share), the rows it rests on (as given to it), and what to note about
-    it."""
-
-    surrogate: Surrogate
-    fitted: FittedSurrogate
-    data: Data
-    training: Training
-    kept: NDArray[np.intp]
-    full: float
-    fits: Mapping[str, Fit]
-
-    @property
-    def share(self) -> Array:
-        """The shares of the full budget of the kept rows (n,)."""
-        return self.training.budget[self.kept] / self.full
-
-    @property
-    def of_losses(self) -> bool:
-        """Whether losses were learned: while all violate a constraint, violations are."""
-        return not _hopeless(self.training)
-
-    @property
-    def x(self) -> Array:
-        """Their configurations (n, d)."""
-        return self.training.x[self.kept]
-
-    @property
-    def configs(self) -> Array:
-        """Each configuration among them once (k, d); the rows of a trial follow each other."""
-        trial = self.training.trial[self.kept]
-        return self.x[np.flatnonzero(np.diff(trial, prepend=-1))]
-
-    @property
-    def pending(self) -> Array:
-        """Evaluations under way, as (x, share) (p, d + 1)."""
-        return with_share(self.training.pending, self.training.pending_budget / self.full)
 
 
 def curve_model(
@@ -333,45 +299,49 @@ def fit_curves(
         raise NumericalError("no finite loss was reported at a rung yet")
     kept = _kept(training, settings, rng)
     full = levels[-1]
-    x = with_share(training.x[kept], training.budget[kept] / full)
-    data = Data(
-        x, _targets(training)[kept], None if training.noise is None else training.noise[kept]
-    )
-    recorded = (history.notes.fit or {}).get(settings.model)
+    targets = curve_targets(training)
+    columns = {settings.model: targets["loss"]} | {
+        f"{settings.model}:{name}": values for name, values in targets.items() if name != "loss"
+    }
+    models, fitted, records, data = {}, {}, {}, {}
+    for name, values in columns.items():
+        rows = kept[np.isfinite(values[kept])]
+        noise = None if training.noise is None or name != settings.model else training.noise[rows]
+        x = with_share(training.x[rows], training.budget[rows] / full)
+        data[name] = Data(x, values[rows], noise)
+        recorded = (history.notes.fit or {}).get(name)
+        models[name], fitted[name], records[name] = _fit_one(
+            data[name], len(training.y), recorded, (settings, encoding, levels), rng
+        )
+    first = settings.model
+    further = dict(zip(targets, fitted.values(), strict=True))
+    whole = further.pop("loss")
+    return Curves(models[first], whole, data[first], training, kept, full, records, further)
+
+
+def _fit_one(
+    data: Data,
+    seen: int,
+    recorded: Fit | None,
+    made_of: tuple[CurveSettings, Encoding, tuple[float, ...]],
+    rng: np.random.Generator,
+) -> tuple[Surrogate, FittedSurrogate, Fit]:
+    """The model of one metric, fitted or restored, and what to note of it."""
+    settings, encoding, levels = made_of
+    if not len(data):
+        raise NumericalError("a metric was not reported yet: nothing can be learned of it")
     search = FIRST_FIT if recorded is None else replace(LATER_FIT, iterations=settings.refit_steps)
-    due = _is_due(recorded, seen := len(training.y), settings)
+    due = _is_due(recorded, seen, settings)
     if settings.fresh_fits and due:
         recorded = None
     model = curve_model(settings, encoding.columns, levels, search)
     fitted, record = fit_or_restore(model, data, seen, recorded, due, rng)
-    if record is recorded:  # ``since`` counts how often there were new ones without a fit
+    if recorded is not None and record is recorded:
+        # ``since`` counts how often there were new ones without a fit
         since = recorded.since + (seen != recorded.n)
-        record = msgspec.structs.replace(recorded, n=seen, since=since)
-    else:  # the last column is the budget
-        record = msgspec.structs.replace(record, length_scales=record.length_scales[:-1])
-    return Curves(model, fitted, data, training, kept, full, {settings.model: record})
-
-
-def _targets(training: Training) -> Array:
-    """Losses (n,). Where a constraint is violated the worst loss seen; while that is everywhere,
-    the largest violation."""
-    if training.feasible is None:
-        return training.y
-    if _hopeless(training):
-        violations = np.array(list(training.violations.values()))
-        largest: Array = np.max(violations, axis=0, initial=0.0, where=np.isfinite(violations))
-        return np.where(training.failed, largest.max(initial=0.0), largest)
-    return np.where(_violated(training), training.y.max(), training.y)
-
-
-def _violated(training: Training) -> NDArray[np.bool_]:
-    """Whether a constraint is (n,); what was not reported has the benefit of the doubt."""
-    return np.asarray(np.any([values > 0 for values in training.violations.values()], axis=0))
-
-
-def _hopeless(training: Training) -> bool:
-    """Whether all that was seen violates a constraint, or failed."""
-    return training.feasible is not None and bool((_violated(training) | training.failed).all())
+        return model, fitted, msgspec.structs.replace(recorded, n=seen, since=since)
+    # the last column is the budget
+    return model, fitted, msgspec.structs.replace(record, length_scales=record.length_scales[:-1])
 
 
 def _kept(

@@ -13,7 +13,7 @@ A method says how to bind its acquisition to a model of (x, share):
     Plan(bind=lambda model, context: LogExpectedImprovement().bind({"loss": AtBudget(model, 1.0)}, context), ...)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -27,22 +27,27 @@ from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, 
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError, NumericalError
+from scrimp.fronts.dominance import crowding_distances, non_dominated
 from scrimp.history.history import History
 from scrimp.history.notes import EMPTY, DrawnAtRandom, FirstDesign, Notes
+from scrimp.history.problem import Problem
 from scrimp.json_values import JsonObject
 from scrimp.suggesters.bayesian import BayesianSuggester
-from scrimp.suggesters.choosing import best_in_turn
-from scrimp.suggesters.curve_models import Curves, CurveSettings
+from scrimp.suggesters.choosing import ANCHORS_OF_FRONT, best_in_turn
+from scrimp.suggesters.curve_models import CurveSettings
 from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.fitted_curves import Curves
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.model_fitting import length_scales
 from scrimp.suggesters.random import draw_fresh
 from scrimp.suggesters.suggester import Request, Suggestion
+from scrimp.suggesters.trade_offs import expected_of_each
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 
 __all__ = [
     "Plan",
+    "Several",
     "anything_reported",
     "curve_formula",
     "degrading",
@@ -58,6 +63,15 @@ Bind = Callable[[FittedSurrogate, Context], BoundAcquisition]
 
 
 @dataclass(frozen=True)
+class Several:
+    """The same for ``problem``s of several metrics: ``bind`` ties an acquisition to the models of
+    all of them, "loss" for the first and "loss:<name>" for the others."""
+
+    problem: Problem
+    bind: Callable[[Mapping[str, FittedSurrogate], Context], BoundAcquisition]
+
+
+@dataclass(frozen=True)
 class Plan:
     """How one decision scores configurations.
 
@@ -66,7 +80,8 @@ class Plan:
     say. ``candidates``: rows of a pool that are scored. ``from_draw``: outside of a pool the search
     climbs once, from the best of as many random rows by one draw each. ``impute``: running
     evaluations count as the median of all targets, in place of fantasies. ``at``: the budget at
-    which configurations are scored, where that is one.
+    which configurations are scored, where that is one. ``several``: how it scores where there are
+    several metrics.
     """
 
     bind: Bind
@@ -78,6 +93,7 @@ class Plan:
     from_draw: bool = False
     impute: bool = False
     at: float | None = None
+    several: "Several | None" = None
 
     def with_pending(
         self, model: FittedSurrogate, pending: Array, rng: np.random.Generator
@@ -174,9 +190,14 @@ def search_configs(
     """``count`` configurations, each with those before it under evaluation."""
 
     def find(pending: Array) -> Found:
-        model = plan.with_pending(curves.fitted, pending, rng)
+        models = {
+            name: plan.with_pending(model, pending, rng) for name, model in curves.models.items()
+        }
         context = Context(curves.configs, pending[:, :-1] if len(pending) else None)
-        score = plan.bind(model, context)
+        if plan.several is not None and len(models) > 1:
+            score = plan.several.bind(models, context)
+        else:
+            score = plan.bind(models["loss"], context)
         return _maximized(score, curves, encoding, pending[:, :-1], plan, rng)
 
     configs, reason = best_in_turn(
@@ -190,6 +211,11 @@ def search_configs(
     if reason is not None:
         expected = reason.expected if curves.of_losses else None
         reason = msgspec.structs.replace(reason, expected=expected, at=plan.at)
+        if plan.several is not None and curves.further:
+            views = [AtBudget(model, plan.share) for model in curves.models.values()]
+            row = encoding.encode(configs[:1])
+            each = expected_of_each(plan.several.problem, views, row)
+            reason = msgspec.structs.replace(reason, each=each)
     notes = msgspec.structs.replace(plan.notes, reason=reason, fit=curves.fits)
     return Suggestion(tuple(configs), notes)
 
@@ -211,9 +237,8 @@ def _maximized(
             rng,
             Search(excluded=pending, scales=scales),
         )
-    means = AtBudget(curves.fitted, plan.share).mean(curves.configs)[:, 0]
     search = Search(
-        anchors=curves.configs[np.argsort(means, kind="stable")[:5]],
+        anchors=_anchors(curves, plan.share),
         excluded=None if training.repeatable else np.vstack([known, pending]),
         scales=scales,
         settings=MaximizeSettings(starts=4),
@@ -223,6 +248,18 @@ def _maximized(
         if len(found.x):
             return found
     return maximize_acquisition(score, encoding.domain, rng, search)
+
+
+def _anchors(curves: Curves, share: float) -> Array:
+    """The best configurations by the model, or with several metrics some of the front that the
+    models believe in."""
+    means = [AtBudget(model, share).mean(curves.configs)[:, 0] for model in curves.models.values()]
+    if len(means) == 1:
+        return curves.configs[np.argsort(means[0], kind="stable")[:5]]
+    losses = np.column_stack(means)
+    front = np.flatnonzero(non_dominated(losses))
+    lonely = np.argsort(-crowding_distances(losses[front]), kind="stable")[:ANCHORS_OF_FRONT]
+    return curves.configs[front[lonely]]
 
 
 def _climbed_from_draw(

@@ -8,6 +8,9 @@
    with at least ``r_acq_points`` observations (the smallest rung seen when there is none); "first"
    is the rung at which the new trial will be compared first, "final" the full budget.
 
+With several metrics there is a model of each, and what is maximised is the expected growth of the
+hypervolume of the front at r_acq.
+
 A model that fails numerically gives way to the next simpler one (joint, independent,
 single-fidelity), and the decision says so.
 
@@ -28,15 +31,18 @@ import numpy as np
 from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.catalog import create_acquisition
 from scrimp.acquisition.context import Context
+from scrimp.acquisition.hypervolume_improvement import LogHypervolumeImprovement
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.history.notes import EMPTY
+from scrimp.history.problem import Problem
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
     CANDIDATES,
     Plan,
+    Several,
     degrading,
     search_configs,
     without_model,
@@ -127,6 +133,7 @@ class MultiFidelitySuggester(Suggester):
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""
+        self._check_several(history.problem)
         levels = request.levels or (history.problem.full_budget,)
         first = without_model(
             history, self.initial, self.settings.at_random, count, rng, self.design
@@ -144,9 +151,35 @@ class MultiFidelitySuggester(Suggester):
                 first,
                 int(rng.integers(2**31)) if self._draws else 0,
             )
+            plan = replace(plan, several=self._several(history.problem, plan.share))
             return search_configs(curves, encoding, plan, count, rng)
 
         return degrading(self.settings, decide, history, request, count, rng)
+
+    def _check_several(self, problem: Problem) -> None:
+        """Refuse settings of one metric where there are several."""
+        plain = self.acquisition == "log-ei" and self.initial_scoring == "acq_func"
+        if problem.trade_off is not None and not plain:
+            raise MethodError(
+                f"acquisition {self.acquisition!r} and initial_scoring {self.initial_scoring!r} are"
+                " of one metric; with several, the expected growth of the front decides: leave them"
+                " out"
+            )
+
+    def _several(self, problem: Problem, share: float) -> Several | None:
+        """What a new trial is expected to add to the front at r_acq, where there are several
+        metrics."""
+        trade_off = problem.trade_off
+        if trade_off is None:
+            return None
+        goals = trade_off.best_losses if trade_off.goals else None
+
+        def bind(models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
+            views = {name: AtBudget(model, share) for name, model in models.items()}
+            growth = LogHypervolumeImprovement(tuple(views), trade_off.reference_losses, goals)
+            return growth.bind(views, context)
+
+        return Several(problem, bind)
 
     @property
     def _draws(self) -> bool:

@@ -16,6 +16,7 @@ Knowles, "ParEGO: a hybrid algorithm with on-line landscape approximation for ex
 multiobjective optimization problems", 2006.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -129,13 +130,15 @@ def chebyshev(losses: Array, weights: Array) -> Array:
     return total
 
 
-def expected_of_each(problem: Problem, models: Models, row: Array) -> dict[str, Expected]:
+def expected_of_each(
+    problem: Problem, models: Sequence[FittedSurrogate], row: Array
+) -> dict[str, Expected]:
     """What the models expect of each metric at one input (1, d), in its own direction, with two
     standard deviations to both sides."""
     assert problem.trade_off is not None
     found = {}
     for name, sign, model in zip(
-        problem.trade_off.names, problem.trade_off.signs, models.objectives, strict=True
+        problem.trade_off.names, problem.trade_off.signs, models, strict=True
     ):
         posterior = model.posterior(row)
         deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))

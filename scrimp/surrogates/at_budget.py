@@ -75,3 +75,6 @@ class AtBudget(FittedSurrogate):
 
     def target_units(self, values: Array) -> Array:
         return self.whole.target_units(values)
+
+    def target_slope(self, values: Array) -> Array:
+        return self.whole.target_slope(values)

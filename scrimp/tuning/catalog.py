@@ -48,6 +48,9 @@ __all__ = [
     "register_method",
 ]
 
+MOST_MODELLED = 4
+"""Metrics up to which ``auto`` models each of them at every budget."""
+
 RECOMMENDED = 3  # configurations of past studies that any method begins with
 
 
@@ -193,8 +196,11 @@ def _for_several(problem: Problem, method: Method) -> tuple[Method, str]:
     if problem.budget is None:
         why = "auto: several metrics, so what a trial is expected to add to their front"
         return Method("gp", **method.settings), why
-    why = "auto: several metrics and a training budget, so halving by fronts"
-    return Method("bohb", **method.settings), why
+    if len(problem.metrics) > MOST_MODELLED:
+        why = f"auto: more than {MOST_MODELLED} metrics and a training budget, so halving by fronts"
+        return Method("bohb", **method.settings), why
+    why = "auto: several metrics and a training budget, so halving by fronts and a model of each"
+    return Method("mobster-joint", **method.settings), why
 
 
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:

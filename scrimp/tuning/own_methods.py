@@ -84,8 +84,10 @@ OWN: dict[str, MethodEntry] = {
         policy="scrimp.policies.evolution:Evolution", needs_budget=True, several=True
     ),
     "median": MethodEntry(_RANDOM, _MEDIAN, needs_budget=True, several=True),
-    "mobster-joint": MethodEntry(_MOBSTER, _ASHA, needs_budget=True),
-    "mobster-indep": MethodEntry(_MOBSTER, _ASHA, presets=_INDEPENDENT, needs_budget=True),
+    "mobster-joint": MethodEntry(_MOBSTER, _ASHA, several=True, needs_budget=True),
+    "mobster-indep": MethodEntry(
+        _MOBSTER, _ASHA, presets=_INDEPENDENT, several=True, needs_budget=True
+    ),
     "tst-m": MethodEntry(_TRANSFER, presets={"combine": "tst", **_TST_M}),
     "tst-r": MethodEntry(_TRANSFER, presets={"combine": "tst", **_TST_R}),
     "taf-m": MethodEntry(_TRANSFER, presets={"combine": "taf", **_TST_M}),
@@ -98,7 +100,11 @@ OWN: dict[str, MethodEntry] = {
     "portfolio": MethodEntry(_TRANSFER, presets={"combine": "portfolio"}),
     "task-prior": MethodEntry("scrimp.transfer.task_prior_suggester:TaskPriorSuggester"),
     "sync-mobster": MethodEntry(
-        _MOBSTER, _SYNCHRONOUS, presets={"brackets": None, **_INDEPENDENT}, needs_budget=True
+        _MOBSTER,
+        _SYNCHRONOUS,
+        presets={"brackets": None, **_INDEPENDENT},
+        several=True,
+        needs_budget=True,
     ),
     "hypertune-indep": MethodEntry(policy=_HYPER_TUNE, needs_budget=True),
     "hypertune-joint": MethodEntry(

@@ -40,6 +40,11 @@ def test_what_is_not_known_or_not_allowed_stands_behind():
     assert BEHIND <= max(places[2], places[3]) < places[1]
 
 
+def test_nothing_feasible_at_all():
+    places = standings([report(0, 0, violation=2.0), report(0, 0, violation=1.0)])
+    assert BEHIND <= places[1] < places[0]
+
+
 def test_a_report_from_before_a_metric_joined_stands_behind():
     old, new = report(0, 0), report(5, 5, 5)
     assert standings([old, new])[1] == 0.0 < BEHIND <= standings([old, new])[0]
