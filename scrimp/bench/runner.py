@@ -23,6 +23,7 @@ __all__ = ["SUITES", "run_cell", "run_cells"]
 
 SUITES: dict[str, str] = {
     "functions": "scrimp.bench.function_suite:run_function",
+    "objectives": "scrimp.bench.trade_off_suite:run_trade_off",
     "tables": "scrimp.bench.table_suite:run_table",
     "checkpoints": "scrimp.bench.checkpoints:run_checkpoints",
     "curves": "scrimp.bench.curve_suite:run_curves",

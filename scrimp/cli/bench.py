@@ -76,6 +76,36 @@ def functions_command(  # noqa: PLR0913 - the options of a command
     _run(_keeping(cells, keep), out, processes, as_json, regret_summary)
 
 
+@bench_app.command("objectives")
+def objectives_command(  # noqa: PLR0913 - the options of a command
+    methods: MethodsOption = "gp,parego,nsga2,random",
+    plugin: PluginOption = None,
+    problems: Annotated[str, typer.Option(help="Names, separated by commas, all or none.")] = "all",
+    tables: Annotated[
+        list[Path] | None, typer.Option(help="Benchmark tables (.npz) with run times, as well.")
+    ] = None,
+    trials: TrialsOption = 60,
+    seeds: SeedsOption = 10,
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    keep: KeepOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare methods on problems with several objectives: how much of the true front they find.
+
+    Example: scrimp bench objectives --methods gp,nsga2,parego,random --trials 60 --seeds 10 --out
+    results.jsonl
+    """
+    from scrimp.bench.trade_off_formulas import TRADE_OFFS
+    from scrimp.bench.trade_off_report import trade_off_summary
+    from scrimp.bench.trade_off_suite import trade_off_cells
+
+    every = {"all": list(TRADE_OFFS), "none": []}
+    names = every[problems] if problems in every else _names(problems)
+    cells = trade_off_cells(method_list(methods), names, tables or [], seeds, trials)
+    _run(_keeping(cells, keep), out, processes, as_json, trade_off_summary)
+
+
 @bench_app.command("tables")
 def tables_command(  # noqa: PLR0913 - the options of a command
     table: Annotated[Path, typer.Argument(help="A benchmark table (.npz).")],

@@ -1,0 +1,225 @@
+"""``scrimp bench objectives``: methods on problems with several objectives, formulas and tables.
+
+Losses are brought to the true front's extent, 0 for its best and 1 for its worst, and hypervolumes
+are measured from 1.1 in every objective:
+
+    regret after n trials = 1 - hypervolume of what was found / hypervolume of the true front
+
+No method is told the front or the reference. A table gives each task as a pool with its final value
+and its run time, and with the number of weights where its space has the widths of two layers; its
+true front is that of all its rows. A YAHPO surrogate gives validation error, cross-entropy and run
+time; its front is that of many random configurations, so a regret may be below zero.
+
+    run_trade_off(Cell("objectives", "formulas", "zdt1", "gp", seed=0, size=60))["regret"][-1]
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from scrimp.bench.described_space import described_space
+from scrimp.bench.function_suite import stretched
+from scrimp.bench.kept_studies import kept_at
+from scrimp.bench.results import Cell
+from scrimp.bench.tables import Table, TaskTable, read_table
+from scrimp.bench.trade_off_formulas import TRADE_OFFS
+from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
+from scrimp.errors import StudyError, TableError
+from scrimp.fronts.boxes import Array
+from scrimp.fronts.dominance import non_dominated
+from scrimp.fronts.hypervolume import hypervolume
+from scrimp.history.events import Config
+from scrimp.history.problem import AtMost, Direction
+from scrimp.json_values import Json
+from scrimp.space.space import Space
+from scrimp.tuning.studies import create_study
+
+__all__ = ["FrontMeter", "run_trade_off", "table_objectives", "trade_off_cells"]
+
+FORMULAS_TABLE = "formulas"
+BEYOND = 1.1
+"""The reference in every objective, where 1 is the worst of the true front."""
+
+SAMPLED = 4096
+"""Random configurations of a surrogate whose front stands for the true one."""
+
+YAHPO_EPOCHS = 51
+"""A full training of the surrogate of LCBench."""
+
+THINNED = 400
+"""Points of a true front of three objectives or more that its hypervolume is taken of."""
+
+
+class FrontMeter:
+    """The regrets of one run, by the true front (k, m)."""
+
+    def __init__(self, front: Array) -> None:
+        self.ideal, nadir = front.min(axis=0), front.max(axis=0)
+        self.extent = np.where(nadir > self.ideal, nadir - self.ideal, 1.0)
+        self.reference = np.full(front.shape[1], BEYOND)
+        self.best = hypervolume(self._scaled(_spread(front)), self.reference)
+        self.found: list[Array] = []
+        self.regret: list[float | None] = []
+
+    def add(self, losses: Array | None) -> None:
+        """One more trial; None where it failed or violates a constraint."""
+        last = self.regret[-1] if self.regret else 1.0
+        if losses is None:
+            self.regret.append(last)
+            return
+        self.found.append(self._scaled(losses))
+        kept = np.array(self.found)
+        self.found = list(kept[non_dominated(kept)])
+        volume = hypervolume(np.array(self.found), self.reference)
+        self.regret.append(1.0 - volume / self.best)
+
+    def _scaled(self, losses: Array) -> Array:
+        scaled: Array = (losses - self.ideal) / self.extent
+        return scaled
+
+
+def _spread(front: Array) -> Array:
+    """The front itself, or every k-th of its points where boxes of all would be too many."""
+    return front if front.shape[1] == 2 else front[:: max(1, len(front) // THINNED)]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is played: a space, what a configuration gives (None: it failed), and the true front."""
+
+    space: Space
+    measure: Callable[[Config], tuple[list[float], list[float]] | None]
+    front: Array
+    constraints: int = 0
+
+
+def trade_off_cells(
+    methods: list[str], names: list[str], tables: list[Path], seeds: int, trials: int
+) -> list[Cell]:
+    """Every run of a comparison, seeds outermost, so that an interrupted one is still balanced."""
+    for name in names:
+        if name not in TRADE_OFFS:
+            raise TableError(
+                f"there is no problem {name!r} of several objectives; there are"
+                f" {', '.join(TRADE_OFFS)}"
+            )
+    tasks = [(FORMULAS_TABLE, name, "") for name in names]
+    for path in tables:
+        table = read_yahpo(path) if is_yahpo(path) else read_table(path)
+        tasks += [(table.name, task, str(path)) for task in table.tasks]
+        if isinstance(table, Table):
+            table_objectives(table.task(table.tasks[0]))  # says now that it has one objective only
+    return [
+        Cell("objectives", table, name, method, seed, trials, source=source)
+        for seed in range(seeds)
+        for table, name, source in tasks
+        for method in methods
+    ]
+
+
+def run_trade_off(cell: Cell) -> dict[str, Json]:
+    """One method on one problem: the regret after each trial."""
+    question = _question(cell.source, cell.task)
+    meter = FrontMeter(question.front)
+    metrics: dict[str, Direction] = {
+        f"f{k + 1}": "minimize" for k in range(question.front.shape[1])
+    }
+    limits = [f"c{k + 1}" for k in range(question.constraints)]
+    name, storage = kept_at(cell, question.space)
+    study = create_study(
+        name,
+        question.space,
+        metrics=metrics,
+        constraints={limit: AtMost(0.0) for limit in limits},
+        method=cell.method,
+        storage=storage,
+        seed=cell.seed,
+    )
+    seconds, asks = 0.0, 0
+    while asks < cell.size:
+        start = time.process_time()
+        try:
+            trial = study.ask()
+        except StudyError:  # nothing is left to try
+            break
+        seconds, asks = seconds + time.process_time() - start, asks + 1
+        found = question.measure(trial.config)
+        if found is None:
+            study.tell(trial, state="failed")
+            meter.add(None)
+            continue
+        losses, violations = found
+        study.tell(trial, _report(metrics, losses) | _report(limits, violations))
+        meter.add(np.array(losses) if all(v <= 0 for v in violations) else None)
+    return {
+        **cell.head(),
+        "decision_seconds": seconds,
+        "decisions": asks,
+        **stretched(meter.regret, cell.size),
+    }
+
+
+def _report(names: "list[str] | Mapping[str, Direction]", values: list[float]) -> dict[str, float]:
+    return dict(zip(names, values, strict=True))
+
+
+@lru_cache(maxsize=8)
+def _question(source: str, task: str) -> Question:
+    if source and is_yahpo(source):
+        return _of_network(read_yahpo(source), task)
+    if source:
+        return _of_table(read_table(source).task(task))
+    formula = TRADE_OFFS[task]
+    return Question(
+        described_space(formula.space), formula.evaluate, formula.front, formula.constraints
+    )
+
+
+def _of_table(task: TaskTable) -> Question:
+    losses = table_objectives(task)
+
+    def measure(config: Config) -> tuple[list[float], list[float]] | None:
+        row = losses[task.pool.index(config)]
+        return (row.tolist(), []) if np.isfinite(row).all() else None
+
+    known = losses[np.isfinite(losses).all(axis=1)]
+    return Question(task.pool, measure, known[non_dominated(known)])
+
+
+def _of_network(network: Network, task: str) -> Question:
+    """Validation error, cross-entropy and logarithm of the run time after a full training."""
+    full = [float(YAHPO_EPOCHS)]
+
+    def losses(configs: Sequence[Config]) -> Array:
+        found = network.outputs(task, configs, full)
+        error, entropy, seconds = (
+            found[name][:, 0].astype(np.float64)
+            for name in ("val_accuracy", "val_cross_entropy", "time")
+        )
+        return np.column_stack([100.0 - error, entropy, np.log10(np.maximum(seconds, 1e-3))])
+
+    known = losses(network.space.sample(SAMPLED, np.random.default_rng(0)))
+    front = known[non_dominated(known)]
+    return Question(network.space, lambda config: (losses([config])[0].tolist(), []), front)
+
+
+def table_objectives(task: TaskTable) -> Array:
+    """The losses of every row (C, m): final value, logarithm of the run time, and of the number of
+    weights where the space has ``n_units_1`` and ``n_units_2``."""
+    if task.elapsed is None:
+        raise TableError(
+            f"the table of {task.name!r} has no run times, so it has one objective only; leave it"
+            " out"
+        )
+    seconds = task.elapsed[np.arange(len(task.end)), task.end - 1]
+    columns = [task.final, np.log10(np.where(seconds > 0, seconds, math.nan))]
+    if {"n_units_1", "n_units_2"} <= set(task.pool):
+        units = [(int(c["n_units_1"]), int(c["n_units_2"])) for c in task.pool.configs]
+        # without the inputs, whose number a table does not say: a constant share of the first
+        columns.append(np.log10([first + first * second + second for first, second in units]))
+    return np.column_stack(columns)
