@@ -1,4 +1,4 @@
-"""The suite of several objectives: regrets from 1 to 0, tables, and what the report says."""
+"""The suite of several objectives: regrets from 1 to 0, and tables."""
 
 import json
 
@@ -8,7 +8,6 @@ import pytest
 from scrimp.bench.results import Cell
 from scrimp.bench.tables import read_table
 from scrimp.bench.trade_off_formulas import TRADE_OFFS
-from scrimp.bench.trade_off_report import trade_off_summary
 from scrimp.bench.trade_off_suite import (
     FrontMeter,
     run_trade_off,
@@ -77,24 +76,6 @@ def test_a_table_without_run_times_is_refused_at_once(tmp_path):
 def test_an_unknown_problem_is_refused():
     with pytest.raises(TableError, match="zdt1"):
         trade_off_cells(["random"], ["zdt5"], [], 1, 1)
-
-
-def test_the_report_ranks_at_moments():
-    def record(method, seed, value):
-        return {
-            "suite": "objectives", "table": "formulas", "task": "zdt1", "method": method,
-            "seed": seed, "size": 60, "decision_seconds": 1.0, "decisions": 60,
-            "regret": [1.0] * 29 + [value] * 30 + [0.5],
-        }  # fmt: skip
-
-    records = [record("gp", seed, 0.1) for seed in (0, 1)] + [
-        record("random", seed, 0.2) for seed in (0, 1)
-    ]
-    header, rows = trade_off_summary(records)
-    table = {row[0]: row[1:] for row in rows}
-    assert header[1:] == ["gp", "random"]
-    assert table["rank at 30"] == ["1.00", "2.00"] and table["rank at 60"] == ["1.50", "1.50"]
-    assert table["behind at 30"][0] == "-" and "rank at 100" not in table
 
 
 def test_every_problem_can_be_measured():
