@@ -32,7 +32,7 @@ __all__ = ["Strips", "log_cleared", "log_cleared_and_derivatives"]
 _NARROW = 0.02
 _NODES = 0.5 + 0.5 * np.array([-np.sqrt(0.6), 0.0, np.sqrt(0.6)])  # of [0, 1]
 _WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
-_FARTHEST = -1e150
+_FARTHEST, _HIGHEST = -1e150, 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,7 @@ def _narrow(mean: Array, std: Array, low: Array, high: Array) -> tuple[Array, Ar
     shares = _WEIGHTS * np.exp(logs - top)
     total = shares.sum(axis=1, keepdims=True)
     value: Array = np.log(high - low) + (top + np.log(total))[:, 0]
-    # phi / Phi at the nodes, weighed by their shares in the integral
-    slope = shares / total / (np.sqrt(0.5 * np.pi) * erfcx(z * -np.sqrt(0.5)) * std[:, None])
+    # phi / Phi at the nodes, weighed by their shares in the integral; it is nothing far above
+    ratio = np.sqrt(0.5 * np.pi) * erfcx(np.minimum(z, _HIGHEST) * -np.sqrt(0.5))
+    slope = shares / total / (ratio * std[:, None])
     return value, -slope.sum(axis=1), -(slope * z).sum(axis=1)

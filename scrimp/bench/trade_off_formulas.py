@@ -16,13 +16,13 @@ many-objective algorithm, part II", 2014 (C2-DTLZ2); Binh, Korn, "MOBES", 1997 (
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["TRADE_OFFS", "TradeOffFormula", "speed_losses"]
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Array = NDArray[np.float64]
 Losses = tuple[list[float], list[float]]
 
 DIMENSION = 6
@@ -40,7 +40,7 @@ class TradeOffFormula:
     front: Array  # (k, m)
 
     @property
-    def space(self) -> tuple[dict[str, Any], ...]:
+    def space(self) -> tuple[dict[str, str | float | bool], ...]:
         """Described as in benchmark tables."""
         return tuple(
             {"name": f"x{k + 1}", "type": "float", "low": a, "high": b, "log": False}
@@ -64,9 +64,9 @@ class TradeOffFormula:
         """How many violations it has."""
         return len(self.measure(self.low)[1])
 
-    def evaluate(self, config: Mapping[str, Any]) -> Losses:
+    def evaluate(self, config: Mapping[str, str | float | bool | None]) -> Losses:
         """Losses and violations of a configuration."""
-        x = np.array([float(config[f"x{k + 1}"]) for k in range(len(self.low))])
+        x = np.array([float(config[f"x{k + 1}"] or 0.0) for k in range(len(self.low))])
         losses, violations = self.measure(x)
         return losses.tolist(), violations.tolist()
 

@@ -8,7 +8,7 @@ from scrimp.acquisition.strips import Strips, log_cleared, log_cleared_and_deriv
 
 CASES = [
     (mean, std, low, low + width)
-    for mean in (-3.0, 0.2, 10.0, 400.0)
+    for mean in (-60.0, -3.0, 0.2, 10.0, 400.0)
     for std in (1.0, 0.3)
     for low, width in ((-1.0, 2.0), (0.0, 1e-3), (0.5, 1e-9), (-2.0, 0.05), (-np.inf, 0.0))
 ]
