@@ -89,7 +89,7 @@ def _spread(front: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class FrontQuestion:
     """What is played: a space, what a configuration gives (None: it failed), and the true front."""
 
     space: Space
@@ -169,18 +169,18 @@ def _report(names: "list[str] | Mapping[str, Direction]", values: list[float]) -
 
 
 @lru_cache(maxsize=8)
-def _question(source: str, task: str) -> Question:
+def _question(source: str, task: str) -> FrontQuestion:
     if source and is_yahpo(source):
         return _of_network(read_yahpo(source), task)
     if source:
         return _of_table(read_table(source).task(task))
     formula = TRADE_OFFS[task]
-    return Question(
+    return FrontQuestion(
         described_space(formula.space), formula.evaluate, formula.front, formula.constraints
     )
 
 
-def _of_table(task: TaskTable) -> Question:
+def _of_table(task: TaskTable) -> FrontQuestion:
     losses = table_objectives(task)
 
     def measure(config: Config) -> tuple[list[float], list[float]] | None:
@@ -188,10 +188,10 @@ def _of_table(task: TaskTable) -> Question:
         return (row.tolist(), []) if np.isfinite(row).all() else None
 
     known = losses[np.isfinite(losses).all(axis=1)]
-    return Question(task.pool, measure, known[non_dominated(known)])
+    return FrontQuestion(task.pool, measure, known[non_dominated(known)])
 
 
-def _of_network(network: Network, task: str) -> Question:
+def _of_network(network: Network, task: str) -> FrontQuestion:
     """Validation error, cross-entropy and logarithm of the run time after a full training."""
     full = [float(YAHPO_EPOCHS)]
 
@@ -205,7 +205,7 @@ def _of_network(network: Network, task: str) -> Question:
 
     known = losses(network.space.sample(SAMPLED, np.random.default_rng(0)))
     front = known[non_dominated(known)]
-    return Question(network.space, lambda config: (losses([config])[0].tolist(), []), front)
+    return FrontQuestion(network.space, lambda config: (losses([config])[0].tolist(), []), front)
 
 
 def table_objectives(task: TaskTable) -> Array:
