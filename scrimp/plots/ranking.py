@@ -52,7 +52,7 @@ def line_colours(history: History, chosen: Sequence[Trial]) -> dict[int, str]:
     """A colour for each trial: by rank, or, of a few, one that tells it from the others."""
     place = trial_ranks(history)
     colours = {trial.id: shade(place.get(trial.id)) for trial in chosen}
-    if 1 < len(chosen) <= FEW:
+    if len(chosen) <= FEW:  # one alone too: faint, nobody would see it
         others = [trial.id for trial in chosen if place.get(trial.id) != 0.0]
         free = [colour for colour in SERIES if colour != ACCENT]
         colours |= dict(zip(others, free, strict=False))

@@ -41,3 +41,10 @@ def test_a_few_lines_are_told_apart(staged: scrimp.Study) -> None:
     many = line_colours(staged.history, chosen_trials(staged.history, None, 20))
     place = trial_ranks(staged.history)
     assert many == {number: shade(place[number]) for number in many} and len(many) > 7
+
+
+def test_a_trial_alone_is_no_faint_line(staged: scrimp.Study) -> None:
+    place = trial_ranks(staged.history)
+    worst = max(place, key=lambda number: place[number])
+    (colour,) = line_colours(staged.history, [staged.trials[worst]]).values()
+    assert colour.startswith("#") and colour != shade(1.0)
