@@ -1,6 +1,7 @@
-"""Ending on request: SIGTERM asks a process to finish its step, hand its trials back and go.
+"""Ending on request: a signal asks a process to finish its step, hand its trials back and go.
 
-Cluster schedulers send it before they take a machine away. A second one ends the process at once.
+Cluster schedulers send one before they take a machine away: SIGTERM, or SIGUSR1 and SIGUSR2, by
+which jobs on Slurm learn that they are preempted. A second SIGTERM ends the process at once.
 """
 
 import signal
@@ -8,13 +9,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["ends_on_request"]
+__all__ = ["REQUESTS", "ends_on_request"]
+
+REQUESTS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
 
 @contextmanager
 def ends_on_request() -> Iterator[Callable[[], bool]]:
-    """Within it, SIGTERM is remembered instead of ending the process; what it yields says whether
-    one came.
+    """Within it, these signals are remembered instead of ending the process; what it yields says
+    whether one came.
 
     Signals belong to the main thread: elsewhere nothing is installed, and the answer stays no.
     """
@@ -22,14 +25,17 @@ def ends_on_request() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in REQUESTS}
 
     def remember(number: int, _: object) -> None:
         came.append(number)
-        signal.signal(signal.SIGTERM, before)
+        if number == signal.SIGTERM:
+            signal.signal(signal.SIGTERM, before[signal.SIGTERM])
 
-    signal.signal(signal.SIGTERM, remember)
+    for number in REQUESTS:
+        signal.signal(number, remember)
     try:
         yield lambda: bool(came)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

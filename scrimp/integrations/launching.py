@@ -1,0 +1,102 @@
+"""A worker as a function: what launchers such as submitit and Dask send to other machines.
+
+    executor = submitit.AutoExecutor("logs")                   # Slurm, or this machine
+    executor.submit(LaunchedWorker("digits", "postgresql://ann@db.example/hpo"))
+
+    client = dask.distributed.Client("tcp://scheduler:8786")
+    client.submit(LaunchedWorker("digits", "postgresql://ann@db.example/hpo"), pure=False)
+
+The function starts ``scrimp worker`` as a process of its own, and waits for it. `checkpoint` is what
+submitit calls when a job is preempted or its time is up (SIGUSR1 or SIGUSR2): the worker finishes
+its step, which commits the checkpoint, hands the trial back and ends; the job goes back into the
+queue, and whoever is free takes the trial up meanwhile.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scrimp.errors import StorageError, StudyError
+
+__all__ = ["LaunchedWorker"]
+
+FINISHED, UNFINISHED, WRONG = 0, 1, 2  # exit codes of ``scrimp worker``
+
+
+@dataclass(eq=False)
+class LaunchedWorker:
+    """One worker for a study in ``storage``. ``options`` are those of ``scrimp worker``, such as
+    ``("--workers", "2")``; ``environment`` is added to that of the job. ``grace`` is how many
+    seconds a worker that was asked to end may take to finish its step."""
+
+    study: str
+    storage: str
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    grace: float = 60.0
+    _process: "subprocess.Popen[str] | None" = field(default=None, init=False, repr=False)
+    _asked: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.storage.startswith("memory:"):
+            raise StudyError(
+                f"storage is {self.storage!r}; workers elsewhere need one that they can reach, such"
+                " as postgresql:// or a journal:// folder that all share"
+            )
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the process, which stays where it is."""
+        return {**self.__dict__, "_process": None, "_asked": False}
+
+    def __call__(self) -> bool:
+        """Work until the study is finished: True; False when it was asked to end before."""
+        command = [sys.executable, "-m", "scrimp", "worker", self.study, *self.options]
+        # In the environment, since everybody on a machine can read its command lines.
+        environment = {**os.environ, **self.environment, "SCRIMP_STORAGE": self.storage}
+        self._process = subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
+        )
+        try:
+            code, last = self._followed(self._process)
+        finally:
+            self._end()
+        if code == FINISHED:
+            return True
+        if self._asked or (code == UNFINISHED and "asked to end" in last):
+            return False
+        words = last or f"it ended with code {code}"
+        raise (StudyError if code == WRONG else StorageError)(
+            f"the worker for study {self.study!r} failed: {words}"
+        )
+
+    def checkpoint(self) -> object:
+        """What submitit calls before it puts the job back into the queue."""
+        from submitit.helpers import DelayedSubmission
+
+        self._end()
+        return DelayedSubmission(self)
+
+    def _followed(self, process: "subprocess.Popen[str]") -> tuple[int, str]:
+        """The exit code, and the last line of its errors, which are shown as they come."""
+        last = ""
+        assert process.stderr is not None
+        with process.stderr as lines:
+            for line in lines:
+                sys.stderr.write(line)
+                last = line.strip() or last
+        return process.wait(), last
+
+    def _end(self) -> None:
+        """Ask the process to finish its step, and end it when it takes too long."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        self._asked = True
+        process.terminate()
+        try:
+            process.wait(self.grace)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
