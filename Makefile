@@ -67,7 +67,8 @@ test-ray:
 	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
 
 # Integrations with libraries that the tests do not need otherwise: the extra of each in an environment of its own.
-INTEGRATIONS += optuna hydra xgboost lightgbm catboost lightning transformers keras mlflow wandb tensorboard aim configspace ray-tune launchers
+INTEGRATIONS := optuna hydra xgboost lightgbm catboost lightning transformers keras
+INTEGRATIONS += mlflow wandb tensorboard aim configspace ray-tune launchers
 
 test-integrations: $(INTEGRATIONS:%=test-integration-%)
 
