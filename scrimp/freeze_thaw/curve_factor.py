@@ -130,7 +130,7 @@ class CurveFactor:
         half = self.whiten(targets)
         return np.asarray(blas.dtrsv(self.lower[:n, :n], half, lower=1, trans=1)) if n else half
 
-    def columns(self, scaled: Array, configs: Places, times: Array) -> Array:
+    def columns(self, scaled: Array, configs: Places | None, times: Array) -> Array:
         """W (n, m) of m points."""
         cross = np.asfortranarray(self.cross(scaled, configs, times))
         return np.asarray(

@@ -12,9 +12,10 @@ says how much more configurations differ late than early: where first steps tell
 nothing to be won there.
 
 Hyperparameters live on one vector of logarithms (m, b and g as they are) with normal priors there,
-found by maximum a posteriori with a *tempered* likelihood: its logarithm counts 0.3 times, because
-neighbouring values of a curve are not worth as much as independent ones and no real curve follows
-the formula. Fitted in full, the model becomes sure of what it cannot know. The gradient never
+found by maximum a posteriori with a *tempered* likelihood: in a list its logarithm counts 0.3
+times, because neighbouring values of a curve are not worth as much as independent ones and no real
+curve follows the formula. Fitted in full, the model becomes sure of what it cannot know. In a
+continuous space most runs give one row, and it counts in full. The gradient never
 touches (n, n, d) arrays: with G = (K^-1 - alpha alpha^T) / 2, sums of G over the rows of each pair
 of configurations, and of each pair of times, come first.
 
@@ -61,7 +62,7 @@ HIGHEST = (3.0, 3.0, 3.0, 2.0, 2.0, 0.0, 3.0, 6.0, 4.0)
 LENGTH = 0.3  # a length-scale at its mode, in units of the diagonal of the cube
 LENGTH_BOUND = 4.0
 LEAST_NOISE = 1e-6
-TEMPER = 0.3
+TEMPER = 0.3  # in a list
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def curve_covariance(rows: CurveRows, theta: Array) -> Array:
 def negative_log_posterior(theta: Array, rows: CurveRows, targets: Array) -> tuple[float, Array]:
     """-0.3 log p(targets | theta) - log p(theta) up to a constant, and its gradient. Rows must be
     grouped by configuration."""
-    return _Objective(rows, targets, np.array(prior_mode(rows.dimension)))(theta)
+    return _Objective(rows, targets, np.array(prior_mode(rows.dimension)), TEMPER)(theta)
 
 
 def fit_curve_process(
@@ -164,11 +165,13 @@ def fit_curve_process(
     start: Array | None = None,
     steps: int = 8,
     mode: Array | None = None,
+    temper: float = TEMPER,
 ) -> Array:
     """The vector of hyperparameters after at most ``steps`` iterations of L-BFGS-B from ``start``,
     or from the prior's mode.
 
-    ``mode``: where the prior is largest, instead of `prior_mode`.
+    ``mode``: where the prior is largest, instead of `prior_mode`; ``temper``: how often the
+    logarithm of the likelihood counts.
     `NumericalError` when no finite value is found.
     """
     order = np.argsort(rows.config, kind="stable")
@@ -177,7 +180,7 @@ def fit_curve_process(
     low = np.concatenate([np.full(rows.dimension, -LENGTH_BOUND), LOWEST])
     high = np.concatenate([np.full(rows.dimension, LENGTH_BOUND), HIGHEST])
     begin = np.clip(mode if start is None or start.shape != mode.shape else start, low, high)
-    objective = _Objective(grouped, targets[order], mode)
+    objective = _Objective(grouped, targets[order], mode, temper)
     found = minimize(
         objective,
         begin,
@@ -197,8 +200,8 @@ def fit_curve_process(
 class _Objective:
     """The negative log posterior with everything that does not depend on theta computed once."""
 
-    def __init__(self, rows: CurveRows, targets: Array, mode: Array) -> None:
-        self.targets = targets
+    def __init__(self, rows: CurveRows, targets: Array, mode: Array, temper: float) -> None:
+        self.targets, self.temper = targets, temper
         configs, self.config = np.unique(rows.config, return_inverse=True)
         self.times = rows.time
         times, self.time = np.unique(rows.time, return_inverse=True)
@@ -232,7 +235,7 @@ class _Objective:
         alpha = solve(factor, residual)
         apart = (theta - self.mode) / self.deviation
         fit = 0.5 * float(residual @ alpha) + 0.5 * log_determinant(factor)
-        value = TEMPER * fit + 0.5 * float(apart @ apart)
+        value = self.temper * fit + 0.5 * float(apart @ apart)
         lower = inverse_lower(factor)
         half = 0.5 * (lower + np.tril(lower, -1).T - np.outer(alpha, alpha))
         gradient = np.empty_like(theta)
@@ -252,7 +255,7 @@ class _Objective:
         gradient[-SHARED:-4] = self._by_amplitudes_and_times(
             p, half, (across, k1, k1_slope, k2, k2_slope)
         )
-        return value, TEMPER * gradient + apart / self.deviation
+        return value, self.temper * gradient + apart / self.deviation
 
     def _by_amplitudes_and_times(
         self, p: CurveParameters, half: Array, parts: tuple[Array, ...]

@@ -2,9 +2,11 @@
 
 *Levels* grow by a factor of 1.6: 1, 2, 3, 5, 8, 13, ... times the minimum, up to the full budget.
 The first report at or beyond a level that its trial had not reached gives a row, at the step it was
-made; so does the last report of a run that ended. Its loss is the lowest the trial has reported so
-far: what a study keeps of a run is its best value, and lowest losses fall steadily where losses are
-noisy or rise again. A failed run, or one whose value is not finite, gives a row with an infinite
+made; so does the last report of a run that ended. In a continuous space (`first_level`) what a run
+reports within its first slice gives no row: early levels say who starts fast, and other parameters
+decide that than decide the end. The loss of a row is the lowest the trial has reported so far: what
+a study keeps of a run is its best value, and lowest losses fall steadily where losses are noisy or
+rise again. A failed run, or one whose value is not finite, gives a row with an infinite
 loss at the level it did not reach, and is dead. Where there are constraints, lowest means the best
 standing (`Observation.standing`): a run without a feasible report teaches as an infinite loss
 (`losses_of`), and while all are like that, models learn standings instead, so the search looks for
@@ -24,13 +26,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.history.events import Ended, Event, Reported, Retried, StudyChanged, TrialAdded
+from scrimp.history.events import (
+    BudgetGranted,
+    Ended,
+    Event,
+    Reported,
+    Retried,
+    StudyChanged,
+    TrialAdded,
+)
 from scrimp.history.fold import Fold
 from scrimp.history.problem import Budget, Problem
 from scrimp.history.trial import BEHIND, Trial
 from scrimp.schedulers.rungs import Levels
+from scrimp.space.space import Pool
 
-__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "losses_of", "slice_levels"]
+__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "first_level", "losses_of", "slice_levels"]
 
 Waiting = tuple[int, float, float]
 """A paused trial, what it has used, and where its next slice ends."""
@@ -41,6 +52,8 @@ SCOUT = "scout"
 GROWTH = 1.6
 NEARLY_FULL = 0.85
 """A level beyond this share of the full budget is replaced by the full budget."""
+
+PROBED = 1.0 / 3.0  # of the way from the lowest to the full budget, on a logarithmic axis
 
 
 def slice_levels(budget: Budget | None) -> Levels:
@@ -60,6 +73,21 @@ def slice_levels(budget: Budget | None) -> Levels:
     return (*levels, full)
 
 
+def first_level(problem: Problem) -> float:
+    """Where a new configuration is first judged: at the lowest level if it is one of a list, else
+    at a third of the way to a full training: after 3 units of 27 or 50, 8 of 1,000.
+
+    A list has no near-copies of what is known, and a short look at many of its rows pays. In a
+    continuous space there is always another newcomer that starts as fast as the fastest: what is
+    learned at the lowest level is who starts fast.
+    """
+    levels = slice_levels(problem.budget)
+    if isinstance(problem.space, Pool):
+        return levels[0]
+    most = levels[0] * (levels[-1] / levels[0]) ** PROBED * (1.0 + 1e-9)
+    return max(level for level in levels if level <= most)
+
+
 def losses_of(standings: NDArray[np.float64], known: bool) -> NDArray[np.float64]:
     """What a model learns of rows (n,): losses, infinite where nothing feasible was reported;
     standings / `BEHIND` while no feasible row is ``known``."""
@@ -72,6 +100,8 @@ class RowList:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.levels = slice_levels(problem.budget)
+        self.first = first_level(problem)
+        self.granted: dict[int, float] = {}  # where the first slice of each trial ends
         self.trial: list[int] = []
         self.step: list[float] = []
         self.standing: list[float] = []
@@ -94,7 +124,8 @@ class RowList:
             self.died(trial)
             return
         self.lowest[trial.id] = min(point.standing, self.lowest.get(trial.id, math.inf))
-        if self.reached(point.step) > self.reached(self.last.get(trial.id, -1.0)):
+        begun = self.reached(min(self.first, self.granted.get(trial.id, 0.0))) - 1
+        if self.reached(point.step) > max(self.reached(self.last.get(trial.id, -1.0)), begun):
             self._append(trial.id, point.step, self.lowest[trial.id])
 
     def ended(self, trial: Trial) -> None:
@@ -173,8 +204,11 @@ class CurveTable(Fold[RowList]):
         if isinstance(event, StudyChanged) and event.problem is not None:
             state.problem = Problem.from_json(event.problem)
             state.levels = slice_levels(state.problem.budget)
+            state.first = first_level(state.problem)
         if isinstance(event, TrialAdded) and event.tag.get(SCOUT):
             state.scouts.add(event.trial)
+        if isinstance(event, BudgetGranted):
+            state.granted.setdefault(event.trial, event.budget)
         if trial is None or before is None or trial is before:
             return
         if isinstance(event, Reported):

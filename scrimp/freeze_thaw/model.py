@@ -19,9 +19,9 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import encoded_trials
 from scrimp.freeze_thaw.candidates import ANCHORS, Newcomers, draw_newcomers
 from scrimp.freeze_thaw.curve_factor import CandidateColumns, CurveFactor
-from scrimp.freeze_thaw.curve_gp import SHARED, CurveRows, fit_curve_process
+from scrimp.freeze_thaw.curve_gp import SHARED, TEMPER, CurveRows, fit_curve_process
 from scrimp.freeze_thaw.curve_rows import RowList, losses_of
-from scrimp.freeze_thaw.curve_target import CurveTarget
+from scrimp.freeze_thaw.curve_target import SHIFT, WIDE_SHIFT, CurveTarget
 from scrimp.freeze_thaw.run_lengths import expected_ends
 from scrimp.gp.features import Features
 from scrimp.history.events import Event, Retried, StudyChanged
@@ -30,6 +30,7 @@ from scrimp.history.history import History
 from scrimp.history.notes import CurveFit, NewcomerPool
 from scrimp.history.problem import Problem
 from scrimp.history.trial import BEHIND, Trial
+from scrimp.space.space import Pool
 
 __all__ = ["CurveBelief", "StudyCurves", "believe", "fitted_parameters"]
 
@@ -85,6 +86,7 @@ class StudyCurves:
     clock: TimeAxis
     levels: Array
     ends: Mapping[int, float]  # lengths of runs that ended by themselves
+    listed: bool  # whether configurations are those of a list
 
     @staticmethod
     def of(history: History, rows: RowList, encoding: Encoding) -> "StudyCurves":
@@ -94,7 +96,9 @@ class StudyCurves:
         map_ = Features(encoding.columns)
         trial, clock = np.array(rows.trial, dtype=np.intp), TimeAxis.of(history.problem)
         row = trial, np.array(rows.step), np.array(rows.standing, dtype=float)
-        return StudyCurves(*row, usable, x, map_(x), map_, clock, np.array(rows.levels), rows.ends)
+        listed = isinstance(history.problem.space, Pool)
+        known = map_(x), map_, clock, np.array(rows.levels), rows.ends, listed
+        return StudyCurves(*row, usable, x, *known)
 
     @property
     def owner(self) -> Places:
@@ -112,7 +116,8 @@ class StudyCurves:
         _, first = np.unique(self.trial[: int(order.max()) + 1], return_index=True)
         known = self.feasible(order)
         losses = losses_of(self.standing[order], known)
-        target = CurveTarget.learn(losses, losses_of(self.standing[first], known))
+        shift = SHIFT if self.listed else WIDE_SHIFT
+        target = CurveTarget.learn(losses, losses_of(self.standing[first], known), shift)
         return target, target.forward(losses)
 
     def trimmed(self, count: int) -> Places:
@@ -182,10 +187,9 @@ class CurveBelief:
 
     def of_configs(self, x: Array, steps: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of runs of x (m, d), which nobody tried, after steps (m,)."""
-        scaled = self.factor.scaled(self.curves.map(x))
-        return self.factor.marginals_and_pullback(scaled, self.curves.clock(steps), self.whitened)[
-            :2
-        ]
+        scaled, times = self.factor.scaled(self.curves.map(x)), self.curves.clock(steps)
+        columns = self.factor.columns(scaled, None, times)
+        return self.factor.marginals(columns, times, self.whitened)
 
     @property
     def feasible(self) -> bool:
@@ -306,7 +310,8 @@ def fitted_parameters(  # what a fit depends on
     rows = CurveRows(
         curves.features, curves.owner, curves.trial[some], curves.clock(curves.step[some])
     )
-    return fit_curve_process(rows, z[chosen], start, steps, mode)
+    temper = TEMPER if curves.listed else 1.0
+    return fit_curve_process(rows, z[chosen], start, steps, mode, temper)
 
 
 def _subset(trial: Places, z: Array, rng: np.random.Generator) -> Places:

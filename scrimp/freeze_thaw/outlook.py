@@ -17,12 +17,10 @@ from scrimp.freeze_thaw.curve_rows import RowList
 from scrimp.history.history import History
 from scrimp.schedulers.rungs import halving_levels
 from scrimp.schedulers.study_end import may_add
-from scrimp.space.space import Pool
 
 __all__ = ["Outlook"]
 
 USUAL_FULLS = 20.0
-PROBED = 1.0 / 3.0  # of the way from the lowest to the full budget, on a logarithmic axis
 
 
 @dataclass(frozen=True)
@@ -61,20 +59,5 @@ class Outlook:
             by_clock = max(seconds - passed, 0.0) * rows.workers
             left = min(left, by_clock * history.spent / rows.cost if rows.cost > 0 else math.inf)
             share = passed / seconds if total is None else max(share, passed / seconds)
-        first = rows.levels[0] if lacking else first_level(history, rows)
+        first = rows.levels[0] if lacking else rows.first
         return Outlook(share, left / rows.workers, left - lacking * least, may_add(history), first)
-
-
-def first_level(history: History, rows: RowList) -> float:
-    """Where a new configuration is first judged: at the lowest level if it is one of a list, else
-    at a third of the way to a full training: after 3 units of 27 or 50, 8 of 1,000.
-
-    A list has no near-copies of what is known, and a short look at many of its rows pays. In a
-    continuous space there is always another newcomer that starts as fast as the fastest: what is
-    learned at the lowest level is who starts fast.
-    """
-    levels = rows.levels
-    if isinstance(history.problem.space, Pool):
-        return levels[0]
-    most = levels[0] * (levels[-1] / levels[0]) ** PROBED * (1.0 + 1e-9)
-    return max(level for level in levels if level <= most)

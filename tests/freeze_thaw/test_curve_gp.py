@@ -98,6 +98,18 @@ def test_a_fit_improves_and_starts_where_it_is_told() -> None:
     np.testing.assert_allclose(again, found, atol=1e-3)
 
 
+def test_a_likelihood_that_counts_in_full_is_fitted_more_closely() -> None:
+    rows, z = some_rows(count=60)
+    found = {temper: fit_curve_process(rows, z, steps=200, temper=temper) for temper in (0.3, 1.0)}
+
+    def likelihood(theta: np.ndarray) -> float:
+        p = CurveParameters.of(theta)
+        covariance = curve_covariance(rows, theta) + p.noise_variance * np.eye(len(z))
+        return float(multivariate_normal(p.means(rows.time), covariance).logpdf(z))
+
+    assert likelihood(found[1.0]) > likelihood(found[0.3])
+
+
 def test_rows_in_any_order_give_the_same_fit() -> None:
     rows, z = some_rows(count=30)
     shuffle = np.random.default_rng(0).permutation(30)

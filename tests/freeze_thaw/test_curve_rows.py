@@ -19,7 +19,7 @@ from scrimp.history.events import (
 from scrimp.history.history import History
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
-from scrimp.space.space import Space
+from scrimp.space.space import Pool, Space
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,16 @@ def test_levels_grow_and_end_at_the_full_budget(
     assert slice_levels(budget) == levels
 
 
-def rows_of(events: list[Event], **settings: object) -> RowList:
-    problem = Problem(
-        Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 16), **settings
-    )  # type: ignore[arg-type]
+OPEN = Space(x=Float(0.0, 1.0))
+LISTED = Pool(OPEN, [{"x": 0.5}, {"x": 0.6}])
+
+
+def rows_of(
+    events: list[Event], space: Space = LISTED, granted: float = 5, **settings: object
+) -> RowList:
+    problem = Problem(space, metric="loss", budget=Budget("epoch", 1, 27), **settings)  # type: ignore[arg-type]
     created = StudyCreated(name="rows", problem=problem.to_json(), method={})
-    start = [TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=5)]
+    start = [TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=granted)]
     return History.of([created, *start, *events]).derive(CurveTable())
 
 
@@ -66,6 +70,20 @@ def table(rows: RowList) -> list[tuple[int, float, float]]:
 def test_one_row_per_level_reached_with_the_lowest_loss_so_far() -> None:
     rows = rows_of([report(1, 0.9), report(2, 0.5), report(3, 0.6), report(4, 0.3), report(5, 0.4)])
     assert table(rows) == [(0, 1, 0.9), (0, 2, 0.5), (0, 3, 0.5), (0, 5, 0.3)]
+
+
+@pytest.mark.parametrize(("granted", "steps"), [(3, [3, 5]), (27, [3, 5]), (2, [2, 3, 5])])
+def test_in_a_continuous_space_the_first_slice_gives_one_row(
+    granted: float, steps: list[float]
+) -> None:
+    """Where a run was let go shorter than others, it teaches from there on."""
+    losses = [report(step, 1.0 - 0.1 * step) for step in range(1, 6)]
+    assert rows_of(losses, OPEN, granted).step == steps
+
+
+def test_a_run_that_pauses_after_a_short_first_slice_may_go_on() -> None:
+    rows = rows_of([report(1, 0.9), report(2, 0.8)], OPEN, 2)
+    assert table(rows) == [(0, 2, 0.8)] and rows.waiting == {0: (2.0, 3.0)}
 
 
 def test_skipped_levels_give_one_row_where_the_report_was_made() -> None:

@@ -4,16 +4,17 @@ finite or all equal."""
 import numpy as np
 import pytest
 
-from scrimp.freeze_thaw.curve_target import CurveTarget
+from scrimp.freeze_thaw.curve_target import SHIFT, WIDE_SHIFT, CurveTarget
 
 
-def test_the_formula() -> None:
+@pytest.mark.parametrize("shift", [SHIFT, WIDE_SHIFT])
+def test_the_formula(shift: float) -> None:
     losses = np.array([0.3, 0.5, 0.4, 0.9, 1e30, np.inf, 0.7, 0.6])
     finite = losses[np.isfinite(losses)]
     low, middle = 0.3, np.quantile(finite, 0.7)
     cap = middle + (middle - low)
-    raw = np.log(np.minimum(losses, cap) - low + 0.05 * (cap - low))
-    target = CurveTarget.learn(losses)
+    raw = np.log(np.minimum(losses, cap) - low + shift * (cap - low))
+    target = CurveTarget.learn(losses, shift=shift)
     expected = (raw - raw.mean()) / raw.std() + ~np.isfinite(
         losses
     )  # a failed run is worse than all
@@ -29,9 +30,10 @@ def test_order_is_kept_and_ends_are_flat() -> None:
     assert diverged == z[-1] and failed == pytest.approx(diverged + 1.0)
 
 
-def test_backward_inverts_inside_the_range() -> None:
+@pytest.mark.parametrize("shift", [SHIFT, WIDE_SHIFT])
+def test_backward_inverts_inside_the_range(shift: float) -> None:
     losses = np.random.default_rng(1).random(40)
-    target = CurveTarget.learn(losses)
+    target = CurveTarget.learn(losses, shift=shift)
     inside = losses[losses < target.cap]
     np.testing.assert_allclose(target.backward(target.forward(inside)), inside, atol=1e-12)
     assert target.backward(np.array([-99.0, 99.0])).tolist() == pytest.approx(

@@ -11,6 +11,7 @@ from msgspec import structs
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_gp import CurveParameters, CurveRows, curve_covariance
 from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.curve_target import CurveTarget
 from scrimp.freeze_thaw.model import (
     FULL,
     TRIMMED,
@@ -149,6 +150,19 @@ def test_targets_are_losses_once_a_row_is_feasible() -> None:
     assert (target.low, target.cap) == (0.4, 0.7) and z.argmin() == 5 and z[0] == z.max() > z[3]
 
 
+def test_a_list_stretches_the_best_losses_and_a_continuous_space_does_not() -> None:
+    curves = belief_of(History.of(events_of(8)), []).curves
+    every = np.arange(len(curves.trial))
+    assert not curves.listed
+    for of, shift in ((curves, 0.5), (replace(curves, listed=True), 0.05)):
+        target, z = of.targets(every)
+        first = curves.standing[np.unique(curves.trial, return_index=True)[1]]
+        np.testing.assert_array_equal(
+            z, CurveTarget.learn(curves.standing, first, shift).forward(curves.standing)
+        )
+        assert target.shift == shift
+
+
 def test_the_record_is_kept_until_rows_have_grown_by_a_quarter() -> None:
     events = events_of(12)
     record = belief_of(History.of(events), []).record
@@ -178,6 +192,7 @@ def test_of_too_many_rows_the_worst_trials_keep_their_last() -> None:
         TimeAxis.of(PROBLEM),
         np.array([1.0, 2.0, 4.0]),
         {},
+        listed=True,
     )
     assert len(curves.trimmed(FULL)) == FULL
     kept = curves.trimmed(3 * trials)

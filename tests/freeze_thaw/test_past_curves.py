@@ -59,7 +59,7 @@ def test_the_centre_is_half_way_between_the_usual_one_and_the_past() -> None:
 
 def test_a_new_study_begins_where_past_ones_ended() -> None:
     shapes = prior_centre([curve_parameters(fitted_curves(studied(20)), SPACE, SPACE)] * 9)
-    young = studied(3)
+    young = studied(1)
     rows = young.derive(CurveTable())
     found = [
         np.array(

@@ -8,12 +8,13 @@ from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, 
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
 from scrimp.space.parameter import Float
-from scrimp.space.space import Space
+from scrimp.space.space import Pool, Space
 
 
 def rows_of(curves: list[list[float]], scouts: set[int]) -> RowList:
     """Paused trials with one loss per step."""
-    problem = Problem(Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 8))
+    space = Pool(Space(x=Float(0.0, 1.0)), [{"x": 0.5}, {"x": 0.6}])
+    problem = Problem(space, metric="loss", budget=Budget("epoch", 1, 8))
     events: list[Event] = [StudyCreated(name="scouts", problem=problem.to_json(), method={})]
     for trial, losses in enumerate(curves):
         tag = {SCOUT: True} if trial in scouts else {}
