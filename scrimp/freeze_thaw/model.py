@@ -97,8 +97,8 @@ class StudyCurves:
         trial, clock = np.array(rows.trial, dtype=np.intp), TimeAxis.of(history.problem)
         row = trial, np.array(rows.step), np.array(rows.standing, dtype=float)
         listed = isinstance(history.problem.space, Pool)
-        known = map_(x), map_, clock, np.array(rows.levels), rows.ends, listed
-        return StudyCurves(*row, usable, x, *known)
+        levels, known = np.array(rows.levels), (usable, x, map_(x))
+        return StudyCurves(*row, *known, map_, clock, levels, rows.ends, listed)
 
     @property
     def owner(self) -> Places:
