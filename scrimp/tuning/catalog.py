@@ -227,7 +227,9 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     if past is None:
         return policy
     policy = policy.informed_by(past)
-    return policy if policy.learns else _warm_started(policy, problem, past)
+    if policy.learns or problem.trade_off is not None:  # several begin with fronts, in the queue
+        return policy
+    return _warm_started(policy, problem, past)
 
 
 def learns(method: Method) -> bool:

@@ -15,11 +15,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
-from scrimp.errors import ScrimpError, StudyError
-from scrimp.history.events import SourceAttached
+from scrimp.errors import ConfigError, ScrimpError, StudyError
+from scrimp.history.compromise import best_of_front, knee_of
+from scrimp.history.events import Enqueued, SourceAttached
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
+from scrimp.history.trial import Observation, Trial
 from scrimp.json_values import JsonObject
 from scrimp.storage.event_json import decode, digest
 from scrimp.storage.store import Storage
@@ -30,7 +33,7 @@ if TYPE_CHECKING:  # loading them takes SciPy
     from scrimp.transfer.past import Past
     from scrimp.transfer.source_studies import SourceStudy
 
-__all__ = ["attachments", "past_reader", "read_past"]
+__all__ = ["attachments", "past_fronts", "past_reader", "read_past"]
 
 ENOUGH = 0.5
 """The share of a study's parameters that a past study must have for ``learn_from="all"``."""
@@ -68,10 +71,42 @@ def attachments(
     return found
 
 
+def past_fronts(
+    storage: Storage, sources: Iterable[SourceAttached], problem: Problem, time: float
+) -> list[Enqueued]:
+    """What a study of several metrics tries first: of each past study that shares one of them, the
+    knee of its front and its ends; of one with a single metric its best."""
+    found: dict[object, Enqueued] = {}
+    for source in sources:
+        lines = storage.open(source.study).lines()[: source.length]
+        past = History.of(decode(lines, source.study))
+        if not past.problem.metrics.items() & problem.metrics.items():
+            continue
+        ends = [] if past.problem.trade_off is None or not past.front else _ends(past)
+        for trial, _ in ends or past.front:
+            known = {name: value for name, value in trial.config.items() if name in problem.space}
+            try:
+                config = problem.space.complete(known, np.random.default_rng(problem.seed))
+            except ConfigError:
+                continue  # its values lie outside of this space
+            key = problem.space.key(config)
+            found.setdefault(key, Enqueued(config=config, time=time))
+    return list(found.values())
+
+
+def _ends(past: History) -> list[tuple[Trial, Observation]]:
+    """The knee of a front, and the best of it in each metric."""
+    knee = knee_of(past)
+    best = [best_of_front(past, {name: 1.0}) for name in past.problem.metrics]
+    return [pair for pair in (knee, *best) if pair is not None]
+
+
 def _related(history: History, problem: Problem) -> bool:
     from scrimp.transfer.source_studies import shared_share
 
     same = history.problem.direction == problem.direction
+    if problem.trade_off is not None:
+        same = problem.metrics.items() <= history.problem.metrics.items()
     return same and shared_share(history.problem, problem) >= ENOUGH
 
 

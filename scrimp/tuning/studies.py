@@ -32,7 +32,7 @@ from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
 from scrimp.tuning.catalog import Method, build_policy, choose, compares_features, parse_method
-from scrimp.tuning.sources import attachments, past_reader
+from scrimp.tuning.sources import attachments, past_fronts, past_reader
 from scrimp.tuning.study import Root, Study
 from scrimp.tuning.task_features import check_features
 
@@ -127,8 +127,9 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
             for source in sources
         }
         check_features(chosen.name, problem.features, past)
+    first = past_fronts(place, sources, problem, created.time) if problem.trade_off else []
     try:
-        store = place.create(name, [created, *sources])
+        store = place.create(name, [created, *sources, *first])
     except StudyError:
         if load_if_exists and name in place.names():  # somebody else was quicker
             return _adopt(name, place, problem, seed, named)

@@ -7,6 +7,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import MethodError, ReportError, StudyError
+from scrimp.explaining.replay import replay
 from scrimp.formats.exports import json_record
 from scrimp.formats.imports import ImportSettings, read_results, store_results
 from scrimp.history.history import History
@@ -280,3 +281,30 @@ def test_failed_and_retried_trials_leave_and_take_their_places():
             study.report(trial, step=1, error=5.0 + place, speed=-5.0)
     assert study.retry_failed() == 1
     assert study.ask().id == 0
+
+
+def test_fronts_of_past_studies_are_tried_first(tmp_path):
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    past = created(storage=url)
+    for error, speed in ((0.1, 1.0), (0.2, 8.0), (0.9, 9.0), (1.0, 0.5)):
+        past.tell(past.ask(), {"error": error, "speed": speed})
+    other = scrimp.create_study("other", SPACE, metric="loss", method="random", storage=url)
+    other.tell(other.ask(), 0.5)
+    new = scrimp.create_study(
+        "new", SPACE, metrics=METRICS, storage=url, learn_from=["s", "other"], seed=0
+    )
+    first = [new.ask().params for _ in range(3)]
+    assert [past.trials[number].params for number in (1, 0, 2)] == first  # the knee, then the ends
+    assert not new.history.queue
+    related = scrimp.create_study(
+        "third", SPACE, metrics=METRICS, storage=url, learn_from="all", seed=0
+    )
+    assert {source.study for source in related.history.sources} == {"s", "new"}
+
+
+def test_decisions_of_several_metrics_are_replayed():
+    study = created("gp")
+    for _ in range(6):
+        trial = study.ask()
+        study.tell(trial, measure(trial.params))
+    assert all(outcome.same for outcome in replay(study.history.events))
