@@ -86,7 +86,7 @@ class _File(msgspec.Struct, frozen=True):
     command: Text | list[str] | None = None
     metric: Text = "value"
     direction: Literal["minimize", "maximize"] = "minimize"
-    metrics: dict[str, Literal["minimize", "maximize"]] | None = None
+    metrics: dict[str, str] | None = None
     reference: dict[str, float] | None = None
     goals: dict[str, float] | None = None
     weights: dict[str, float] | None = None
@@ -160,6 +160,7 @@ def _plan(reading: TomlReading) -> StudyPlan | None:
         return None
     names = (*_OPTIMIZED, "cost", "features", "noisy")
     question = {name: top[name] for name in names if name in top}
+    _check_optimized(reading, question)
     question |= {"space": space, "budget": budget, "constraints": constraints}
     method = _method(reading, top.get("method", "auto"), question if not reading.mistakes else None)
     run = top.get("run", {})
@@ -253,6 +254,15 @@ def _optimized(question: Entries) -> Optimized:
     return optimized(
         **{**given, **{name: question[name] for name in _OPTIMIZED if name in question}}
     )
+
+
+def _check_optimized(reading: TomlReading, question: Entries) -> None:
+    """Blame what does not fit on the table that says it."""
+    try:
+        _optimized(question)
+    except StudyError as error:
+        tables = (name for name in _OPTIMIZED[3:] if str(error).startswith(name[:6]))
+        reading.wrong((next(tables, "metrics"),), str(error))
 
 
 def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Command | None:

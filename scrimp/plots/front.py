@@ -18,7 +18,7 @@ from scrimp.fronts.hypervolume import hypervolume
 from scrimp.history.compromise import knee_of, reference_of, trade_off_of
 from scrimp.history.history import History
 from scrimp.history.standings import Front, with_report
-from scrimp.history.trade_off import TradeOff
+from scrimp.history.trade_off import TradeOff, dominates
 from scrimp.history.trial import Observation, Trial
 from scrimp.plots.history import Over, axis_title, placed_reports
 from scrimp.plots.style import (
@@ -108,19 +108,20 @@ def _dots(history: History, name: str, pairs: Sequence[Pair], across: str, up: s
     """Reports of one kind, each with its trial and what it says."""
     from plotly.graph_objects import Scatter
 
+    best = history.front
     return Scatter(
         x=[point.metrics[across] for _, point in pairs],
         y=[point.metrics[up] for _, point in pairs],
         mode="markers",
         name=name,
         marker=LOOKS[name],
-        text=[_hover(history, trial, point) for trial, point in pairs],
+        text=[_hover(history, best, trial, point) for trial, point in pairs],
         hovertemplate="%{text}<extra></extra>",
         customdata=[trial.id for trial, _ in pairs],
     )
 
 
-def _hover(history: History, trial: Trial, point: Observation) -> str:
+def _hover(history: History, best: Sequence[Pair], trial: Trial, point: Observation) -> str:
     """The trial, its metrics, its configuration, and who dominates it."""
     budget = history.problem.budget
     after = "" if budget is None else f" after {budget.amount(point.step)}"
@@ -128,21 +129,19 @@ def _hover(history: History, trial: Trial, point: Observation) -> str:
         f"{unmarked(name)} = {short_value(point.metrics.get(name))}"
         for name in history.problem.metrics
     )
-    beaten = ", ".join(str(number) for number in _dominating(history, point)[:3])
+    beaten = ", ".join(str(number) for number in _dominating(best, point)[:3])
     by = f"<br>dominated by trial {beaten}" if beaten else ""
     return f"trial {trial.id}{after}<br>{values}{by}<br>{config_lines(trial.config)}"
 
 
-def _dominating(history: History, point: Observation) -> list[int]:
+def _dominating(best: Sequence[Pair], point: Observation) -> list[int]:
     """The trials of the front that dominate a report."""
-    if point.losses is None:
-        return []
-    own = np.array(point.losses)
-    found = []
-    for trial, other in history.front:
-        theirs = np.array(other.losses)
-        if (theirs <= own).all() and (theirs < own).any():
-            found.append(trial.id)
+    own = point.losses
+    found = (
+        trial.id
+        for trial, other in best
+        if own is not None and other.losses is not None and dominates(other.losses, own)
+    )
     return list(dict.fromkeys(found))
 
 
