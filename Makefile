@@ -76,6 +76,7 @@ test-integrations: $(INTEGRATIONS:%=test-integration-%)
 PACKAGES_lightning := torch==2.13.0
 PACKAGES_transformers := torch==2.13.0
 PACKAGES_keras := torch==2.13.0
+PACKAGES_optuna := 'psycopg[binary]>=3.1.18'
 
 test-integration-%:
 	test -x .venvs/test-$*/bin/python || $(PYTHON) -m venv .venvs/test-$*

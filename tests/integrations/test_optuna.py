@@ -16,13 +16,14 @@ from optuna.testing.pytest_samplers import (  # noqa: E402
 
 import scrimp  # noqa: E402
 from scrimp.errors import SpaceError  # noqa: E402
-from scrimp.formats.imports import ImportSettings, read_results  # noqa: E402
+from scrimp.formats.imports import ImportSettings, read_results, read_server  # noqa: E402
 from scrimp.integrations.optuna import (  # noqa: E402
     ScrimpSampler,
     distributions_of,
     space_of_distributions,
     space_of_suggestions,
 )
+from scrimp.testing.postgres_server import PrivateServer, available  # noqa: E402
 from tests.integrations.changed_scripts import script_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -161,3 +162,20 @@ def test_the_script_on_our_page_runs():
     names = {}
     exec(compile(script_of("integrations.md"), "integrations.md", "exec"), names)
     assert len(names["study"].trials) == 50 and names["study"].best_value < 0.5
+
+
+def test_studies_of_optuna_on_a_server_are_read(tmp_path):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    if not available():
+        pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
+    with PrivateServer() as server:
+        theirs = server.url().replace("postgresql://", "postgresql+psycopg://")
+        storage = optuna.storages.RDBStorage(theirs)
+        study = optuna.create_study(study_name="served", storage=storage)
+        study.optimize(bowl, n_trials=3)
+        (found,) = read_server(theirs)
+        trials = study.trials
+        storage.engine.dispose()
+    assert found.name == "served"
+    assert [trial.config for trial in found.trials] == [trial.params for trial in trials]
+    assert [trial.curve[-1][1] for trial in found.trials] == [trial.value for trial in trials]
