@@ -67,7 +67,7 @@ test-ray:
 	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
 
 # Integrations with libraries that the tests do not need otherwise: the extra of each in an environment of its own.
-INTEGRATIONS := optuna hydra xgboost lightgbm catboost lightning transformers keras
+INTEGRATIONS := optuna hydra xgboost lightgbm catboost lightning transformers keras lm-eval
 INTEGRATIONS += mlflow wandb tensorboard aim configspace ray-tune launchers
 
 test-integrations: $(INTEGRATIONS:%=test-integration-%)
@@ -77,6 +77,7 @@ PACKAGES_lightning := torch==2.13.0
 PACKAGES_transformers := torch==2.13.0
 PACKAGES_keras := torch==2.13.0
 PACKAGES_optuna := 'psycopg[binary]>=3.1.18'
+PACKAGES_lm-eval := torch==2.13.0
 
 test-integration-%:
 	test -x .venvs/test-$*/bin/python || $(PYTHON) -m venv .venvs/test-$*

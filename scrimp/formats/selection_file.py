@@ -9,7 +9,7 @@
     results = "out/{checkpoint}/{task}"
     metric = "acc_norm"                              # of lm-evaluation-harness
     scores = "known.csv"                             # scores from elsewhere, told first
-    cost = {mmlu = 9.0}
+    cost = {mmlu = 9.0}     # or "samples": by the results of lm-evaluation-harness in scores
     directions = {wikitext = "minimize"}             # lower is better
 
     [run]
@@ -20,7 +20,7 @@
 Paths are relative to the file's folder, where the command runs too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -31,7 +31,7 @@ from scrimp.errors import StudyError
 from scrimp.executors.command_line import Command
 from scrimp.formats.toml_reading import Count, Entries, Positive, Text, TomlReading
 from scrimp.selection.cell_policy import cell_space
-from scrimp.selection.score_files import by_numbers
+from scrimp.selection.score_files import by_numbers, sample_costs
 from scrimp.selection.score_table import Checkpoint
 
 __all__ = ["SelectionPlan", "read_selection_file"]
@@ -61,7 +61,7 @@ class _File(msgspec.Struct, frozen=True):
     results: Text | None = None
     metric: Text | None = None
     scores: Text | None = None
-    cost: dict[str, Positive] = {}
+    cost: dict[str, Positive] | Literal["samples"] = {}
     weights: dict[str, Positive] = {}
     scales: dict[str, Positive] = {}
     directions: dict[str, Literal["maximize", "minimize"]] = {}
@@ -98,10 +98,12 @@ def read_selection_file(path: Path) -> SelectionPlan:
     command = Command("")
     with reading.blamed_on("checkpoints"):
         question["checkpoints"] = _checkpoints(file.checkpoints, reading.folder)
+    scores = None if file.scores is None else reading.folder / file.scores
+    with reading.blamed_on("cost"):
+        question["cost"] = _costs(file, scores)
     with reading.blamed_on("command"):
         command = _command(file, run.pop("retries"), reading.folder)
     reading.refuse(str(path))
-    scores = None if file.scores is None else reading.folder / file.scores
     return SelectionPlan(file.name, file.storage, question, command, run, scores)
 
 
@@ -124,6 +126,18 @@ _EXAMPLES = {
     "tasks": 'list the benchmarks, such as tasks = ["mmlu", "gsm8k"]',
     "command": 'say how to score a cell: command = "python evaluate.py {checkpoint} {task}"',
 }
+
+
+def _costs(file: _File, scores: Path | None) -> Mapping[str, float]:
+    """The costs as given, or by the numbers of samples."""
+    if not isinstance(file.cost, str):
+        return file.cost
+    if scores is None or not scores.is_dir():
+        raise StudyError(
+            "cost = 'samples' needs scores = …, a folder with results of lm-evaluation-harness that"
+            " say how many samples each task has; or give numbers, as in cost = {mmlu = 9.0}"
+        )
+    return sample_costs(scores, file.tasks)
 
 
 def _checkpoints(given: str | list[Checkpoint], folder: Path) -> Sequence[Checkpoint]:

@@ -19,7 +19,7 @@ from scrimp.checks import is_number
 from scrimp.errors import TableError
 from scrimp.json_values import Json
 
-__all__ = ["Score", "harness_scores", "read_result"]
+__all__ = ["Score", "benchmarks_of", "harness_scores", "read_result", "sample_counts"]
 
 Score = tuple[float, float | None]
 
@@ -72,6 +72,36 @@ def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict
         stderr = named.get(f"{name}_stderr{comma}{rest}")
         scores[task] = sign * float(named[wanted[0]]), None if stderr is None else float(stderr)
     return scores
+
+
+def benchmarks_of(record: Mapping[str, Any], scores: Mapping[str, Score]) -> dict[str, Score]:
+    """Without the members of groups that have a score of their own: a group is one benchmark.
+
+    >>> benchmarks_of({"group_subtasks": {"mmlu": ["law"]}}, {"mmlu": (0.5, None), "law": (0.4, None)})
+    {'mmlu': (0.5, None)}
+    """
+    groups: Mapping[str, Sequence[str]] = record.get("group_subtasks") or {}
+    members = {name for group, names in groups.items() if group in scores for name in names}
+    return {task: score for task, score in scores.items() if task not in members}
+
+
+def sample_counts(record: Mapping[str, Any]) -> dict[str, float]:
+    """How many samples each task of the harness's results was run on; a group has those of its
+    members.
+
+    >>> sample_counts({"n-samples": {"law": {"original": 9, "effective": 4}}, "group_subtasks": {"mmlu": ["law"]}})
+    {'law': 4.0, 'mmlu': 4.0}
+    """
+    found = {
+        task: float(counts.get("effective") or counts["original"])
+        for task, counts in (record.get("n-samples") or {}).items()
+    }
+    groups: dict[str, Sequence[str]] = dict(record.get("group_subtasks") or {})
+
+    def total(task: str) -> float:
+        return found.get(task) or sum(total(name) for name in groups.get(task, ()) if name != task)
+
+    return found | {group: count for group in groups if (count := total(group)) > 0}
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -14,18 +14,28 @@ tried and failed.
 
 import csv
 import json
+import logging
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from scrimp.errors import TableError
 from scrimp.json_values import Json
-from scrimp.selection.results import harness_scores
+from scrimp.selection.results import benchmarks_of, harness_scores, sample_counts
 from scrimp.selection.score_table import Checkpoint, Entry, ScoreTable
 
-__all__ = ["by_numbers", "read_results_folder", "read_scores", "table_from_records", "write_scores"]
+__all__ = [
+    "by_numbers",
+    "read_results_folder",
+    "read_scores",
+    "sample_costs",
+    "table_from_records",
+    "write_scores",
+]
+
+logger = logging.getLogger("scrimp")
 
 _COLUMNS = ("checkpoint", "task", "score")
 
@@ -125,20 +135,17 @@ def _from_json(record: object, path: str | Path) -> list[Mapping[str, Json]]:
 
 def read_results_folder(folder: Path, metric: str | None = None) -> ScoreTable:
     """All results of lm-evaluation-harness below ``FOLDER/<checkpoint>/``; of a cell with several
-    the newest counts.
+    the newest counts, and a group that has a score stands for its members.
 
-    ``metric`` chooses among the harness's, as in `results.harness_scores`.
+    ``metric`` chooses among the harness's, as in `results.harness_scores`. A file that was cut
+    short while it was written is left out, with a warning.
     """
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    files = sorted(
-        folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name)
-    )
-    for file in files:
+    for file, record in _harness_records(folder):
         checkpoint = file.relative_to(folder).parts[0]
         try:
-            record = json.loads(file.read_text("utf-8-sig"))
-            scores = harness_scores(record, metric)
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            scores = benchmarks_of(record, harness_scores(record, metric))
+        except (KeyError, AttributeError, TypeError) as error:
             raise TableError(
                 f"{file} cannot be read as results of lm-evaluation-harness: {error!r}"
             ) from None
@@ -155,6 +162,40 @@ def read_results_folder(folder: Path, metric: str | None = None) -> ScoreTable:
         str(folder),
         "result",
     )
+
+
+def sample_costs(folder: Path, tasks: Iterable[str]) -> dict[str, float]:
+    """What a cell of each task costs by its number of samples, the smallest task at one: as the
+    newest results of lm-evaluation-harness below ``folder`` have it."""
+    counts: dict[str, float] = {}
+    for _, record in _harness_records(folder):
+        counts |= sample_counts(record)
+    wanted = list(tasks)
+    missing = [task for task in wanted if task not in counts]
+    if missing:
+        raise TableError(
+            f"cost = 'samples': no results_*.json below {folder} says how many samples"
+            f" {missing[0]!r} has; run it once, or give its cost as a number"
+        )
+    least = min(counts[task] for task in wanted)
+    return {task: counts[task] / least for task in wanted}
+
+
+def _harness_records(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Every file of results and what it holds, the oldest first."""
+    for file in sorted(
+        folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name)
+    ):
+        try:
+            record = json.loads(file.read_text("utf-8-sig"))
+        except (OSError, ValueError) as error:
+            logger.warning("%s is left out: %s; an evaluation may be writing it", file, error)
+            continue
+        if not isinstance(record, dict):
+            raise TableError(
+                f"{file} cannot be read as results of lm-evaluation-harness: it is no JSON object"
+            )
+        yield file, record
 
 
 def by_numbers(name: str) -> list[tuple[bool, float, str]]:

@@ -1,6 +1,8 @@
 """Lightning as a trial, on the real library."""
 
 import logging
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,3 +123,16 @@ def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -
     failed = [trial for trial in paused_study.trials if trial.status == "failed"]
     assert failed and all("of step 1 at" in trial.message for trial in failed)
     assert all("cannot be read: ValueError: it is no archive" in one.message for one in failed)
+
+
+def test_the_example_tunes_a_residual_network_on_small_images(tmp_path: Path) -> None:
+    script = Path(__file__).resolve().parents[2] / "examples" / "lightning_resnet.py"
+    text = subprocess.run(
+        [sys.executable, str(script), "data", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=True,
+    ).stdout
+    assert "2 learning rates" in text and "balanced accuracy 0." in text

@@ -321,3 +321,49 @@ def checks():
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+SCRIPT = """
+from scipy.stats import loguniform
+from sklearn.datasets import load_iris
+from sklearn.model_selection import RandomizedSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+X, y = load_iris(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+search = RandomizedSearchCV(
+    make_pipeline(StandardScaler(), SVC()),
+    {"svc__C": loguniform(1e-2, 1e3), "svc__gamma": loguniform(1e-4, 1e1)},
+    n_iter=8,
+    cv=3,
+    scoring="accuracy",
+    random_state=0,
+)
+search.fit(X_train, y_train)
+rows = len(search.cv_results_["params"])
+accuracy = search.score(X_test, y_test)
+"""
+
+CHANGES = {
+    "from sklearn.model_selection import RandomizedSearchCV, train_test_split": (
+        "from sklearn.model_selection import train_test_split;"
+        " from scrimp.integrations.sklearn import ScrimpSearchCV"
+    ),
+    "search = RandomizedSearchCV(": "search = ScrimpSearchCV(",
+    "    n_iter=8,": "    n_trials=8,",
+    "    random_state=0,": "    seed=0,",
+}
+"""What the page of integrations says; at most five lines."""
+
+
+def test_a_script_of_twenty_lines_works_after_four_of_them_change() -> None:
+    lines = SCRIPT.strip().splitlines()
+    changed = [CHANGES.get(line, line) for line in lines]
+    assert sum(old != new for old, new in zip(lines, changed, strict=True)) == 4
+    for text in ("\n".join(lines), "\n".join(changed)):
+        seen: dict[str, object] = {}
+        exec(text, seen)
+        assert seen["rows"] == 8 and float(str(seen["accuracy"])) > 0.85
+    assert type(seen["search"]).__name__ == "ScrimpSearchCV"

@@ -1,8 +1,11 @@
 """The Trainer of transformers as a trial, on the real library, with a tiny model of its own."""
 
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +138,19 @@ def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -
     paused_study.optimize(spoilt, n_trials=4, catch=(StorageError,))
     failed = [trial for trial in paused_study.trials if trial.status == "failed"]
     assert failed and all("of step 1 at" in trial.message for trial in failed)
+
+
+def test_torchrun_as_the_command_of_a_trial_where_the_first_process_speaks(tmp_path: Path) -> None:
+    script = Path(__file__).resolve().parents[2] / "examples" / "hf_trainer.py"
+    text = subprocess.run(
+        [sys.executable, str(script), "tune", "1", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=True,
+    ).stdout
+    assert "1 configurations" in text
+    study = scrimp.load_study("hf-trainer", storage=f"sqlite:///{tmp_path}/scrimp.db")
+    steps = [point.step for point in study.trials[0].curve]
+    assert steps == list(range(1, len(steps) + 1))  # once each

@@ -2,12 +2,18 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scrimp.errors import TableError
-from scrimp.selection.score_files import read_scores, write_scores
+from scrimp.selection.score_files import (
+    read_results_folder,
+    read_scores,
+    sample_costs,
+    write_scores,
+)
 from scrimp.selection.score_table import ScoreTable
 
 
@@ -141,3 +147,37 @@ def test_what_is_written_is_read_again(tmp_path):
     np.testing.assert_array_equal(again.scores, table.scores)
     np.testing.assert_array_equal(again.errors, table.errors)
     assert again.failed.tolist() == [[False, False], [True, False]]
+
+
+def test_a_file_of_results_that_was_cut_short_is_left_out_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for step, text in ((10, '{"results": {"arc": {"acc,none": 0.5}}}'), (20, '{"results": {"ar')):
+        (tmp_path / str(step)).mkdir()
+        (tmp_path / str(step) / "results_1.json").write_text(text)
+    (tmp_path / "30").mkdir()
+    assert list(read_results_folder(tmp_path).checkpoints) == [10]
+    assert "results_1.json is left out" in caplog.text
+
+
+def test_a_group_with_a_score_stands_for_its_members(tmp_path: Path) -> None:
+    record = {
+        "results": {
+            "mmlu": {"acc,none": 0.5},
+            "law": {"acc,none": 0.4},
+            "piqa": {"acc,none": 0.7},
+            "math": {"acc,none": 0.1},
+        },
+        "group_subtasks": {"mmlu": ["law"], "plain": ["math"]},
+        "n-samples": {
+            "law": {"original": 90, "effective": 30},
+            "piqa": {"original": 10, "effective": 10},
+            "math": {"original": 20, "effective": 20},
+        },
+    }
+    (tmp_path / "10").mkdir()
+    (tmp_path / "10" / "results_1.json").write_text(json.dumps(record))
+    assert list(read_results_folder(tmp_path).tasks) == ["mmlu", "piqa", "math"]
+    assert sample_costs(tmp_path, ["mmlu", "piqa"]) == {"mmlu": 3.0, "piqa": 1.0}
+    with pytest.raises(TableError, match="how many samples 'gsm8k' has; run it once"):
+        sample_costs(tmp_path, ["gsm8k"])
