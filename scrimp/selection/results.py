@@ -13,15 +13,34 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from scrimp.checks import is_number
 from scrimp.errors import TableError
 from scrimp.json_values import Json
 
-__all__ = ["Score", "benchmarks_of", "harness_scores", "read_result", "sample_counts"]
+__all__ = [
+    "HarnessRecord",
+    "Score",
+    "benchmarks_of",
+    "harness_scores",
+    "read_result",
+    "sample_counts",
+]
 
 Score = tuple[float, float | None]
+
+HarnessRecord = TypedDict(
+    "HarnessRecord",
+    {
+        "results": Mapping[str, Mapping[str, Json]],
+        "higher_is_better": Mapping[str, Mapping[str, bool]],
+        "group_subtasks": Mapping[str, Sequence[str]],
+        "n-samples": Mapping[str, Mapping[str, int]],
+    },
+    total=False,
+)
+"""What is read of the JSON that lm-evaluation-harness writes."""
 
 _LOWER_IS_BETTER = ("perplexity", "bits_per_byte")
 
@@ -41,7 +60,7 @@ def read_result(path: Path, checkpoint: object, task: str, metric: str | None = 
     )
 
 
-def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict[str, Score]:
+def harness_scores(record: HarnessRecord, metric: str | None = None) -> dict[str, Score]:
     """Scores by task from the JSON that lm-evaluation-harness writes.
 
     ``metric`` is a name such as ``acc_norm``, or with its filter ``exact_match,strict-match``; the
@@ -53,7 +72,7 @@ def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict
     """
     scores: dict[str, Score] = {}
     for task, values in record["results"].items():
-        named = {key: value for key, value in values.items() if _is_number(value)}
+        named = {key: value for key, value in values.items() if is_number(value)}
         names = [
             key
             for key in named
@@ -74,18 +93,18 @@ def harness_scores(record: Mapping[str, Any], metric: str | None = None) -> dict
     return scores
 
 
-def benchmarks_of(record: Mapping[str, Any], scores: Mapping[str, Score]) -> dict[str, Score]:
+def benchmarks_of(record: HarnessRecord, scores: Mapping[str, Score]) -> dict[str, Score]:
     """Without the members of groups that have a score of their own: a group is one benchmark.
 
     >>> benchmarks_of({"group_subtasks": {"mmlu": ["law"]}}, {"mmlu": (0.5, None), "law": (0.4, None)})
     {'mmlu': (0.5, None)}
     """
-    groups: Mapping[str, Sequence[str]] = record.get("group_subtasks") or {}
+    groups = record.get("group_subtasks") or {}
     members = {name for group, names in groups.items() if group in scores for name in names}
     return {task: score for task, score in scores.items() if task not in members}
 
 
-def sample_counts(record: Mapping[str, Any]) -> dict[str, float]:
+def sample_counts(record: HarnessRecord) -> dict[str, float]:
     """How many samples each task of the harness's results was run on; a group has those of its
     members.
 
@@ -96,7 +115,7 @@ def sample_counts(record: Mapping[str, Any]) -> dict[str, float]:
         task: float(counts.get("effective") or counts["original"])
         for task, counts in (record.get("n-samples") or {}).items()
     }
-    groups: dict[str, Sequence[str]] = dict(record.get("group_subtasks") or {})
+    groups = record.get("group_subtasks") or {}
 
     def total(task: str) -> float:
         return found.get(task) or sum(total(name) for name in groups.get(task, ()) if name != task)

@@ -19,11 +19,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from scrimp.errors import TableError
 from scrimp.json_values import Json
-from scrimp.selection.results import benchmarks_of, harness_scores, sample_counts
+from scrimp.selection.results import HarnessRecord, benchmarks_of, harness_scores, sample_counts
 from scrimp.selection.score_table import Checkpoint, Entry, ScoreTable
 
 __all__ = [
@@ -140,7 +140,7 @@ def read_results_folder(folder: Path, metric: str | None = None) -> ScoreTable:
     ``metric`` chooses among the harness's, as in `results.harness_scores`. A file that was cut
     short while it was written is left out, with a warning.
     """
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    found: dict[tuple[str, str], Mapping[str, Json]] = {}
     for file, record in _harness_records(folder):
         checkpoint = file.relative_to(folder).parts[0]
         try:
@@ -150,8 +150,12 @@ def read_results_folder(folder: Path, metric: str | None = None) -> ScoreTable:
                 f"{file} cannot be read as results of lm-evaluation-harness: {error!r}"
             ) from None
         for task, (score, stderr) in scores.items():
-            cell = {"checkpoint": checkpoint, "task": task, "score": score, "stderr": stderr}
-            found[checkpoint, task] = cell
+            found[checkpoint, task] = {
+                "checkpoint": checkpoint,
+                "task": task,
+                "score": score,
+                "stderr": stderr,
+            }
     if not found:
         raise TableError(
             f"{folder} has no results_*.json with scores below it; expected"
@@ -181,7 +185,7 @@ def sample_costs(folder: Path, tasks: Iterable[str]) -> dict[str, float]:
     return {task: counts[task] / least for task in wanted}
 
 
-def _harness_records(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _harness_records(folder: Path) -> Iterator[tuple[Path, HarnessRecord]]:
     """Every file of results and what it holds, the oldest first."""
     for file in sorted(
         folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name)
@@ -195,7 +199,7 @@ def _harness_records(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
             raise TableError(
                 f"{file} cannot be read as results of lm-evaluation-harness: it is no JSON object"
             )
-        yield file, record
+        yield file, cast(HarnessRecord, record)
 
 
 def by_numbers(name: str) -> list[tuple[bool, float, str]]:
