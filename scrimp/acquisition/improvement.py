@@ -170,8 +170,9 @@ class LogExpectedImprovement(MeanStdAcquisition):
 
 
 def _ratio(z: Array) -> Array:
-    """Phi(z) / phi(z)."""
-    value: Array = np.sqrt(0.5 * np.pi) * erfcx(z * -np.sqrt(0.5))
+    """Phi(z) / phi(z); it stands still above 30, where one over it is nothing, before it
+    overflows."""
+    value: Array = np.sqrt(0.5 * np.pi) * erfcx(np.minimum(z, 30.0) * -np.sqrt(0.5))
     return value
 
 

@@ -205,3 +205,8 @@ def test_margin_is_in_standard_deviations_of_the_targets():
 
 def test_the_logarithm_of_expected_improvement_keeps_its_margin():
     assert ExpectedImprovement(margin=0.2).logarithm() == LogExpectedImprovement(margin=0.2)
+
+
+def test_the_slope_of_a_certain_improvement_is_nothing_and_does_not_overflow():
+    derivatives = ProbabilityOfImprovement().derivatives(np.array([-1e6]), np.ones(1), np.zeros(1))
+    np.testing.assert_allclose(derivatives, 0.0, atol=1e-150)
