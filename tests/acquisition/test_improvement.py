@@ -208,5 +208,7 @@ def test_the_logarithm_of_expected_improvement_keeps_its_margin():
 
 
 def test_the_slope_of_a_certain_improvement_is_nothing_and_does_not_overflow():
-    derivatives = ProbabilityOfImprovement().derivatives(np.array([-1e6]), np.ones(1), np.zeros(1))
+    """Between 37 and 38 the ratio that it is made of would pass the largest number."""
+    means = -np.linspace(37.0, 38.0, 2001)
+    derivatives = ProbabilityOfImprovement().derivatives(means, np.ones(1), np.zeros(1))
     np.testing.assert_allclose(derivatives, 0.0, atol=1e-150)
