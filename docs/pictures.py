@@ -226,6 +226,18 @@ def checkpoints() -> scrimp.Selection:
     return scrimp.load_selection("digits", storage=f"sqlite:///{folder}/scrimp.db")
 
 
+@cache
+def language_model() -> scrimp.Selection:
+    """The example with lm-eval, in the environment that `make test-integration-lm-eval` makes."""
+    python = ROOT / ".venvs" / "test-lm-eval" / "bin" / "python"
+    if not python.exists():
+        raise SystemExit(f"no {python}; make test-integration-lm-eval makes it")
+    folder = Path(tempfile.mkdtemp(prefix="scrimp-pictures-"))
+    script = ROOT / "examples" / "checkpoints" / "language_model.py"
+    subprocess.run([python, script, folder], check=True, env=environment())
+    return scrimp.load_selection("language-model", storage=f"sqlite:///{folder}/scrimp.db")
+
+
 def own_acquisition(path: Path) -> None:
     folder = ran("tutorials/write-your-own-method.md", "-c", "import my_parts")
     sys.path.insert(0, str(folder))
@@ -325,6 +337,12 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "results-transfer.svg": transfer_regret,
     "results-checkpoints.svg": checkpoint_regret,
     "results-storage.svg": storage_cost,
+    "language-model-curve.svg": lambda path: write(
+        scrimp.plots.selection_curve(language_model()), path
+    ),
+    "language-model-grid.svg": lambda path: write(
+        scrimp.plots.selection_grid(language_model()), path
+    ),
 }
 
 

@@ -4,10 +4,11 @@ of the evaluations.
     python examples/checkpoints/language_model.py FOLDER [STEPS] [--full]
 
 The text at hand is the source code of Python's standard library: the first part of each of twelve
-modules is for training, and the rest makes a task of lm-eval each, a local YAML file: which of four
-lines comes next? Training saves 40 checkpoints. scrimp picks one with 48 of the 480 evaluations;
-``--full`` evaluates all of them to say what that has cost. Also in the folder then: ``select.toml``,
-the same as commands (``scrimp select run select.toml``), and pictures. Run again, it goes on.
+modules is for training, and the rest makes a task of lm-eval each, a local YAML file: in which of
+four lines do the words stand in their order? Training saves 40 checkpoints. scrimp picks one with
+48 of the 480 evaluations; ``--full`` evaluates all of them to say what that has cost. Also in the
+folder then: ``select.toml``, the same as commands (``scrimp select run select.toml``), and
+pictures. Run again, it goes on.
 
 Needs torch, transformers and lm-eval.
 """
@@ -64,16 +65,16 @@ def write_tasks(folder: Path) -> None:
     tasks.mkdir(exist_ok=True)
     for area in AREAS:
         rng = random.Random(area)
-        lines = [line for line in sources(area)[1].splitlines() if len(line.strip()) > 12]
-        starts = rng.sample(range(len(lines) - 3), min(QUESTIONS, len(lines) - 3))
+        lines = [line for line in sources(area)[1].splitlines() if line.strip()]
+        asked = [at for at in range(2, len(lines)) if 5 <= len(set(lines[at].split())) <= 12]
         with (tasks / f"{area}.jsonl").open("w", encoding="utf-8") as file:
-            for start in starts:
-                right = lines[start + 2]
-                wrong = rng.sample([line for line in lines if line != right], 3)
+            for at in sorted(rng.sample(asked, min(QUESTIONS, len(asked)))):
+                right = lines[at]
+                wrong = [shuffled(right, rng) for _ in range(3)]
                 answer = rng.randrange(4)
                 choices = [*wrong[:answer], right, *wrong[answer:]]
-                asked = {"context": "\n".join(lines[start : start + 2]) + "\n"}
-                file.write(json.dumps({**asked, "choices": choices, "answer": answer}) + "\n")
+                question = {"context": "\n".join(lines[at - 2 : at]) + "\n", "choices": choices}
+                file.write(json.dumps({**question, "answer": answer}) + "\n")
         (tasks / f"{area}.yaml").write_text(
             f"task: {area}\n"
             "dataset_path: json\n"
@@ -87,6 +88,15 @@ def write_tasks(folder: Path) -> None:
             "metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]\n",
             encoding="utf-8",
         )
+
+
+def shuffled(line: str, rng: random.Random) -> str:
+    """The words of a line in another order."""
+    words = line.split()
+    other = words
+    while other == words:
+        other = rng.sample(words, len(words))
+    return line[: len(line) - len(line.lstrip())] + " ".join(other)
 
 
 def train(folder: Path, steps: int) -> None:
