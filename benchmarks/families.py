@@ -1,0 +1,142 @@
+"""Transfer on model families never seen: choose on all families but one, report on that one, in turn.
+
+    scrimp bench make transfer --out tables                                   # once
+    python benchmarks/families.py run tables/*.npz --out families.jsonl       # resumes where it was
+    python benchmarks/families.py report families.jsonl --choices task-prior,task-prior:start=5
+
+A family is a table of tasks (one model, many data sets). ``run`` plays every method on every task,
+with the other tasks of its family as past studies. ``report`` takes, for each family, the one of
+the ``choices`` that has the least mean regret on the *other* families, and compares what it does on
+this one with each method: the paired difference of regret after 2, 3, 5, 10, 20 and 50 evaluations
+(95 % interval over tasks), family by family and pooled, and the average rank.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Runs = dict[str, dict[tuple[str, int], dict[str, Array]]]
+"""Regrets by family, then by task and seed, then by method."""
+
+METHODS = "auto,gp:initial=3,portfolio,tst-r,taf-r,rgpe,rmogp"
+POINTS = (2, 3, 5, 10, 20, 50)
+CHOSEN_AT = (2, 3, 5, 10, 20)
+COLD = "gp:initial=3"
+
+
+def run(given: argparse.Namespace) -> None:
+    """`scrimp bench transfer`, table after table."""
+    for table in given.tables:
+        print(table, flush=True)
+        command = [sys.executable, "-m", "scrimp.cli", "bench", "transfer", str(table)]
+        command += ["--methods", given.methods, "--seeds", str(given.seeds)]
+        command += ["--trials", str(given.trials), "--sources", given.sources]
+        subprocess.run([*command, "--out", str(given.out)], check=True)
+
+
+def read(paths: list[Path], sources: str) -> Runs:
+    """The runs of some files."""
+    found: Runs = {}
+    for path in paths:
+        for text in path.read_text().splitlines():
+            record = json.loads(text)
+            if record.get("sources", "full") != sources or record.get("suite") != "transfer":
+                continue
+            at = dict(zip(record["at"], record["regret"], strict=True))
+            values = np.array([at.get(point, np.nan) for point in POINTS])
+            tasks = found.setdefault(record["table"], {})
+            tasks.setdefault((record["task"], record["seed"]), {})[record["method"]] = values
+    return found
+
+
+def chosen_without(runs: Runs, held_out: str, choices: list[str]) -> str:
+    """The choice with the least regret on the other families, each counting alike."""
+    places = [POINTS.index(point) for point in CHOSEN_AT]
+
+    def score(choice: str) -> float:
+        means = [
+            np.mean([run[choice][places] for run in tasks.values() if choice in run])
+            for family, tasks in runs.items()
+            if family != held_out and any(choice in run for run in tasks.values())
+        ]
+        return float(np.mean(means)) if means else np.inf
+
+    return min(choices, key=score)
+
+
+def interval(differences: Array) -> tuple[Array, Array]:
+    """Mean (P,) of paired differences (n, P), and half the width of its 95 % interval."""
+    count = len(differences)
+    return differences.mean(axis=0), 1.96 * differences.std(axis=0, ddof=1) / np.sqrt(count)
+
+
+def report(given: argparse.Namespace) -> None:
+    """Tables on standard output."""
+    runs = read(given.files, given.sources)
+    choices, methods = given.choices.split(","), given.methods.split(",")
+    pooled: dict[str, list[Array]] = {method: [] for method in methods}
+    everything: list[dict[str, Array]] = []
+    print("family".ljust(24), "chosen on the others".ljust(34), *(f"{point:>7}" for point in POINTS))
+    for family, tasks in sorted(runs.items()):
+        choice = chosen_without(runs, family, choices)
+        whole = [run for run in tasks.values() if choice in run and all(m in run for m in methods)]
+        if len(whole) < 2:
+            continue
+        everything += [{"ours": run[choice], **{m: run[m] for m in methods}} for run in whole]
+        print(family[:24].ljust(24), choice[:34].ljust(34), row(np.mean([r[choice] for r in whole], 0)))
+        for method in methods:
+            apart = np.array([run[choice] - run[method] for run in whole])
+            pooled[method].append(apart)
+            mean, half = interval(apart)
+            print(" " * 24, f"less {method}".ljust(34), row(mean), " +-", row(half))
+    print("\npooled over tasks".ljust(60), row(np.mean([run["ours"] for run in everything], 0)))
+    for method in methods:
+        mean, half = interval(np.concatenate(pooled[method]))
+        print(" " * 24, f"less {method}".ljust(34), row(mean), " +-", row(half))
+    print("\naverage rank".ljust(60), f"({len(everything)} runs)")
+    names = ["ours", *methods]
+    places = np.array([ranked(np.array([run[name] for name in names])) for run in everything])
+    for place, name in enumerate(names):
+        print(" " * 24, name.ljust(34), row(places[:, place].mean(axis=0), 2))
+
+
+def ranked(values: Array) -> Array:
+    """Ranks (m, P) of methods at each point, ties shared."""
+    below = (values[None] < values[:, None]).sum(axis=1)
+    same = (values[None] == values[:, None]).sum(axis=1)
+    return np.asarray(below + (same + 1) / 2)
+
+
+def row(values: Array, digits: int = 4) -> str:
+    return " ".join(f"{value:7.{digits}f}" for value in values)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("run")
+    one.add_argument("tables", nargs="+", type=Path)
+    one.add_argument("--out", type=Path, required=True)
+    one.add_argument("--methods", default=METHODS)
+    one.add_argument("--seeds", type=int, default=1)
+    one.add_argument("--trials", type=int, default=50)
+    one.add_argument("--sources", default="full")
+    one.set_defaults(do=run)
+    two = commands.add_parser("report")
+    two.add_argument("files", nargs="+", type=Path)
+    two.add_argument("--choices", default="auto")
+    two.add_argument("--methods", default=METHODS.removeprefix("auto,"))
+    two.add_argument("--sources", default="full")
+    two.set_defaults(do=report)
+    given = parser.parse_args()
+    given.do(given)
+
+
+if __name__ == "__main__":
+    main()
