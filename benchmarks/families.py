@@ -1,4 +1,4 @@
-"""Transfer on model families never seen: choose on all families but one, report on that one, in turn.
+"""Transfer on model families never seen: choose on all but one, report on that one, in turn.
 
     scrimp bench make transfer --out tables                                   # once
     python benchmarks/families.py run tables/*.npz --out families.jsonl       # resumes where it was
@@ -34,7 +34,7 @@ def run(given: argparse.Namespace) -> None:
     """`scrimp bench transfer`, table after table."""
     for table in given.tables:
         print(table, flush=True)
-        command = [sys.executable, "-m", "scrimp.cli", "bench", "transfer", str(table)]
+        command = [sys.executable, "-m", "scrimp", "bench", "transfer", str(table)]
         command += ["--methods", given.methods, "--seeds", str(given.seeds)]
         command += ["--trials", str(given.trials), "--sources", given.sources]
         subprocess.run([*command, "--out", str(given.out)], check=True)
@@ -82,14 +82,20 @@ def report(given: argparse.Namespace) -> None:
     choices, methods = given.choices.split(","), given.methods.split(",")
     pooled: dict[str, list[Array]] = {method: [] for method in methods}
     everything: list[dict[str, Array]] = []
-    print("family".ljust(24), "chosen on the others".ljust(34), *(f"{point:>7}" for point in POINTS))
+    print(
+        "family".ljust(24), "chosen on the others".ljust(34), *(f"{point:>7}" for point in POINTS)
+    )
     for family, tasks in sorted(runs.items()):
         choice = chosen_without(runs, family, choices)
         whole = [run for run in tasks.values() if choice in run and all(m in run for m in methods)]
         if len(whole) < 2:
             continue
         everything += [{"ours": run[choice], **{m: run[m] for m in methods}} for run in whole]
-        print(family[:24].ljust(24), choice[:34].ljust(34), row(np.mean([r[choice] for r in whole], 0)))
+        print(
+            family[:24].ljust(24),
+            choice[:34].ljust(34),
+            row(np.mean([r[choice] for r in whole], 0)),
+        )
         for method in methods:
             apart = np.array([run[choice] - run[method] for run in whole])
             pooled[method].append(apart)
@@ -118,7 +124,9 @@ def row(values: Array, digits: int = 4) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("run")
     one.add_argument("tables", nargs="+", type=Path)
