@@ -100,6 +100,19 @@ def test_importing_loads_nothing_until_a_name_is_used() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_asking_loads_nothing_that_only_shows_or_runs() -> None:
+    script = (
+        "import sys, scrimp; study = scrimp.create_study('a', scrimp.Space(x=scrimp.Float(0, 1)),"
+        " method='random', storage='memory://'); study.tell(study.ask(), 1.0);"
+        " print(*(name for name in sys.modules if name.startswith('scrimp.')))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    rooms = {name.split(".")[1] for name in run.stdout.split()}
+    assert "tuning" in rooms
+    assert not rooms & {"showing", "fronts", "plots", "integrations", "bench", "explaining", "cli"}
+    assert not {"scrimp.tuning.run", "scrimp.tuning.signing"} & set(run.stdout.split())
+
+
 def test_plots_are_loaded_when_they_are_used() -> None:
     script = (
         "import sys, scrimp; assert 'plotly' not in sys.modules; scrimp.plots; assert"

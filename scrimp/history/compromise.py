@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import StudyError
-from scrimp.fronts.hypervolume import default_reference, hypervolume
 from scrimp.history.history import History
 from scrimp.history.trade_off import TradeOff, check_weights
 from scrimp.history.trial import Observation, Trial
@@ -60,12 +59,17 @@ def reference_of(history: History, given: Mapping[str, float] | None = None) -> 
         if not given:
             raise StudyError("reference is empty; give a value for every metric, or leave it out")
         return np.array(trade_off.as_losses(given))
-    own = trade_off.reference_losses
-    return default_reference(feasible_losses(history)) if own is None else np.array(own)
+    if trade_off.reference_losses is not None:
+        return np.array(trade_off.reference_losses)
+    from scrimp.fronts.hypervolume import default_reference
+
+    return default_reference(feasible_losses(history))
 
 
 def hypervolume_of(history: History, reference: Mapping[str, float] | None = None) -> float:
     """The volume that the front dominates, up to the reference; 0 where nothing beats that."""
+    from scrimp.fronts.hypervolume import hypervolume
+
     corner = reference_of(history, reference)
     front = [point.losses for _, point in history.front]
     return hypervolume(np.array(front, dtype=float).reshape(-1, len(corner)), corner)

@@ -17,8 +17,6 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from scrimp.fronts.dominance import crowding_distances, front_ranks
-from scrimp.fronts.hypervolume import order_of_standing
 from scrimp.history.problem import Problem
 from scrimp.history.trade_off import Losses, dominates
 from scrimp.history.trial import BEHIND, Observation, Trial
@@ -56,6 +54,9 @@ for more metrics."""
 def _order(losses: NDArray[np.float64]) -> NDArray[np.intp]:
     """Rows of losses (n, m) from the best to the worst. Hypervolumes of many reports in many metrics
     take long: those are told apart by how lonely they are on their front instead."""
+    from scrimp.fronts.dominance import crowding_distances, front_ranks  # most studies have none
+    from scrimp.fronts.hypervolume import order_of_standing
+
     if len(losses) <= EXACT.get(losses.shape[1], 25):
         return order_of_standing(losses)
     ranks, lonely = front_ranks(losses), np.zeros(len(losses))

@@ -22,7 +22,6 @@ import msgspec
 from scrimp.errors import StorageError
 from scrimp.history.events import Event
 from scrimp.json_values import Json
-from scrimp.storage import format_1
 
 __all__ = [
     "UPGRADES",
@@ -37,7 +36,14 @@ __all__ = [
 
 Upgrade = Callable[[dict[str, Json]], dict[str, Json]]
 
-UPGRADES: tuple[Upgrade, ...] = (format_1.upgrade,)
+
+def _from_format_1(record: dict[str, Json]) -> dict[str, Json]:
+    from scrimp.storage.format_1 import upgrade  # old logs alone need it
+
+    return upgrade(record)
+
+
+UPGRADES: tuple[Upgrade, ...] = (_from_format_1,)
 
 
 class StoredLine(str):
@@ -119,8 +125,10 @@ def digest(lines: Iterable[bytes | str]) -> str:
 
 
 def _as_written(line: bytes) -> bytes:
+    from scrimp.storage.format_1 import as_written
+
     with suppress(msgspec.ValidationError):
-        return format_1.as_written(line)
+        return as_written(line)
     return _encoder.encode(_decoder.decode(line))
 
 

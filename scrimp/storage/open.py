@@ -11,7 +11,6 @@ from collections.abc import Callable
 from scrimp.catalogs.catalog import Catalog
 from scrimp.checks import nearest_name
 from scrimp.errors import AddressError, StorageError
-from scrimp.storage.journal import JournalStorage
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
@@ -93,6 +92,8 @@ def _journal(url: str, rest: str, shown: str) -> Storage:
             f"storage {shown!r} names no folder; write journal:///studies or"
             " journal:////shared/studies"
         )
+    from scrimp.storage.journal import JournalStorage
+
     return JournalStorage(path)
 
 

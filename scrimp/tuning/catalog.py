@@ -26,7 +26,6 @@ from scrimp.json_values import Json, JsonObject
 from scrimp.policies.policy import Policy
 from scrimp.policies.scheduled import Scheduled
 from scrimp.space.space import Pool
-from scrimp.space.space_text import read_scalar
 from scrimp.tuning.acquisition_settings import gathered, settings_of_acquisition
 from scrimp.tuning.own_methods import OWN, MethodEntry
 from scrimp.tuning.reference_names import SETTINGS, canonical_name, elsewhere, with_brackets
@@ -298,6 +297,8 @@ def _construct(name: str, part: "type[DataclassInstance]", settings: JsonObject)
 
 
 def _parse_settings(text: str, whole: str) -> dict[str, Json]:
+    from scrimp.space.space_text import read_scalar
+
     settings: dict[str, Json] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = item.partition("=")

@@ -22,7 +22,6 @@ from scrimp.history.compromise import best_of_front, knee_of
 from scrimp.history.history import History
 from scrimp.history.reports import headline, printable
 from scrimp.history.trial import Observation, Trial
-from scrimp.showing.standing import front_words, values_words
 
 __all__ = [
     "ALIKE",
@@ -214,6 +213,8 @@ def log_outcome(history: History, trial: Trial) -> None:
         words = f": {headline(trial.message)}" if alike is None else f" as trial {alike} did"
         logger.warning("%s", printable(f"trial {trial.id} failed{words}"))
         return
+    from scrimp.showing.standing import front_words, values_words
+
     value = "no value" if trial.value is None else values_words(history, trial)
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
     best = (

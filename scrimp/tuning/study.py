@@ -17,10 +17,8 @@ from scrimp.checks import is_whole
 from scrimp.errors import BrokenObjective, ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
-from scrimp.executors.ray import RaySettings
 from scrimp.executors.run_context import Objective
 from scrimp.history.annotations import as_annotation
-from scrimp.history.compromise import hypervolume_of
 from scrimp.history.events import Config, Retried, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.limits import Durable, Placement
@@ -28,19 +26,13 @@ from scrimp.history.problem import Budget, Direction, Problem
 from scrimp.history.trial import Observation, Trial
 from scrimp.json_values import Json
 from scrimp.policies.policy import Finish, Policy, Wait
-from scrimp.showing.card import study_card
-from scrimp.showing.explanation import Explanation
 from scrimp.space.space import Space
 from scrimp.storage.store import EventStore, Storage
 from scrimp.suggesters.suggester import Suggester
-from scrimp.tuning.checkpoint_cleanup import Keep, best_state, checkpoint_folder
 from scrimp.tuning.deciding import policy_of
-from scrimp.tuning.keys import signing, trusted
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.logged import Logged
 from scrimp.tuning.outcomes import as_catch, best_report, best_value, knee_report
-from scrimp.tuning.run import Run, run, run_limits
-from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.telling import (
     change_limits,
@@ -51,12 +43,14 @@ from scrimp.tuning.telling import (
     tell_result,
     tell_step,
 )
-from scrimp.tuning.trial_table import trial_frame
 
-if TYPE_CHECKING:  # loading it takes SciPy
+if TYPE_CHECKING:  # not loaded before it is used: most scripts use little of it
     import pandas
 
+    from scrimp.executors.ray import RaySettings
+    from scrimp.showing.explanation import Explanation
     from scrimp.transfer.past import Past
+    from scrimp.tuning.checkpoint_cleanup import Keep
 
 __all__ = ["Root", "Study"]
 
@@ -157,11 +151,17 @@ class Study(Logged):
 
     def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
         """The volume that the front dominates, up to ``reference``, or to the study's own."""
+        from scrimp.history.compromise import hypervolume_of
+
         return hypervolume_of(self.history, reference)
 
     @property
     def best_checkpoint(self) -> Path:
         """The folder with the checkpoint of the best trial; one at a URL is brought here."""
+        from scrimp.tuning.checkpoint_cleanup import best_state
+        from scrimp.tuning.keys import trusted
+        from scrimp.tuning.signing import SignedOnly
+
         trial, keys = self.best_trial, trusted()
         history = self._ledger.history
         if keys and self._place is not None and history.limits.placement.checkpoints is not None:
@@ -170,6 +170,8 @@ class Study(Logged):
 
     def trial_folder(self, number: int) -> Path:
         """Where the checkpoints of a trial are kept on this machine; its log stands beside it."""
+        from scrimp.tuning.checkpoint_cleanup import checkpoint_folder
+
         return checkpoint_folder(self._checkpoints(), number)
 
     def still(self) -> "Study":
@@ -304,9 +306,9 @@ class Study(Logged):
         timeout: float | None = None,
         until: StopRule | None = None,
         time_limit: float | None = None,
-        keep: Keep = "best",
+        keep: "Keep" = "best",
         durable: Durable | None = None,
-        ray: RaySettings | Mapping[str, Json] | None = None,
+        ray: "RaySettings | Mapping[str, Json] | None" = None,
         callbacks: Sequence[Callable[["Study", Trial], None]] = (),
         catch: type[BaseException] | Sequence[type[BaseException]] = (),
         progress: bool | None = None,
@@ -323,6 +325,10 @@ class Study(Logged):
         flushes the log alone: reports are quicker, and a power cut may take checkpoints (``"all"``
         until then).
         """
+        from scrimp.tuning.keys import signing
+        from scrimp.tuning.run import Run, run, run_limits
+        from scrimp.tuning.signing import sign
+
         request = Run(
             objective,
             workers,
@@ -357,9 +363,11 @@ class Study(Logged):
 
     def dataframe(self) -> "pandas.DataFrame":
         """All trials as a pandas DataFrame, a row each (`scrimp.tuning.trial_table`)."""
+        from scrimp.tuning.trial_table import trial_frame
+
         return trial_frame(self.history)
 
-    def explain(self, trial: int | None = None) -> Explanation:
+    def explain(self, trial: int | None = None) -> "Explanation":
         """Why a trial, the best one unless told otherwise, was chosen and got its budget: printed,
         it is two sentences; ``.details`` has every decision."""
         from scrimp.explaining.reasons import explain
@@ -368,6 +376,8 @@ class Study(Logged):
 
     def _repr_html_(self) -> str:
         """Where the study stands, for notebooks."""
+        from scrimp.showing.card import study_card
+
         return study_card(self.history)
 
     def _deciding(self) -> Policy:
