@@ -21,8 +21,8 @@ def retry_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL) ->
         echo(f"study {study!r} has no failed trials; nothing to try again")
         return
     echo(
-        f"{count} failed trial{'s' * (count > 1)} of {study!r} will be tried again; go on with "
-        " scrimp run  as before"
+        f"{count} failed trial{'s' * (count > 1)} of {study!r} will be tried again; go on as"
+        " before, with  scrimp run  or  study.optimize"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scrimp.cli.listing import print_rows, print_trials, say
-from scrimp.cli.say import echo
+from scrimp.cli.say import command_to_copy, echo
 from scrimp.errors import ScrimpError
 from scrimp.history.bounds import hints
 from scrimp.history.compromise import hypervolume_of, knee_of, reference_of, trade_off_of
@@ -115,6 +115,9 @@ def show_command(  # noqa: PLR0913 - the options of a command
     _show_head(study, history)
     if history.trials:
         print_trials(history, query)
+    if history.trials and len(history.with_status("failed")) == len(history.trials):
+        again = command_to_copy(["scrimp", "retry", study, "--storage", storage])
+        echo(f"every trial failed; mend it, then let them be tried again:\n  {again}")
 
 
 def _words(text: str) -> tuple[str, ...]:

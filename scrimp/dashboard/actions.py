@@ -1,5 +1,5 @@
-"""What the buttons do: pause, stop and resume a study, put a configuration into the queue, tell a
-result by hand, write notes, delete."""
+"""What the buttons do: pause, stop and resume a study, try failed trials again, put a configuration
+into the queue, tell a result by hand, write notes, delete."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -45,6 +45,17 @@ async def halt(request: Request) -> RedirectResponse:
     return await _act(request, form, act, action)
 
 
+@router.post("/retry")
+async def retry(request: Request) -> RedirectResponse:
+    """Let the failed trials be tried again."""
+    form = await _form(request)
+
+    def act(study: Study) -> str:
+        return "retried" if study.retry_failed() else "none-failed"
+
+    return await _act(request, form, act, "")
+
+
 @router.post("/enqueue")
 async def enqueue(request: Request) -> RedirectResponse:
     """Put a configuration into the queue."""
@@ -62,7 +73,7 @@ async def enqueue(request: Request) -> RedirectResponse:
 
 @router.post("/tell")
 async def tell(request: Request) -> RedirectResponse:
-    """Tell the result of a trial: a value, or that it failed."""
+    """Tell the result of a trial: a value of each metric, or that it failed."""
     form = await _form(request)
 
     def act(study: Study) -> None:
@@ -74,7 +85,10 @@ async def tell(request: Request) -> RedirectResponse:
                 number, state="failed", message=form.get("message") or "told as failed by hand"
             )
         else:
-            study.tell(number, _number("value", form.get("value", "")))
+            names = study.history.problem.metrics
+            study.tell(
+                number, {name: _number(name, form.get(f"metric_{name}", "")) for name in names}
+            )
 
     return await _act(request, form, act, "told")
 

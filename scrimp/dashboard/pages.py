@@ -164,6 +164,12 @@ def summary_fragment(request: Request, name: str) -> HTMLResponse:
     return _fragment(request, name, "summary.html")
 
 
+@router.get("/controls")
+def controls_fragment(request: Request, name: str) -> HTMLResponse:
+    """The buttons that a study offers in its present state."""
+    return _fragment(request, name, "controls.html")
+
+
 @router.get("/activity")
 def activity_fragment(request: Request, name: str) -> HTMLResponse:
     """The part of a study's page that says who runs what and what happened lately."""

@@ -28,6 +28,8 @@ DONE = {
         "The study is stopped: what runs goes on to the end of its grant, then its workers end."
     ),
     "resume": "The study goes on.",
+    "retried": "The failed trials will be tried again, before anything new, when the study runs.",
+    "none-failed": "No trial has failed; there is nothing to try again.",
     "noted": "The note is kept.",
     "deleted": "What was marked is deleted.",
 }

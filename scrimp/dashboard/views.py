@@ -68,6 +68,7 @@ class Summary:
     goal: str
     direction: str
     metric: str
+    metrics: tuple[str, ...]
     method: str
     method_reason: str
     trials: int
@@ -105,6 +106,7 @@ def summary_of(study: Study) -> Summary:
         goal=goal_words(history),
         direction=problem.direction,
         metric=problem.metric,
+        metrics=tuple(problem.metrics),
         method=study.method,
         method_reason=str(history.method.get("reason", "")),
         trials=len(history.trials),

@@ -61,7 +61,7 @@ def screen(history: History, standing: Standing, width: int) -> list["Text"]:
     for trial in history.with_status("failed")[-1:]:
         lines.append(_line("failed", failure_line(trial), width, "red"))
     if standing.over:
-        saved = saved_words(history)
+        saved = saved_words(history).replace(" spent", "", 1)  # the line begins with the word
         lines += [_line("spent", saved, width)] if saved else []
         said = (part for hint in hints(history) for part in wrap(hint, max(width - LABEL, 20)))
         return [*lines, *(_line("", part, width, "yellow") for part in said)]

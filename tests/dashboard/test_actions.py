@@ -67,9 +67,11 @@ def test_forms_that_make_no_sense(own: Any, form: dict[str, str], words: str) ->
 
 
 def test_tell_a_value(own: Any) -> None:
-    own.post("/tell", data={"study": "mine", "number": "0", "value": "0.125", "state": "completed"})
+    own.post(
+        "/tell", data={"study": "mine", "number": "0", "metric_loss": "0.125", "state": "completed"}
+    )
     assert study_of(own).trials[0].value == 0.125 and study_of(own).trials[0].status == "completed"
-    again = own.post("/tell", data={"study": "mine", "number": "0", "value": "0.5"})
+    again = own.post("/tell", data={"study": "mine", "number": "0", "metric_loss": "0.5"})
     assert again.status_code == 400 and "completed already" in again.text
 
 
@@ -78,8 +80,41 @@ def test_tell_a_failure(own: Any) -> None:
     assert (study_of(own).trials[0].status, study_of(own).trials[0].message) == ("failed", "melted")
 
 
+def test_tell_a_value_of_each_metric(own: Any) -> None:
+    metrics = {"error": "minimize", "ms": "minimize"}
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    scrimp.create_study("two", space, metrics=metrics, storage=own.url, method="random").ask()
+    for page in ("/study?name=two", "/trial?study=two&number=0"):
+        text = own.get(page).text
+        assert 'name="metric_error"' in text and 'name="metric_ms"' in text
+    form = {"study": "two", "number": "0", "metric_error": "0.5"}
+    assert "ms is &#39;&#39;" in own.post("/tell", data=form).text
+    own.post("/tell", data={**form, "metric_ms": "7"})
+    trial = scrimp.load_study("two", storage=own.url).trials[0]
+    assert trial.last is not None and trial.last.metrics == {"error": 0.5, "ms": 7.0}
+
+
+def test_a_study_whose_trials_all_failed_can_be_tried_again(own: Any) -> None:
+    assert "nothing to try again" in own.post("/retry", data={"study": "mine"}).text
+    study_of(own).tell(0, state="failed")
+    page = own.get("/study?name=mine").text
+    assert 'action="/retry"' in page and "Pause" not in page
+    assert "will be tried again" in own.post("/retry", data={"study": "mine"}).text
+    assert study_of(own).history.with_status("failed") == []
+    assert 'action="/retry"' not in own.get("/controls?name=mine").text
+
+
+def test_a_finished_study_is_neither_paused_nor_stopped(own: Any) -> None:
+    assert "Pause" in own.get("/controls?name=mine").text
+    study = study_of(own)
+    study.tell(0, 0.5)
+    study._change(StudyChanged(totals=Totals(n_trials=1)))
+    assert "<button" not in own.get("/controls?name=mine").text
+
+
 @pytest.mark.parametrize(
-    "form", [{"number": "x"}, {"number": "7", "value": "1"}, {"number": "0", "value": ""}]
+    "form",
+    [{"number": "x"}, {"number": "7", "metric_loss": "1"}, {"number": "0", "metric_loss": ""}],
 )
 def test_tell_nonsense(own: Any, form: dict[str, str]) -> None:
     before = study_of(own).history.length

@@ -256,7 +256,7 @@ def test_a_result_is_told_and_a_study_deleted_by_hand(address: str, url: str, br
     trial = study.ask()
     tab = Tab(browser, address)
     page = tab.open(f"/trial?study={quote(name)}&number={trial.id}")
-    page.locator("input[name=value]").fill("0.625")
+    page.locator("input[name=metric_value]").fill("0.625")
     page.get_by_role("button", name="Record this value").click()
     page.get_by_text("The result was recorded").wait_for()
     assert study.best_value == 0.625 and page.locator("#best-value").inner_text() == "0.625"

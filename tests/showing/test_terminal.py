@@ -39,7 +39,7 @@ def test_a_finished_study_does_not_end_in_paused_trials(halving: scrimp.Study) -
     halving._change(StudyChanged(totals=Totals(n_trials=3)))
     lines = shown(halving.history, 100)
     assert lines[4] == "trials   3 ended early" and not any("paused" in line for line in lines)
-    assert lines[-1] == "spent    5 epochs spent where training all 3 takes 27: 81% saved"
+    assert lines[-1] == "spent    5 epochs where training all 3 takes 27: 81% saved"
     assert lines[1].startswith("━" * 60)  # full
 
 
