@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.described_space import described_space
+from scrimp.bench.described_space import check_meta, described_space
 from scrimp.errors import TableError
 from scrimp.history.events import Config
 from scrimp.json_values import Scalar
@@ -190,13 +190,7 @@ def read_curve_model(path: str | Path) -> CurveModel:
 
 
 def _checked(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> CurveModel:
-    for name in ("name", "metric", "goal", "space", "budget"):
-        if name not in meta:
-            raise TableError(
-                f"meta has no {name!r}; it must give name, metric, goal, space and budget"
-            )
-    if meta["goal"] != "min":
-        raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")
+    check_meta(meta)
     space, levels = (
         described_space(meta["space"]),
         tuple(float(level) for level in meta["budget"]["levels"]),

@@ -16,7 +16,7 @@ from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
-__all__ = ["described_space"]
+__all__ = ["check_meta", "described_space"]
 
 _MAKERS: dict[str, Callable[[Mapping[str, Any]], Parameter]] = {
     "float": lambda item: Float(item["low"], item["high"], **_numeric(item)),
@@ -67,3 +67,14 @@ def _parameter(item: Mapping[str, Any]) -> Parameter:
         ) from None
     except SpaceError as error:
         raise TableError(f"parameter {item['name']!r} cannot be: {error}") from None
+
+
+def check_meta(meta: Mapping[str, object]) -> None:
+    """Refuse what a table or a surrogate says of itself where something is missing."""
+    for name in ("name", "metric", "goal", "space", "budget"):
+        if name not in meta:
+            raise TableError(
+                f"meta has no {name!r}; it must give name, metric, goal, space and budget"
+            )
+    if meta["goal"] != "min":
+        raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")

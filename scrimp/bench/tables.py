@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.described_space import described_space
+from scrimp.bench.described_space import check_meta, described_space
 from scrimp.errors import SpaceError, TableError
 from scrimp.json_values import Json
 from scrimp.space.parameter import Float, Int
@@ -230,13 +230,7 @@ def _meta(array: Array) -> dict[str, Json]:
     if not isinstance(meta, dict) or meta.get("format") != 1:
         found = meta.get("format") if isinstance(meta, dict) else meta
         raise TableError(f"meta gives format {found!r}; only format 1 can be read")
-    for name in ("name", "metric", "goal", "space", "budget"):
-        if name not in meta:
-            raise TableError(
-                f"meta has no {name!r}; it must give name, metric, goal, space and budget"
-            )
-    if meta["goal"] != "min":
-        raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")
+    check_meta(meta)
     return meta
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scrimp.executors.checkpoint_folder import Vouched
-from scrimp.executors.clock import Clock, stopwatch_of
-from scrimp.history.events import Config, Event
+from scrimp.executors.clock import Clock, stopwatch_of, wall_clock
+from scrimp.history.events import Config, Ended, Event
 
 __all__ = ["Assignment", "Clock", "Deliver", "Executor"]
 
@@ -48,6 +48,16 @@ class Assignment:
     parent_vouched: Vouched | None = None
     flush: bool = True
     known: tuple[str, ...] | None = None
+
+    def failed(self, message: str) -> Ended:
+        """The event that says why it failed, now."""
+        return Ended(
+            trial=self.trial,
+            status="failed",
+            message=message,
+            attempt=self.attempt,
+            time=wall_clock(),
+        )
 
 
 class Executor(ABC):

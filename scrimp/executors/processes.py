@@ -219,14 +219,7 @@ class Processes(Executor):
 
 def _failed(worker: _Worker, message: str) -> Ended:
     assert worker.assignment is not None
-    assignment = worker.assignment
-    return Ended(
-        trial=assignment.trial,
-        status="failed",
-        message=message,
-        attempt=assignment.attempt,
-        time=wall_clock(),
-    )
+    return worker.assignment.failed(message)
 
 
 def _cause_of_death(worker: _Worker) -> str:

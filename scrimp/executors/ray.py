@@ -25,7 +25,7 @@ from scrimp.executors.clock import Clock, stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.run_context import Objective, RunContext, run_objective
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
-from scrimp.history.events import Ended, Event, Lost
+from scrimp.history.events import Event, Lost
 from scrimp.history.reports import Names
 
 __all__ = ["RayExecutor", "RaySettings"]
@@ -201,16 +201,7 @@ class RayExecutor(Executor):
             if self._time_limit is None or stopwatch() - slot.started <= self._time_limit:
                 continue
             message = f"it ran longer than the time limit of {self._time_limit:g} s and was ended"
-            trial, attempt = slot.assignment.trial, slot.assignment.attempt
-            events.append(
-                Ended(
-                    trial=trial,
-                    status="failed",
-                    message=message,
-                    attempt=attempt,
-                    time=wall_clock(),
-                )
-            )
+            events.append(slot.assignment.failed(message))
             self._drop(slot)
         return events
 
@@ -258,17 +249,7 @@ class _Actor:
             self._news.put(("trouble", [str(error)]))
             return
         except Exception as error:
-            message = f"the trial could not be run: {error!r}"
-            trial, attempt = assignment.trial, assignment.attempt
-            last = [
-                Ended(
-                    trial=trial,
-                    status="failed",
-                    message=message,
-                    attempt=attempt,
-                    time=wall_clock(),
-                )
-            ]
+            last = [assignment.failed(f"the trial could not be run: {error!r}")]
         self._news.put(("done", last))
 
     def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:

@@ -38,6 +38,7 @@ from scrimp.history.problem import Direction, Problem
 from scrimp.history.trial import STATUSES
 from scrimp.history.vetting import ENDS, shortened
 from scrimp.json_values import Json, JsonObject, Scalar
+from scrimp.space.space_text import number_or_text
 from scrimp.storage.open import without_secrets
 from scrimp.storage.store import EventStore, Storage
 from scrimp.storage.text_file import text_of
@@ -185,12 +186,7 @@ def _scalar(text: str | None) -> Scalar:
     words = {"true": True, "false": False}
     if text.strip().lower() in words:
         return words[text.strip().lower()]
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+    return number_or_text(text)
 
 
 def _flat(row: JsonObject) -> dict[str, Json]:

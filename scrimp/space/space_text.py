@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from scrimp.errors import SpaceError
 from scrimp.json_values import Json
 
-__all__ = ["read_scalar", "read_space_text"]
+__all__ = ["number_or_text", "read_scalar", "read_space_text"]
 
 _NAME = r"[A-Za-z_][\w.-]*"
 _PARAMETER = re.compile(
@@ -117,6 +117,15 @@ def read_scalar(text: str) -> Json:
         return text[1:-1]
     if text.lower() in ("true", "false", "none", "null"):
         return {"true": True, "false": False}.get(text.lower())
+    return number_or_text(text)
+
+
+def number_or_text(text: str) -> int | float | str:
+    """The number that a text spells, or the text itself.
+
+    >>> [number_or_text(text) for text in ("3", "1e-5", "sgd")]
+    [3, 1e-05, 'sgd']
+    """
     for number in (int, float):
         try:
             return number(text)

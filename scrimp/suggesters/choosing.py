@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
 from scrimp.acquisition.context import Context
@@ -23,7 +24,7 @@ from scrimp.history.notes import Expected, Modelled, Rival
 from scrimp.suggesters.model_fitting import Models, length_scales
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["Choice", "best_in_turn", "front_rows", "reason_of"]
+__all__ = ["Choice", "best_in_turn", "front_rows", "lonely_rows", "reason_of"]
 
 USUAL = MaximizeSettings()
 
@@ -143,10 +144,14 @@ def front_rows(models: Models, most: int) -> Array:
         rows = rows[models.feasible]
     losses = models.every_loss[rows]
     losses = np.where(np.isfinite(losses), losses, np.inf)
-    front = np.flatnonzero(non_dominated(losses))
-    lonely = np.argsort(-crowding_distances(losses[front]), kind="stable")[:most]
-    best: Array = models.evaluated[rows[front[lonely]]]
+    best: Array = models.evaluated[rows[lonely_rows(losses, most)]]
     return best
+
+
+def lonely_rows(losses: Array, most: int) -> NDArray[np.intp]:
+    """Rows of losses (n, m) that nothing dominates, at most ``most``, the loneliest first."""
+    front = np.flatnonzero(non_dominated(losses))
+    return front[np.argsort(-crowding_distances(losses[front]), kind="stable")[:most]]
 
 
 def reason_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> Modelled:

@@ -27,13 +27,12 @@ from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, 
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError, NumericalError
-from scrimp.fronts.dominance import crowding_distances, non_dominated
 from scrimp.history.history import History
 from scrimp.history.notes import EMPTY, DrawnAtRandom, FirstDesign, Notes
 from scrimp.history.problem import Problem
 from scrimp.json_values import JsonObject
 from scrimp.suggesters.bayesian import BayesianSuggester
-from scrimp.suggesters.choosing import ANCHORS_OF_FRONT, best_in_turn
+from scrimp.suggesters.choosing import ANCHORS_OF_FRONT, best_in_turn, lonely_rows
 from scrimp.suggesters.curve_models import CurveSettings
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.fitted_curves import Curves
@@ -256,10 +255,7 @@ def _anchors(curves: Curves, share: float) -> Array:
     means = [AtBudget(model, share).mean(curves.configs)[:, 0] for model in curves.models.values()]
     if len(means) == 1:
         return curves.configs[np.argsort(means[0], kind="stable")[:5]]
-    losses = np.column_stack(means)
-    front = np.flatnonzero(non_dominated(losses))
-    lonely = np.argsort(-crowding_distances(losses[front]), kind="stable")[:ANCHORS_OF_FRONT]
-    return curves.configs[front[lonely]]
+    return curves.configs[lonely_rows(np.column_stack(means), ANCHORS_OF_FRONT)]
 
 
 def _climbed_from_draw(

@@ -28,7 +28,7 @@ def test_devices_are_dealt_out_without_overlap(monkeypatch: pytest.MonkeyPatch) 
 
 def test_workers_decide_the_executor() -> None:
     class Question:
-        metric = "loss"
+        reported = "loss"
         cost = None
 
     question: Any = Question()
