@@ -63,9 +63,9 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
         from scrimp.dashboard.server import serve
     except ImportError as error:
         raise StudyError(
-            f"the dashboard needs {error.name}, which is not installed; pip install"
-            " 'scrimp[dashboard]'"
-        ) from None
+            "the dashboard needs the extra scrimp[dashboard], which is not installed;"
+            " pip install 'scrimp[dashboard]'"
+        ) from error
     here = is_loopback(host)
     if no_token and not here:
         raise StudyError(

@@ -110,7 +110,9 @@ def run_command(  # noqa: PLR0913 - the options of a command
     }
     plan, file = _plan(what, {key: value for key, value in options.items() if value is not None})
     if check:
-        echo(f"{file} is right: study {plan.name!r} with {len(plan.question['space'])} parameters")
+        count = len(plan.question["space"])
+        parameters = f"{count} parameter{'' if count == 1 else 's'}"
+        echo(f"{file} is right: study {plan.name!r} with {parameters}")
         return
     key = signing(sign_with)
     place = storage_at(plan.storage)

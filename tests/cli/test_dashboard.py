@@ -43,6 +43,15 @@ def test_addresses_of_this_machine(host: str, here: bool) -> None:
     assert is_loopback(host) == here
 
 
+def test_without_the_extra_the_error_names_the_extra_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "scrimp.dashboard.access", raising=False)
+    monkeypatch.setitem(sys.modules, "starlette.datastructures", None)
+    result = CliRunner().invoke(app, ["dashboard"])
+    assert isinstance(result.exception, StudyError)
+    said = str(result.exception)
+    assert "pip install 'scrimp[dashboard]'" in said and "starlette" not in said
+
+
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import scrimp
+from scrimp.cli.main import app
 
 SCRIMP = str(Path(sys.executable).with_name("scrimp"))
 
@@ -189,6 +191,16 @@ def test_check_runs_nothing(folder: Path) -> None:
         assert wrong.returncode == 2 and "Traceback" not in wrong.stderr
         assert "run.n_trials" in wrong.stderr and "did you mean 'asha'" in wrong.stderr
     assert not (folder / "s.db").exists() and not (folder / "book").exists()
+
+
+def test_one_parameter_is_not_many(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(
+        'name = "one"\ncommand = "true {x}"\nspace.x = {type = "float", low = 0, high = 1}\n'
+        "run.n_trials = 2\n"
+    )
+    said = CliRunner().invoke(app, ["run", str(file), "--check"]).stdout
+    assert "is right: study 'one' with 1 parameter\n" in said
 
 
 def test_another_storage_may_be_named(folder: Path) -> None:
