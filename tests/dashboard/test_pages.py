@@ -202,6 +202,7 @@ def test_a_study_of_several_metrics_shows_its_front(own: Any) -> None:
     text = own.get("/study?name=front").text
     assert '<p class="big" id="front-size">2' in text and "hypervolume" in text
     assert text.index("number=1") < text.index("number=0")  # by the first metric
+    assert "sort=speed" in text and '<td class="right">5</td>' in text[text.index("trial-table") :]
     assert own.get("/").status_code == own.get("/trial?study=front&number=2").status_code == 200
     for name in ("front", "front_history", "trade_offs"):
         assert f'id="{name}"' in text or name in text

@@ -103,7 +103,7 @@ function dress(body, figure) {
   layout.font = { ...layout.font, color: colour("--text"), size: narrow ? 11 : 12 };
   layout.margin = { ...layout.margin, t: Math.max((layout.margin.t || 88) - 52, 34), b: 48, l: narrow ? 52 : 64, r: narrow ? 12 : 20 };
   if ((layout.annotations || []).length) layout.margin.t += 22; // names of panels, below the mode bar
-  if (layout.meta.axes) layout.margin = { l: 64, r: 64, t: 56, b: 24 };
+  if (body.data.some((trace) => trace.type === "parcoords")) layout.margin = { l: 64, r: 64, t: 74, b: 24 };
   layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--link"), orientation: "h" };
   layout.hoverlabel = { ...layout.hoverlabel, bgcolor: colour("--raised"), bordercolor: colour("--line"), font: { color: colour("--text") } };
   if (narrow && layout.legend && layout.legend.orientation === "v") {
