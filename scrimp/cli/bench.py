@@ -32,6 +32,7 @@ bench_app.command("convert")(convert_command)
 MethodsOption = Annotated[
     str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")
 ]
+NamesOption = Annotated[str, typer.Option(help="Names, separated by commas, or all.")]
 SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
 OutOption = Annotated[
     Path | None,
@@ -54,7 +55,7 @@ TrialsOption = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
 def functions_command(  # noqa: PLR0913 - the options of a command
     methods: MethodsOption = "gp,tpe,random",
     plugin: PluginOption = None,
-    functions: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    functions: NamesOption = "all",
     trials: TrialsOption = 50,
     seeds: SeedsOption = 10,
     workers: Annotated[int, typer.Option(min=1, help="Trials that are open at once.")] = 1,
@@ -111,7 +112,7 @@ def tables_command(  # noqa: PLR0913 - the options of a command
     table: Annotated[Path, typer.Argument(help="A benchmark table (.npz).")],
     methods: MethodsOption = "gp,tpe,random",
     plugin: PluginOption = None,
-    tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    tasks: NamesOption = "all",
     seeds: SeedsOption = 10,
     trials: TrialsOption = 100,
     out: OutOption = None,
@@ -138,7 +139,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
     ],
     methods: MethodsOption = "asha,bohb,random",
     plugin: PluginOption = None,
-    tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    tasks: NamesOption = "all",
     seeds: SeedsOption = 5,
     fulls: Annotated[
         int, typer.Option(min=1, help="Full trainings that all workers together may pay for.")
@@ -197,7 +198,7 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
     ],
     methods: MethodsOption = "auto,gp,rgpe,tst-r",
     plugin: PluginOption = None,
-    tasks: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    tasks: NamesOption = "all",
     seeds: SeedsOption = 5,
     trials: TrialsOption = 50,
     sources: Annotated[
