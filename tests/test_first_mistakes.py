@@ -53,6 +53,19 @@ def wrong_metric(trial: Any) -> dict[str, float]:
     return {"val_loss": 0.3}
 
 
+def misspelt_metric(trial: Any) -> dict[str, float]:
+    return {"val_eror": 0.3}
+
+
+def misspelt_metric_by_step(trial: Any) -> None:
+    for _ in trial.steps():
+        trial.report(accuracy=0.3)
+
+
+def attribute(trial: Any) -> float:
+    return float(trial.params.lr)
+
+
 def of_optuna(trial: Any) -> float:
     return float(trial.suggest_float("lr", 1e-4, 1e-1, log=True))
 
@@ -80,6 +93,32 @@ def no_space_for(trial: Any) -> float:
             "'val_error' was not reported (reported: val_loss)",
             "report it",
         ),
+        (lambda: tuned(misspelt_metric), "(reported: val_eror)", "did you mean 'val_error'?"),
+        (
+            lambda: tuned(
+                misspelt_metric_by_step, budget=scrimp.Budget("epoch", 1, 9), method="asha"
+            ),
+            "(reported: accuracy)",
+            "report it with every step",
+        ),
+        (lambda: tuned(attribute), "AttributeError", "params['lr']"),
+        (lambda: tuned(no_space_for, metric=["a", "b"]), "['a', 'b']", "Several go as metrics={"),
+        (lambda: tuned(no_space_for, scrimp.Space(lr=(0, 1))), "(0, 1)", "scrimp.Float(0, 1)"),  # type: ignore[arg-type]
+        (
+            lambda: tuned(no_space_for, scrimp.Space(by=["adam", "sgd"])),  # type: ignore[arg-type]
+            "'by'",
+            "scrimp.Categorical(['adam', 'sgd'])",
+        ),
+        (
+            lambda: tuned(no_space_for, scrimp.Space(by=scrimp.Categorical("adam", "sgd"))),  # type: ignore
+            "Categorical got 2 arguments",
+            "scrimp.Categorical(['adam', 'sgd'])",
+        ),
+        (
+            lambda: tuned(no_space_for, scrimp.Space(n=scrimp.Ordinal(1, 2, 4))),  # type: ignore
+            "Ordinal got 3 arguments",
+            "scrimp.Ordinal([1, 2, 4])",
+        ),
         (lambda: tuned(of_optuna), "no suggest_float", "scrimp.Space("),
         (lambda: tuned(no_space_for, direction="minimise"), "'minimise'", "minimize"),
         (
@@ -94,6 +133,14 @@ def no_space_for(trial: Any) -> float:
         "parameter",
         "exception",
         "metric",
+        "misspelt metric",
+        "metric by step",
+        "attribute",
+        "metrics as a list",
+        "bare range",
+        "bare choices",
+        "loose choices",
+        "loose values",
         "optuna",
         "direction",
         "unpicklable",
@@ -107,6 +154,12 @@ def test_a_mistake_in_python(mistake: Callable[[], None], named: str, remedy: st
     assert named in text and remedy in text and len(text) < SCREEN
     shown = "".join(traceback.format_exception(caught.value)).split(__file__)[-1]
     assert shown.count("scrimp/") <= 5 and "run_objective" not in shown
+
+
+def test_a_study_without_steps_hears_nothing_of_steps() -> None:
+    with pytest.raises(ObjectiveError) as caught:
+        tuned(wrong_metric)
+    assert "with every step" not in str(caught.value)
 
 
 def test_the_exception_of_the_user_is_the_cause() -> None:

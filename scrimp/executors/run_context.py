@@ -80,6 +80,8 @@ class Parameters(dict[str, Json]):
                 f"these are the parameters themselves, without .{name}: minimize hands them to the"
                 " objective, which reads params['x']; trials are handed out by study.optimize"
             )
+        if name in self or name in (self._known or ()):
+            raise AttributeError(f"parameters are read by name: params[{name!r}]")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
@@ -216,8 +218,11 @@ class RunContext:
     ) -> bool:
         """Tell metrics of the current step; True to go on, False to end here. Durable when it
         returns."""
-        named = dict(metrics) if value is None else {**as_metrics(value, self._metric), **metrics}
-        numbers = as_metrics(named, self._metric)
+        stepped = self._current is not None or self.budget > 1.0  # without a budget it is 1
+        named = dict(metrics)
+        if value is not None:
+            named = {**as_metrics(value, self._metric, stepped), **metrics}
+        numbers = as_metrics(named, self._metric, stepped)
         at = self._place(step)
         if not self._goes_on:
             return False

@@ -187,6 +187,11 @@ def optimized(
     weights: Mapping[str, float] | None = None,
 ) -> Optimized:
     """One metric or several, as a problem takes them; ``metrics`` with a single name is one."""
+    if not isinstance(metric, str):
+        raise StudyError(
+            f"metric is {metric!r}; it must be one name. Several go as metrics={{'val_error':"
+            " 'minimize', 'latency_ms': 'minimize'}, each with its direction"
+        )
     if metrics is None or (isinstance(metrics, Mapping) and len(metrics) == 1):
         for label, table in (("reference", reference), ("goals", goals), ("weights", weights)):
             if table:

@@ -8,6 +8,7 @@ import math
 import numbers
 from collections.abc import Mapping
 
+from scrimp.checks import did_you_mean
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Event, Reported
 
@@ -49,8 +50,9 @@ def names_of(metric: Names) -> tuple[str, ...]:
     return (metric,) if isinstance(metric, str) else metric
 
 
-def as_metrics(result: object, metric: Names) -> dict[str, float]:
-    """Metrics by name, from a number (the study's metric) or a mapping of names to numbers.
+def as_metrics(result: object, metric: Names, stepped: bool = False) -> dict[str, float]:
+    """Metrics by name, from a number (the study's metric) or a mapping of names to numbers;
+    ``stepped`` where they are told step by step.
 
     >>> as_metrics(0.5, "loss"), as_metrics({"loss": 1, "seconds": 2.0}, "loss")
     ({'loss': 0.5}, {'loss': 1.0, 'seconds': 2.0})
@@ -82,9 +84,10 @@ def as_metrics(result: object, metric: Names) -> dict[str, float]:
     for name in names:
         if name not in metrics:
             known = ", ".join(sorted(metrics)) or "none"
+            hints = (did_you_mean(other, [name]) for other in metrics if other not in names)
+            hint = next(filter(None, hints), "; report it" + " with every step" * stepped)
             raise ReportError(
-                f"the study's metric {name!r} was not reported (reported: {known}); report it with"
-                " every step"
+                f"the study's metric {name!r} was not reported (reported: {known}){hint}"
             )
     return metrics
 

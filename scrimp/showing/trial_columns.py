@@ -32,7 +32,8 @@ FIXED = ("trial", "status", "best", "last", "budget")
 
 EXTRA = ("front", "feasible", "cost", "attempts", "worker", "note", "error")
 """Columns that are shown when they are asked for; errors also when there is one, and with several
-metrics whether the trial is on the front."""
+metrics whether the trial is on the front. A parameter, metric or attribute of the same name comes
+before them; the errors are then called ``failure``."""
 
 GAP = 2
 NARROWEST_ERROR = 20
@@ -69,26 +70,36 @@ class TableQuery:
 
 @dataclass(frozen=True)
 class TrialTable:
-    """``rows`` of cells under ``columns``; ``matching`` trials there are, and ``left_out`` columns had no room."""
+    """``rows`` of cells under ``columns``; ``matching`` trials there are, and ``left_out`` columns had no room.
+    ``messages`` is the column that holds why trials failed."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     matching: int
     left_out: tuple[str, ...] = ()
+    messages: str = "error"
 
 
 def column_names(history: History) -> tuple[str, ...]:
     """Everything that can be a column of this study: fixed ones, parameters, metrics, attributes, extras."""
+    names = (*FIXED, *_own_names(history), *EXTRA, _messages_name(history))
+    return tuple(dict.fromkeys(names))
+
+
+def _own_names(history: History) -> dict[str, None]:
+    """What the study itself names: parameters, metrics, attributes, in this order."""
     metrics = (
         name for trial in history.trials if trial.last is not None for name in trial.last.metrics
     )
-    own = {history.problem.metric} if history.problem.trade_off is None else set()
-    others = [
-        name for name in dict.fromkeys([*history.problem.metrics, *metrics]) if name not in own
-    ]
     attributes = (name for trial in history.trials for name in trial.user_attrs)
-    names = (*FIXED, *history.problem.space, *others, *attributes, *EXTRA)
-    return tuple(dict.fromkeys(names))
+    problem = history.problem
+    return dict.fromkeys([*problem.space, *problem.metrics, *metrics, *attributes])
+
+
+def _messages_name(history: History) -> str:
+    """What the column of failures is called: ``error``, unless the study has something of that name."""
+    own = _own_names(history)
+    return next(name for name in ("error", "failure", "failure message") if name not in own)
 
 
 def selected_trials(history: History, query: TableQuery) -> list[Trial]:
@@ -122,7 +133,8 @@ def trial_table(history: History, query: TableQuery) -> TrialTable:
     columns = query.columns or _usual(history, shown)
     readers = [_reader(history, name) for name in columns]
     rows = [tuple(printable(number(read(trial), 5)) for read in readers) for trial in shown]
-    return TrialTable(tuple(columns), tuple(rows), len(matching))
+    messages = _messages_name(history)
+    return TrialTable(tuple(columns), tuple(rows), len(matching), messages=messages)
 
 
 def _usual(history: History, shown: Sequence[Trial]) -> tuple[str, ...]:
@@ -137,7 +149,7 @@ def _usual(history: History, shown: Sequence[Trial]) -> tuple[str, ...]:
         fixed.append("feasible")
     searched = history.problem.space.searched
     metrics = [name for name in history.problem.constraints if name not in (*fixed, *searched)]
-    failed = ["error"] * any(_error(trial) for trial in shown)
+    failed = [_messages_name(history)] * any(_error(trial) for trial in shown)
     return (*fixed, *searched, *metrics, *failed)
 
 
@@ -170,9 +182,9 @@ def _reader(history: History, name: str) -> Callable[[Trial], Json]:
         "attempts": lambda trial: trial.attempt,
         "worker": lambda trial: trial.worker or None,
         "note": lambda trial: trial.note or None,
-        "error": _error,
+        _messages_name(history): _error,
     }
-    if name in FIXED or (name in fixed and name not in history.problem.space):
+    if name in FIXED or (name in fixed and name not in _own_names(history)):
         return fixed[name]
     if name in history.problem.space:
         return lambda trial: trial.config.get(name)
@@ -191,23 +203,25 @@ def fitted(table: TrialTable, width: int) -> TrialTable:
         name: max(len(name), *(len(row[place]) for row in table.rows), 1)
         for place, name in enumerate(table.columns)
     }
-    error = "error" in table.columns
+    error = table.messages in table.columns
     room = width - ((NARROWEST_ERROR + GAP) if error else 0)
     kept: list[str] = []
     for name in table.columns:
-        if name == "error":
+        if name == table.messages:
             continue
         needed = widths[name] + (GAP if kept else 0)
         if needed <= room:
             kept.append(name)
             room -= needed
-    left_out = tuple(name for name in table.columns if name not in kept and name != "error")
-    columns = (*kept, *(["error"] if error else []))
+    left_out = tuple(name for name in table.columns if name not in (*kept, table.messages))
+    columns = (*kept, *([table.messages] if error else []))
     places = [table.columns.index(name) for name in columns]
     most = room + NARROWEST_ERROR
     rows = [
         tuple(
-            shortened_text(row[place], most) if table.columns[place] == "error" else row[place]
+            shortened_text(row[place], most)
+            if table.columns[place] == table.messages
+            else row[place]
             for place in places
         )
         for row in table.rows

@@ -26,12 +26,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.checks import is_finite
-from scrimp.errors import ConfigError
+from scrimp.errors import ConfigError, SpaceError
 from scrimp.json_values import Scalar
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.steps import Steps, checked_step, count_steps, step_places, step_units
@@ -218,6 +219,15 @@ def _within(parameter: Float | Int) -> str:
     return f"from {parameter.low!r} to {parameter.high!r}{steps}"
 
 
+def _refuse_loose(kind: type[Parameter], label: str, given: tuple[object, ...]) -> None:
+    """Values that were not put into a list, ``Categorical("adam", "sgd")``."""
+    if len(given) > 1:
+        raise SpaceError(
+            f"{kind.__name__} got {len(given)} arguments; its {label} go as one list:"
+            f" scrimp.{kind.__name__}({list(given)!r})"
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Ordinal(Parameter):
     """One of a few ``values`` whose order matters, given in that order; only their position counts,
@@ -228,6 +238,10 @@ class Ordinal(Parameter):
     """
 
     values: Sequence[Scalar]
+
+    def __new__(cls, *given: object, **settings: object) -> Self:
+        _refuse_loose(cls, "values", given)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self._settle(values=self._legal(distinct, "values", self.values))
@@ -261,6 +275,10 @@ class Categorical(Parameter):
     """
 
     choices: Sequence[Scalar]
+
+    def __new__(cls, *given: object, **settings: object) -> Self:
+        _refuse_loose(cls, "choices", given)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self._settle(choices=self._legal(distinct, "choices", self.choices))

@@ -31,7 +31,21 @@ def as_parameter(name: object, value: Parameter | Scalar) -> Parameter:
     try:
         return Constant(value)
     except SpaceError as error:
-        raise SpaceError(f"parameter {name!r}: {error}") from None
+        raise SpaceError(f"parameter {name!r}: {error}{_meant(value)}") from None
+
+
+def _meant(given: object) -> str:
+    """How to say what somebody may have meant by a bare pair or list; empty for anything else.
+
+    >>> _meant((0, 1)), _meant(["adam", "sgd"])
+    ('; a range is scrimp.Float(0, 1)', "; choices are scrimp.Categorical(['adam', 'sgd'])")
+    """
+    match given:
+        case [int() | float() as low, int() | float() as high] if low < high:
+            return f"; a range is scrimp.Float({low!r}, {high!r})"
+        case tuple() | list():
+            return f"; choices are scrimp.Categorical({list(given)!r})"
+    return ""
 
 
 def parameter_from_json(name: str, record: JsonObject) -> Parameter:

@@ -207,16 +207,16 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     past studies."""
     chosen, _ = choose(problem, parse_method(method))
     entry = _METHODS[chosen.name]
-    if entry.needs_budget and problem.budget is None:
-        raise MethodError(
-            f"method {chosen.name!r} spends training budgets, and this study has none; "
-            "give create_study a budget such as scrimp.Budget('epoch', 1, 81), or use 'gp'"
-        )
     if problem.trade_off is not None and not entry.several:
         able = ", ".join(name for name in _METHODS if _METHODS[name].several)
         raise MethodError(
             f"method {chosen.name!r} optimizes one metric, and this study has"
             f" {len(problem.metrics)} ({', '.join(problem.metrics)}); use 'auto', or one of {able}"
+        )
+    if entry.needs_budget and problem.budget is None:
+        raise MethodError(
+            f"method {chosen.name!r} spends training budgets, and this study has none; "
+            "give create_study a budget such as scrimp.Budget('epoch', 1, 81), or use 'gp'"
         )
     classes = _parts(entry)
     settings = gathered(entry.presets, chosen.settings, classes)

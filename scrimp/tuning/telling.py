@@ -73,7 +73,8 @@ def tell_step(
     """Record metrics after ``step``, and whether the trial goes on from there."""
     current = open_trial(ledger, trial)
     check_step(current, step)
-    numbers = as_metrics(metrics, ledger.history.problem.reported)
+    problem = ledger.history.problem
+    numbers = as_metrics(metrics, problem.reported, stepped=problem.budget is not None)
     append_report(ledger, current, float(step), numbers, as_stderr(stderr))
     history = ledger.history
     now = history.trials[current.id]

@@ -19,7 +19,7 @@ from scrimp.showing.trial_columns import (
 
 def test_the_best_come_first_and_those_without_a_value_last(told: scrimp.Study) -> None:
     table = trial_table(told.history, TableQuery())
-    assert table.columns == ("trial", "status", "best", "lr", "kind", "error")
+    assert table.columns == ("trial", "status", "best", "lr", "kind", "failure")
     assert [row[0] for row in table.rows] == ["1", "0", "2", "3", "4"] and table.matching == 5
     assert table.rows[3][-1] == "CUDA out of memory: Error: no <b>memory</b>"
 
@@ -55,6 +55,20 @@ def test_what_the_study_does_not_have_is_refused(told: scrimp.Study) -> None:
     ):
         with pytest.raises(StudyError, match=words):
             trial_table(told.history, query)
+
+
+def test_a_metric_comes_before_a_column_of_its_name(told: scrimp.Study) -> None:
+    table = trial_table(told.history, TableQuery(columns=("trial", "error", "failure"), top=4))
+    assert [row[1] for row in table.rows] == ["0.2", "0.5", "0.9", "-"]
+    assert table.rows[3][2].startswith("CUDA out of memory")
+    by_error = selected_trials(told.history, TableQuery(sort="-error"))
+    assert [trial.id for trial in by_error][:3] == [2, 0, 1]
+    assert fitted(table, 40).columns == ("trial", "error", "failure")
+    other = scrimp.create_study(
+        "o", told.history.problem.space, metric="loss", method="random", storage="memory://"
+    )
+    other.tell(other.ask(), state="failed", message="no memory")
+    assert trial_table(other.history, TableQuery()).columns[-1] == "error"
 
 
 def test_metrics_constraints_and_attributes_are_columns() -> None:
