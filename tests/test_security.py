@@ -98,6 +98,17 @@ def test_a_pickle_in_the_log_stays_text(tmp_path: Path) -> None:
         resolved(record)
 
 
+def quotes_names(query: ast.expr) -> bool:
+    """Whether psycopg puts names, quoted, into a constant of ours."""
+    return (
+        isinstance(query, ast.Call)
+        and isinstance(query.func, ast.Attribute)
+        and query.func.attr == "format"
+        and ast.unparse(query.func.value).startswith("sql.SQL('")
+        and all("sql.Identifier" in ast.unparse(part) for part in query.args)
+    )
+
+
 def test_sql_is_text_of_our_own() -> None:
     """Every query is a constant, or put together from constants of its module; values travel beside
     it."""
@@ -128,7 +139,7 @@ def test_sql_is_text_of_our_own() -> None:
                     for value in inserted
                 )
                 found += [] if ours else [f"{path.name}:{node.lineno}"]
-                if isinstance(query, ast.BinOp | ast.Call):
+                if isinstance(query, ast.BinOp | ast.Call) and not quotes_names(query):
                     found.append(f"{path.name}:{node.lineno}")
     assert found == []
 

@@ -10,13 +10,17 @@ optima follow Surjanovic and Bingham, "Virtual Library of Simulation Experiments
     formula.evaluate({"x1": 3.14159, "x2": 2.275}) - formula.optimum        # about 0
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scrimp.json_values import Config, Json
+if TYPE_CHECKING:
+    from scrimp.json_values import Config, Json
 
 __all__ = ["FORMULAS", "Formula", "Recorder", "speed_data"]
 

@@ -47,6 +47,17 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     hostile.tell(hostile.ask(), 0.5)
     hostile.tell(hostile.ask(), state="failed", message="<img src=x onerror=alert(1)>\x1b[2J")
+    several = scrimp.create_study(
+        "several",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metrics={"error": "minimize", "latency": "minimize"},
+        method="random",
+        storage=address,
+        seed=0,
+    )
+    for _ in range(4):
+        trial = several.ask()
+        several.tell(trial, {"error": trial.params["x"], "latency": 1 - trial.params["x"]})
     fallen = scrimp.create_study(
         "fallen", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=address
     )

@@ -10,10 +10,12 @@ import scrimp
 from scrimp.dashboard.panels import FIGURES
 from tests.dashboard.conftest import HOSTILE
 
+SEVERAL = ("front", "front_history", "trade_offs")
+
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_the_one_of_the_library(client: Any, url: str, name: str) -> None:
-    of = "fallen" if name == "source_weights" else "staged"
+    of = {"source_weights": "fallen"}.get(name, "several" if name in SEVERAL else "staged")
     study = scrimp.load_study(of, storage=url)
     body = client.get(f"/figure?study={of}&name={name}").json()
     assert body == json.loads(getattr(scrimp.plots, name)(study).to_json())

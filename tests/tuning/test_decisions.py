@@ -208,21 +208,12 @@ def planted(study: scrimp.Study, notes: Notes) -> None:
     )
 
 
-def test_notes_that_make_no_sense_end_in_words() -> None:
-    """The decision that reads them says so, and nothing is lost."""
-    study = told("gp", 4)
-    length = study.history.length
-    planted(study, Notes(fit={"loss": Fit(4, {"choice": "power", "model": {"steps": 3}})}))
-    with pytest.raises(StudyError, match=r"cannot be taken.*`scrimp verify`"):
-        study.ask()
-    assert study.history.length == length + 1 and study.best_value == 0.0
-
-
 @pytest.mark.parametrize(
     ("method", "notes"),
     [
         ("gp", Notes(fit={"loss": Fit(4, {})})),
         ("gp", Notes(fit={"loss": Fit(4, {"choice": 5, "model": []})})),
+        ("gp", Notes(fit={"loss": Fit(4, {"choice": "power", "model": {"steps": 3}})})),
         ("mobster-joint:initial=2,random_fraction=0", Notes(fit={"gp_multitask": Fit(4, {})})),
         ("freeze-thaw:initial=2", Notes(curves=CurveFit((1.0,), 3, NewcomerPool(1, 2, 3)))),
     ],
