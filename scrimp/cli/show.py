@@ -128,8 +128,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _show_head(study: str, history: History) -> None:
     """All about the study as a whole."""
     problem, over = history.problem, is_over(history)
-    states = states_words(history.counts, over, problem.budget is not None)
-    method = method_words(history.method)
+    method, states = method_words(history.method), states_words(history.counts)
     say(f"{study}: {goal_words(history)} with {method}  ·  {states}")
     reason = str(history.method.get("reason", ""))
     if reason.startswith("auto"):

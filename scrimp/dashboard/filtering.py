@@ -2,10 +2,11 @@
 
     val_error<0.05 optimizer=adamw|sgd lr=1e-4..1e-2 status!=failed "out of memory"
 
-All terms must hold. A name is a parameter, a reported metric, a column or an attribute; the study's own metric
-stands for a trial's best value, as in the table, every other metric for the last report. ``=``
-takes several values with ``|`` between them, and ranges ``low..high``. Names and values with spaces
-or signs in them are put in quotes; quoted words without a comparison are searched for as they are.
+All terms must hold. A name is a parameter, a reported metric, a column or an attribute; the metric
+of a study that has one stands for a trial's best value, as in the table, every other metric for the
+last report. With several, ``front=yes`` finds the trials on the front. ``=`` takes several values
+with ``|`` between them, and ranges ``low..high``. Names and values with spaces or signs in them are
+put in quotes; quoted words without a comparison are searched for as they are.
 """
 
 import math
@@ -135,9 +136,13 @@ def _objection(terms: Sequence[Term], known: Mapping[str, Read]) -> str:
 def readers_of(history: History) -> dict[str, Read]:
     """What each name stands for; the study's own names come before those of columns."""
     found: dict[str, Read] = {name: _parameter(name) for name in history.problem.space}
-    found.setdefault(history.problem.metric, COLUMNS["best"])
-    for name in reported_metrics(history):
+    several = history.problem.trade_off is not None
+    if not several:
+        found.setdefault(history.problem.metric, COLUMNS["best"])
+    for name in dict.fromkeys([*history.problem.metrics, *reported_metrics(history)]):
         found.setdefault(name, _metric(name))
+    if several:
+        found.setdefault("front", _on_front(history))
     found |= {name: read for name, read in COLUMNS.items() if name not in found}
     for name in dict.fromkeys(key for trial in history.trials for key in trial.user_attrs):
         found.setdefault(name, _attribute(name))
@@ -150,6 +155,11 @@ def _parameter(name: str) -> Read:
 
 def _metric(name: str) -> Read:
     return lambda trial: None if trial.last is None else trial.last.metrics.get(name)
+
+
+def _on_front(history: History) -> Read:
+    front = {trial.id for trial, _ in history.front}
+    return lambda trial: ("no", "yes")[trial.id in front]
 
 
 def _attribute(name: str) -> Read:

@@ -258,7 +258,7 @@ def compare_page(request: Request) -> HTMLResponse:
                 return message_page(request, name, WAITING, again=1)
             chosen.append(Row(at, name, summary_of(study)))
     summaries = [row.summary for row in chosen if row.summary is not None]
-    alike = len({(summary.metric, summary.direction) for summary in summaries}) <= 1
+    alike = len({summary.goal for summary in summaries}) <= 1
     known = {(row.at, row.name) for row in chosen}
     every = [{"row": Row(*found), "chosen": tuple(found) in known} for found in shelf.all()]
     return page(request, "compare.html", chosen=chosen, summaries=summaries, all=every, alike=alike)

@@ -28,8 +28,8 @@ def whole(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Query:
-    """What is shown: sorted by ``sort`` (a column, a parameter, a metric; empty for the best first),
-    only ``status``, only what the filter ``text`` lets through."""
+    """What is shown: sorted by ``sort`` (a column, a parameter, a metric; empty for the best first,
+    with several metrics for the front first), only ``status``, only what the filter ``text`` lets through."""
 
     sort: str = ""
     descending: bool = True
@@ -65,13 +65,15 @@ class Query:
 @dataclass(frozen=True)
 class TablePage:
     """One page: its trials, how many match in all, and how many pages that makes; ``error`` says
-    what of the filter was not understood."""
+    what of the filter was not understood, and ``front`` which trials are on the front of a study of
+    several metrics."""
 
     query: Query
     trials: tuple[Trial, ...]
     total: int
     pages: int
     error: str = ""
+    front: frozenset[int] = frozenset()
 
 
 def table_page(history: History, query: Query) -> TablePage:
@@ -84,7 +86,10 @@ def table_page(history: History, query: Query) -> TablePage:
     for trial in wanted.of(trials):
         (unknown if key(trial) is None else known).append(trial)
     best = None if history.best is None else history.best[0].id
-    known.sort(key=lambda trial: (trial.id != best, trial.id))  # the order of equal ones
+    several = history.problem.trade_off is not None
+    known.sort(  # the order of equal ones: the best first, on the front by the first metric
+        key=lambda trial: (trial.id != best, (trial.loss or 0.0) if several else 0.0, trial.id)
+    )
     ordered = [
         *sorted(known, key=lambda trial: _comparable(key(trial)), reverse=query.descending),
         *unknown,
@@ -92,18 +97,30 @@ def table_page(history: History, query: Query) -> TablePage:
     pages = max(-(-len(ordered) // PAGE), 1)
     number = min(query.page, pages)
     shown = tuple(ordered[(number - 1) * PAGE : number * PAGE])
-    return TablePage(replace(query, page=number), shown, len(ordered), pages, wanted.error)
+    query = replace(query, page=number)
+    front = frozenset(trial.id for trial, _ in history.front) if several else frozenset()
+    return TablePage(query, shown, len(ordered), pages, wanted.error, front)
 
 
 def _sorting(history: History, query: Query) -> tuple[Query, Read]:
     """The query with the column that is sorted by, and what of a trial stands there."""
     if query.sort in FIXED:
         return query, COLUMNS[query.sort]
+    if query.sort == "front" and history.problem.trade_off is not None:
+        return query, _front_first(history)
     readers = readers_of(history) if query.sort else {}
     if query.sort in readers:
         return query, readers[query.sort]
+    if history.problem.trade_off is not None:
+        return replace(query, sort="front", descending=False), _front_first(history)
     best_first = replace(query, sort="best", descending=history.problem.sign < 0)
     return best_first, COLUMNS["best"]
+
+
+def _front_first(history: History) -> Read:
+    """0 for trials on the front, 1 for the others; None without a value."""
+    front = {trial.id for trial, _ in history.front}
+    return lambda trial: None if trial.loss is None else int(trial.id not in front)
 
 
 def _comparable(value: object) -> tuple[int, float | str]:

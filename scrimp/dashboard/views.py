@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from scrimp.dashboard.states import state_of
 from scrimp.executors.clock import wall_clock
+from scrimp.explaining.front_words import front_headline
 from scrimp.history.bounds import hints
 from scrimp.history.compromise import hypervolume_of
 from scrimp.history.constraint_rules import constraint_words
@@ -17,7 +18,7 @@ from scrimp.history.reports import headline
 from scrimp.history.trial import Trial
 from scrimp.json_values import JsonObject
 from scrimp.plots.rungs import rung_counts
-from scrimp.showing.standing import goal_words
+from scrimp.showing.standing import goal_words, values_words
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.tuning.study import Study
 
@@ -148,9 +149,12 @@ def _rules(history: History) -> tuple[Rule, ...]:
 
 
 def rank_words(history: History, trial: Trial) -> str:
-    """A trial's place among all by their best values; empty without one."""
+    """A trial's place among all by their best values, with several metrics whether it is on the
+    front or who dominates it; empty without a value."""
     if trial.best is None:
         return ""
+    if history.problem.trade_off is not None:
+        return front_headline(history, trial)
     sign = history.problem.sign
     known = [other.best for other in history.trials if other.best is not None]
     better = sum(sign * value < sign * trial.best for value in known)
@@ -247,7 +251,7 @@ def _happened(
                 return ""
             told.add(trial.id)
             after = "" if problem.budget is None else f" after {problem.budget.amount(event.step)}"
-            value = "" if trial.value is None else f", {problem.metric} {trial.value:.6g}"
+            value = "" if trial.value is None else f", {values_words(history, trial)}"
             return f"{trial.status}{after}{value}"
 
 

@@ -77,7 +77,7 @@ def _bar(history: History, standing: Standing) -> str:
 
 def _lines(history: History, standing: Standing) -> Iterable[str]:
     budgeted = history.problem.budget is not None
-    yield states_words(history.counts, standing.over, budgeted)
+    yield states_words(history.counts)
     if not standing.over:
         for trial in history.with_status("running")[:RUNNING]:
             yield f"running: {running_words(history, trial)}"

@@ -158,7 +158,7 @@ def summary_line(history: History, seconds: float, before: float | None = None) 
         cells = f"{states_words(history.counts)}, of {history.problem.space.size:g} cells"
         return f"{cells}  ·  {standing.time_words}"
     budgeted = history.problem.budget is not None
-    parts = [_found_words(history), states_words(history.counts, standing.over, budgeted)]
+    parts = [_found_words(history), states_words(history.counts)]
     if budgeted:
         parts.append(saved_words(history) if standing.over else spent_words(history))
     return "  ·  ".join([*parts, standing.time_words])
@@ -179,19 +179,14 @@ def failure_line(trial: Trial, most: int = 200) -> str:
     return shortened_text(f"trial {trial.id}: {headline(trial.message)}", most)
 
 
-def states_words(counts: Mapping[str, int], over: bool = False, budgeted: bool = True) -> str:
-    """How many trials are in which state. Of a study that is over, none is merely paused: those ended early.
+def states_words(counts: Mapping[str, int]) -> str:
+    """How many trials are in which state, by the names that tables and filters have for them.
 
-    >>> states_words({"paused": 10, "completed": 2}, over=True)
-    '2 trained to the end, 10 ended early'
+    >>> states_words({"paused": 10, "completed": 2})
+    '10 paused, 2 completed'
     """
-    if over and budgeted:
-        early = counts.get("paused", 0) + counts.get("stopped", 0)
-        parts = [("trained to the end", counts.get("completed", 0)), ("ended early", early)]
-        parts += [("failed", counts.get("failed", 0))]
-    else:
-        parts = [(status, count) for status, count in counts.items()]
-    return ", ".join(f"{count} {words}" for words, count in parts if count) or "no trials yet"
+    parts = [f"{count} {status}" for status, count in counts.items() if count]
+    return ", ".join(parts) or "no trials yet"
 
 
 def method_words(record: JsonObject) -> str:

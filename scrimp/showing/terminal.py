@@ -53,8 +53,7 @@ def screen(history: History, standing: Standing, width: int) -> list["Text"]:
     lines = [_title(history, standing, width), _progress(history, standing, width)]
     lines += _best(history, width)
     budgeted = history.problem.budget is not None
-    states = states_words(history.counts, standing.over, budgeted)
-    lines.append(_line("trials", states, width))
+    lines.append(_line("trials", states_words(history.counts), width))
     if history.limits.halt and not standing.over:
         words = f"the study is {history.limits.halt}; the dashboard or study.resume() lets it go on"
         lines.append(_line("", words, width, "yellow"))

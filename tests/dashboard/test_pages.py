@@ -33,6 +33,7 @@ def test_numbers_of_a_study_are_those_of_the_command_line(client: Any, url: str)
     assert f'id="best-value" data-value="{record["best"]["value"]}"' in text
     assert f'id="spent" data-value="{record["spent"]}"' in text
     counts = dict(re.findall(r'data-status="(\w+)" data-count="(\d+)"', text))
+    assert f">{counts['paused']} paused<" in text  # the same word as in the table
     assert {status: int(count) for status, count in counts.items()} == record["counts"]
     shown = [int(number) for number in re.findall(r'<tr data-trial="(\d+)">', text)]
     known = [trial for trial in record["trials"] if trial["best"] is not None]
@@ -204,6 +205,18 @@ def test_a_study_of_several_metrics_shows_its_front(own: Any) -> None:
     assert text.index("number=1") < text.index("number=0")  # by the first metric
     assert "sort=speed" in text and '<td class="right">5</td>' in text[text.index("trial-table") :]
     assert own.get("/").status_code == own.get("/trial?study=front&number=2").status_code == 200
+    rows = re.findall(r'<tr data-trial="(\d)">.*?</tr>', text, re.DOTALL)
+    assert rows == ["1", "0", "2"] and "on the front" in text
+    first = re.search(r'<tr data-trial="1">.*?</tr>', text, re.DOTALL)
+    assert first is not None
+    assert re.findall(r"<td[^>]*>([\w.]+)</td>", first[0])[:3] == ["yes", "0.2", "2"]
+    found = own.get("/table?name=front&text=front%3Dno").text
+    assert re.findall(r'data-trial="(\d)"', found) == ["2"]
+    assert "minimize error, maximize speed" in own.get("/compare?study=front").text
+    assert "2 on the front" in own.get("/compare?study=front").text
+    one, beaten = (own.get(f"/trial?study=front&number={number}").text for number in (1, 2))
+    assert "on the front, with 2 reports" in one and "rank" not in one
+    assert '<p class="quiet">dominated by trial 1 and 1 more</p>' in beaten
     for name in ("front", "front_history", "trade_offs"):
         assert f'id="{name}"' in text or name in text
         assert "data" in own.get(f"/figure?study=front&name={name}").json()

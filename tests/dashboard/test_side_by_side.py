@@ -2,6 +2,7 @@
 
 import scrimp
 from scrimp.dashboard.side_by_side import compare_rows
+from scrimp.dashboard.views import lately
 
 
 def test_rows_say_what_differs_and_what_is_best() -> None:
@@ -28,3 +29,22 @@ def test_rows_say_what_differs_and_what_is_best() -> None:
     assert rows["speed, last"].values == (5.0, 7.0, 7.0, None) and not rows["x"].good
     alone = compare_rows(study.history, study.trials[:1])
     assert not any(row.good or row.differs for row in alone)
+
+
+def test_with_several_metrics_each_has_its_best_and_the_front_is_told() -> None:
+    study = scrimp.create_study(
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metrics={"error": "minimize", "speed": "maximize"},
+        method="random",
+        storage="memory://",
+        seed=0,
+    )
+    for error, speed in ((0.5, 5.0), (0.2, 2.0), (0.9, 1.0)):
+        study.tell(study.ask(), {"error": error, "speed": speed})
+    rows = {row.label: row for row in compare_rows(study.history, study.trials)}
+    assert rows["on the front"].values == ("yes", "yes", "no")
+    assert rows["error, last"].good == {1} and rows["speed, last"].good == {0}
+    assert "best error" not in rows
+    told = [words for _, _, words in lately(study.history)]
+    assert told[0] == "completed, error 0.9, speed 1"

@@ -33,12 +33,12 @@ def test_no_line_is_wider_than_the_terminal_and_the_bar_uses_it(
     assert all(len(line) <= width for line in lines) and len(lines[1]) == width
 
 
-def test_a_finished_study_does_not_end_in_paused_trials(halving: scrimp.Study) -> None:
+def test_a_finished_study_has_its_states_and_savings(halving: scrimp.Study) -> None:
     going = halving.history.with_status("running")[0]
     halving.report(going, step=3, error=0.1)
     halving._change(StudyChanged(totals=Totals(n_trials=3)))
     lines = shown(halving.history, 100)
-    assert lines[4] == "trials   3 ended early" and not any("paused" in line for line in lines)
+    assert lines[4] == "trials   3 paused" and not any("waiting" in line for line in lines)
     assert lines[-1] == "spent    5 epochs where training all 3 takes 27: 81% saved"
     assert lines[1].startswith("━" * 60)  # full
 
