@@ -19,7 +19,10 @@ def explain_command(
     study: StudyArgument,
     trial: Annotated[
         int | None,
-        typer.Argument(metavar="[TRIAL]", help="Number of the trial; the best one without it."),
+        typer.Argument(
+            metavar="[TRIAL]",
+            help="Number of the trial; the best one without it, or the knee of the front.",
+        ),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
     details: Annotated[
@@ -34,7 +37,7 @@ def explain_command(
     Example: scrimp explain digits 7
     """
     loaded = load_any(study, storage=storage)
-    explanation = explain(loaded.history, loaded.best_trial.id if trial is None else trial)
+    explanation = explain(loaded.history, trial)
     if as_json:
         echo(json.dumps(explanation.to_json()))
         return

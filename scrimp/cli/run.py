@@ -181,16 +181,18 @@ def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[
     if not complete:
         echo(f"stopped; nothing is lost. Go on with:  {again}", err=True)
         raise typer.Exit(1)
-    if best is None and failed:
-        retry, delete = (
-            command_to_copy(["scrimp", word, study.name, "--storage", url])
-            for word in ("retry", "delete")
-        )
+    retry, delete = (
+        command_to_copy(["scrimp", word, study.name, "--storage", url])
+        for word in ("retry", "delete")
+    )
+    if failed and not study.history.front:
         echo(
             f"nothing came out of it. Mend it, then try again:  {retry}\nor begin anew:  {delete}",
             err=True,
         )
         raise typer.Exit(1)
+    if failed and study.history.totals.n_trials is not None:
+        echo(f"failed trials count in n_trials; once mended, try them again:  {retry}", err=True)
     where = "" if file == "the command line" else f" in {file}"
     ended = (
         "it was finished before, and nothing was left to run"

@@ -6,6 +6,7 @@ aim_lines(reason, front, trade_off)            # "between trial 3 and trial 9: .
 
 from collections.abc import Mapping
 
+from scrimp.history.compromise import knee_of
 from scrimp.history.history import History
 from scrimp.history.notes import Expected
 from scrimp.history.standings import Front
@@ -22,10 +23,13 @@ def metric_words(metrics: Mapping[str, float | None], trade_off: TradeOff) -> st
 
 
 def front_headline(history: History, trial: Trial) -> str:
-    """Whether a trial has a report on the front, and otherwise who dominates its last."""
+    """Whether a trial has a report on the front, or is its knee, and otherwise who dominates its
+    last."""
     own = [point.step for other, point in history.front if other.id == trial.id]
     if own:
-        return f"on the front, with {len(history.front)} reports in all"
+        knee = knee_of(history)
+        place = ", at its knee" * (knee is not None and knee[0].id == trial.id)
+        return f"on the front{place}, with {len(history.front)} reports in all"
     last = trial.last
     if last is None or last.losses is None or not last.feasible:
         return "not on the front"

@@ -45,12 +45,16 @@ from scrimp.showing.explanation import DecisionReason, Explanation
 from scrimp.showing.standing import method_words
 from scrimp.tuning.catalog import Method, build_policy
 from scrimp.tuning.decisions import next_decision
+from scrimp.tuning.outcomes import chosen_report
 
 __all__ = ["explain"]
 
 
-def explain(history: History, trial: int) -> Explanation:
-    """Why trial number ``trial`` was chosen and how it came to its budget."""
+def explain(history: History, trial: int | None = None) -> Explanation:
+    """Why trial number ``trial`` was chosen and how it came to its budget; without a number the best
+    one, or with several metrics and no weights the knee of the front."""
+    if trial is None:
+        trial = chosen_report(history)[0].id
     shown = history.trial(trial)
     decided = _decisions(history, trial)
     moments = [_moment(history, shown, *each) for each in decided]

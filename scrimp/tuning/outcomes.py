@@ -30,8 +30,10 @@ __all__ = [
     "as_catch",
     "best_report",
     "best_value",
+    "chosen_report",
     "failed_only",
     "knee_report",
+    "log_failures",
     "log_outcome",
     "nothing_found",
 ]
@@ -91,7 +93,7 @@ class Alarm:
     def _caught(self, trial: Trial, error: BaseException | None) -> bool:
         if error is not None:
             return isinstance(error, self._catch)
-        return _first_line(trial).partition(":")[0] in {kind.__name__ for kind in self._catch}
+        return _named_by(trial, self._catch)
 
     def check(self, history: History, over: bool = False) -> None:
         """Raise `BrokenObjective` when nothing works: three failures alike, or, once the run is
@@ -132,6 +134,11 @@ def _broken(trial: Trial, count: int) -> BrokenObjective:
 
 def _first_line(trial: Trial) -> str:
     return next(iter(trial.message.splitlines()), "")
+
+
+def _named_by(trial: Trial, catch: Catch) -> bool:
+    """Whether a failure message begins with the name of an exception in ``catch``."""
+    return _first_line(trial).partition(":")[0] in {kind.__name__ for kind in catch}
 
 
 def _kind(trial: Trial) -> str:
@@ -201,6 +208,38 @@ def knee_report(history: History) -> tuple[Trial, Observation]:
     if found is None:
         raise nothing_found(history, history.created.name)
     return found
+
+
+def chosen_report(history: History) -> tuple[Trial, Observation]:
+    """What stands for the study when nobody says which trial: the best, or with several metrics and
+    no weights of its own the knee."""
+    several = history.problem.trade_off
+    if several is not None and not several.weights:
+        return knee_report(history)
+    return best_report(history, "any", None)
+
+
+def log_failures(history: History, catch: Catch) -> None:
+    """A warning at the end of a run: no trial has a finite value, or failed ones, other than those
+    that ``catch`` expects, count in ``n_trials``."""
+    if Exception in catch or BaseException in catch:
+        return
+    trials, failed = history.trials, history.with_status("failed")
+    again = "study.retry_failed() tries them again"
+    finite = [trial for trial in trials if not _never_finite(trial)]
+    if failed and not finite and (broken := failed_only(history)):
+        said = f"no trial has a finite value: {broken}. Mend it, then {again}"
+        logger.warning("%s", printable(said))
+        return
+    count = sum(not _named_by(trial, catch) for trial in failed)
+    if count and history.totals.n_trials is not None:
+        said = f"{count} of {len(trials)} trials failed and count in n_trials; once mended, {again}"
+        logger.warning("%s", said)
+
+
+def _never_finite(trial: Trial) -> bool:
+    """Whether it reported, and nothing but values that are not finite."""
+    return bool(trial.curve) and all(point.loss is None for point in trial.curve)
 
 
 def log_outcome(history: History, trial: Trial) -> None:

@@ -32,7 +32,7 @@ from scrimp.suggesters.suggester import Suggester
 from scrimp.tuning.deciding import policy_of
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.logged import Logged
-from scrimp.tuning.outcomes import as_catch, best_report, best_value, knee_report
+from scrimp.tuning.outcomes import as_catch, best_report, best_value, knee_report, log_failures
 from scrimp.tuning.stopping import StopRule
 from scrimp.tuning.telling import (
     change_limits,
@@ -359,6 +359,7 @@ class Study(Logged):
             run(self._ledger, self._deciding(), request, self._checkpoints, notify, progress)
         except BrokenObjective as error:
             raise error.with_traceback(None) from error.__cause__  # ours says nothing
+        log_failures(self._ledger.history, request.catch)
         return self
 
     def dataframe(self) -> "pandas.DataFrame":
@@ -368,11 +369,11 @@ class Study(Logged):
         return trial_frame(self.history)
 
     def explain(self, trial: int | None = None) -> "Explanation":
-        """Why a trial, the best one unless told otherwise, was chosen and got its budget: printed,
-        it is two sentences; ``.details`` has every decision."""
+        """Why a trial, the best one or the knee unless told otherwise, was chosen and got its
+        budget: printed, it is two sentences; ``.details`` has every decision."""
         from scrimp.explaining.reasons import explain
 
-        return explain(self.history, self.best_trial.id if trial is None else trial)
+        return explain(self.history, trial)
 
     def _repr_html_(self) -> str:
         """Where the study stands, for notebooks."""

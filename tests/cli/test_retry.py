@@ -39,4 +39,27 @@ def test_a_broken_script_ends_the_run_and_its_trials_come_back(
     run("retry", "s", "--storage", "sqlite:///s.db")
     assert run("run", "study.toml").exit_code == 0
     assert scrimp.load_study("s", storage="sqlite:///s.db").history.counts["completed"] == 6
-    assert "it was finished before, and nothing was left to run" in run("run", "study.toml").stderr
+    again = run("run", "study.toml").stderr
+    assert "it was finished before, and nothing was left to run" in again
+    assert "scrimp retry" not in again
+
+
+def test_a_run_that_counts_failed_trials_names_retry(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    toml = STUDY.replace('command = "{python} train.py"', 'objective = "counted:objective"')
+    toml = toml.replace(
+        "run.n_trials = 6", 'metrics = {a = "minimize", b = "minimize"}\nrun.n_trials = 3'
+    )
+    (tmp_path / "study.toml").write_text(toml)
+    (tmp_path / "counted.py").write_text(
+        "def objective(trial):\n"
+        "    if trial.id == 1:\n"
+        "        raise ValueError('bad luck')\n"
+        "    return {'a': trial.params['x'], 'b': -trial.params['x']}\n"
+    )
+    result = run("run", "study.toml")
+    assert result.exit_code == 0  # a front is a result
+    assert "failed trials count in n_trials" in result.stderr
+    assert "scrimp retry s --storage sqlite:///" in result.stderr

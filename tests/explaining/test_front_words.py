@@ -39,11 +39,12 @@ def test_the_first_of_a_front_and_no_expectation():
     assert aim_lines({"error": Expected(0.1)}, FRONT, TradeOff(METRICS)) == []
 
 
-def told(*pairs):
+def told(*pairs, weights=None):
     study = scrimp.create_study(
         "s",
         scrimp.Space(x=scrimp.Float(0, 1)),
         metrics=METRICS,
+        weights=weights,
         method="random",
         storage="memory://",
         seed=0,
@@ -56,7 +57,8 @@ def told(*pairs):
 def test_the_headline_says_who_is_ahead():
     study = told((0.5, 5.0), (0.9, 1.0), (0.4, 4.0), (0.5, 5.0))
     heads = [front_headline(study.history, trial) for trial in study.trials]
-    assert heads[0] == heads[2] == "on the front, with 2 reports in all"
+    assert heads[0] == "on the front, with 2 reports in all"
+    assert heads[2] == "on the front, at its knee, with 2 reports in all"
     assert heads[1] == "dominated by trial 2 and 1 more"
     assert "the same values" in heads[3]
     study.ask()
@@ -68,5 +70,11 @@ def test_an_explanation_speaks_of_the_front():
     said = str(study.explain(1).details)
     assert "error 0.9, speed 1" in said and "dominated by trial 0" in said
     assert "the front held 1 reports" in said
-    with pytest.raises(scrimp.errors.StudyError, match="no trial is best in all"):
-        study.explain()
+    assert study.explain().trial == 0 and "at its knee" in study.explain().headline
+
+
+def test_without_a_number_the_weights_of_the_study_choose_and_an_empty_front_is_told():
+    weighted = told((0.5, 5.0), (0.9, 9.0), weights={"error": 0.0, "speed": 1.0})
+    assert weighted.knee[0].id == 0 and weighted.explain().trial == 1
+    with pytest.raises(scrimp.errors.StudyError, match="no feasible value yet"):
+        told().explain()

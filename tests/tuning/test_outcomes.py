@@ -166,4 +166,46 @@ def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         ("scrimp", logging.INFO, "trial 0 completed: error 0.5; best 0.5, trial 0"),
         ("scrimp", logging.WARNING, "trial 1 failed: ValueError: too bad: 1"),
         ("scrimp", logging.WARNING, "trial 2 failed as trial 1 did"),
+        (
+            "scrimp",
+            logging.WARNING,
+            "2 of 3 trials failed and count in n_trials; once mended, study.retry_failed() tries"
+            " them again",
+        ),
     ]
+
+
+@pytest.mark.parametrize("catch", [(ValueError,), (Exception,)])
+def test_expected_failures_are_not_told_at_the_end(
+    catch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def objective(trial: Any) -> float:
+        if trial.id == 1:
+            raise ValueError("expected")
+        return 0.5
+
+    new_study().optimize(objective, n_trials=3, catch=catch)
+    assert caplog.messages == ["trial 1 failed: ValueError: expected"]
+
+
+def test_mended_and_run_again_the_failed_trials_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    study = new_study()
+    with pytest.raises(ObjectiveError):
+        study.optimize(misspelt, n_trials=5)
+    caplog.clear()
+    study.optimize(lambda trial: trial.params["x"], n_trials=5)
+    assert len(caplog.messages) == 1 and "3 of 5 trials failed and count" in caplog.messages[0]
+    study.retry_failed()
+    caplog.clear()
+    study.optimize(lambda trial: trial.params["x"], n_trials=5)
+    assert caplog.messages == []
+
+
+def test_a_run_without_a_finite_value_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    study = new_study(metric="loss")
+    study.optimize(lambda trial: math.nan, n_trials=4)
+    assert caplog.messages[-1].startswith("no trial has a finite value: all 4 trials failed")
+    assert "loss is nan" in caplog.messages[-1] and "study.retry_failed()" in caplog.messages[-1]
+    assert sum("no trial has" in line for line in caplog.messages) == 1
+    study.optimize(lambda trial: 0.5, n_trials=5)
+    assert "4 of 5 trials failed" in caplog.messages[-1]
