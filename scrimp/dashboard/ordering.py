@@ -31,7 +31,7 @@ class Row:
         if self.summary is None:
             return f"{self.name} {self.error}".lower()
         summary = self.summary
-        return f"{self.name} {summary.method} {summary.metric} {summary.state}".lower()
+        return f"{self.name} {summary.method} {summary.goal} {summary.state}".lower()
 
 
 @dataclass(frozen=True)

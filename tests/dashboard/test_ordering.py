@@ -53,3 +53,9 @@ def test_addresses() -> None:
     assert Order.of(order.sorted_by("best")).descending
     assert Order.of(order.sorted_by("trials")) == Order("trials", True, "a&b")
     assert not Order.of(order.sorted_by("name")).descending
+
+
+def test_a_study_is_found_by_each_of_its_metrics(url: str) -> None:
+    row = Row(0, "several", summary_of(scrimp.load_study("several", storage=url)))
+    for text in ("error", "latency"):
+        assert ordered([row], Order(text=text)) == [row]

@@ -78,3 +78,23 @@ def test_choices_of_several_types_have_an_order() -> None:
     study.optimize(lambda trial: 0.0, n_trials=4)
     page = table_page(study.history, Query(sort="k", descending=False))
     assert [trial.config["k"] for trial in page.trials] == [True, 2, "a", "b"]
+
+
+def test_the_front_comes_first_and_by_the_first_metric() -> None:
+    study = scrimp.create_study(
+        "two",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metrics={"error": "minimize", "speed": "maximize"},
+        method="random",
+        storage="memory://",
+        seed=0,
+    )
+    for error, speed in ((0.6, 1.0), (0.5, 5.0), (0.2, 2.0), (0.3, 1.0)):
+        study.tell(study.ask(), {"error": error, "speed": speed})
+    study.tell(study.ask(), state="failed")
+    page = table_page(study.history, Query())
+    assert [trial.id for trial in page.trials] == [2, 1, 3, 0, 4] and page.front == {1, 2}
+    turned = table_page(study.history, Query.of(page.query.sorted_by("front")))
+    assert [trial.id for trial in turned.trials] == [3, 0, 2, 1, 4]
+    fast = table_page(study.history, Query("speed", descending=True))
+    assert [trial.id for trial in fast.trials][:2] == [1, 2]
