@@ -215,7 +215,7 @@ def test_a_study_of_several_metrics_shows_its_front(own: Any) -> None:
     assert "minimize error, maximize speed" in own.get("/compare?study=front").text
     assert "2 on the front" in own.get("/compare?study=front").text
     one, beaten = (own.get(f"/trial?study=front&number={number}").text for number in (1, 2))
-    assert "on the front, with 2 reports" in one and "rank" not in one
+    assert "on the front, at its knee, with 2 reports" in one and "rank" not in one
     assert '<p class="quiet">dominated by trial 1 and 1 more</p>' in beaten
     for name in ("front", "front_history", "trade_offs"):
         assert f'id="{name}"' in text or name in text
