@@ -13,7 +13,7 @@ CatBoost takes callbacks on the CPU only.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, unreadable
+from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, last_values, unreadable
 
 __all__ = ["ScrimpCallback"]
 
@@ -64,9 +64,4 @@ class ScrimpCallback:
             raise unreadable(self._saved, self._begin, lost)
         if info.iteration <= self._begin or not self._loop.due(info.iteration):
             return True
-        found = {
-            f"{data}-{name}": values[-1]
-            for data, named in info.metrics.items()
-            for name, values in named.items()
-        }
-        return self._loop.tell(info.iteration, found)
+        return self._loop.tell(info.iteration, last_values(info.metrics))

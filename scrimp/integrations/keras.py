@@ -14,7 +14,7 @@
 from collections.abc import Mapping
 from typing import Protocol, SupportsFloat
 
-from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, unreadable
+from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial
 
 try:
     from keras.callbacks import Callback
@@ -52,7 +52,9 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._loop = Loop.of(metrics, trial, every)
-        self.restored = self._load()
+        self.restored: KerasModel | None = self._loop.loaded(
+            FILE, load_model, (OSError, ValueError)
+        )
         self.initial_epoch = 0 if self.restored is None else int(self._loop.trial.step)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, SupportsFloat] | None = None) -> None:
@@ -65,13 +67,3 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
             self.model.save(str(folder / FILE))
         if not self._loop.tell(done, logs or {}):
             self.model.stop_training = True
-
-    def _load(self) -> KerasModel | None:
-        path = self._loop.saved(FILE)
-        if path is None:
-            return None
-        try:
-            model: KerasModel = load_model(str(path))
-        except (OSError, ValueError) as error:
-            raise unreadable(path, self._loop.trial.step, error) from error
-        return model

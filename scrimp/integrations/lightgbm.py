@@ -17,7 +17,7 @@ A trial that was paused goes on boosting from the booster it saved.
 from collections.abc import Sequence
 from typing import Protocol
 
-from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, unreadable
+from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial
 
 try:
     from lightgbm import Booster
@@ -66,7 +66,9 @@ class ScrimpCallback:
         self.order = 25  # after LightGBM's own callbacks, which measure and record
         self.before_iteration = False
         self._loop = Loop.of(metrics, trial, every)
-        self.booster = self._load()
+        self.booster: SavedBooster | None = self._loop.loaded(
+            FILE, lambda path: Booster(model_file=path), LightGBMError
+        )
         done = 0 if self.booster is None else self.booster.current_iteration()
         self.rounds = max(0, self._loop.last - done)
 
@@ -83,13 +85,3 @@ class ScrimpCallback:
             done, {f"{data}-{name}": value for data, name, value, *_ in results}
         ):
             raise EarlyStopException(env.iteration, results)
-
-    def _load(self) -> SavedBooster | None:
-        path = self._loop.saved(FILE)
-        if path is None:
-            return None
-        try:
-            booster: SavedBooster = Booster(model_file=str(path))
-        except LightGBMError as error:
-            raise unreadable(path, self._loop.trial.step, error) from error
-        return booster

@@ -11,16 +11,18 @@ as a trial's command has it from its environment.
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, SupportsFloat
+from typing import Protocol, SupportsFloat, TypeVar
 
 from scrimp import script
 from scrimp.checks import did_you_mean, is_whole
 from scrimp.errors import ReportError, StorageError
 
-__all__ = ["Loop", "Metrics", "RunningTrial", "ScriptTrial", "unreadable"]
+__all__ = ["Loop", "Metrics", "RunningTrial", "ScriptTrial", "last_values", "unreadable"]
+
+State = TypeVar("State")
 
 Metrics = str | Mapping[str, str]
 """What to report: a metric of the library by its name, or the study's names to the library's, such
@@ -127,6 +129,22 @@ class Loop:
             )
         return path
 
+    def loaded(
+        self,
+        name: str,
+        read: Callable[[str], State],
+        broken: type[Exception] | tuple[type[Exception], ...],
+    ) -> State | None:
+        """The saved state as the library reads it, which raises ``broken`` where it cannot; None at
+        the beginning."""
+        path = self.saved(name)
+        if path is None:
+            return None
+        try:
+            return read(str(path))
+        except broken as error:
+            raise unreadable(path, self.trial.step, error) from error
+
     def due(self, step: int) -> bool:
         """Whether this step is reported: every so many, and the last one."""
         return step % self.every == 0 or step >= self.last
@@ -149,6 +167,15 @@ class Loop:
                 f"training ended and {_quoted(self.names.values())} was never measured; give the"
                 " library validation data, and let it evaluate at least once per grant"
             )
+
+
+def last_values(log: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, float]:
+    """The latest value of each measure on each data, as "data-measure"."""
+    return {
+        f"{data}-{name}": values[-1]
+        for data, named in log.items()
+        for name, values in named.items()
+    }
 
 
 def unreadable(path: Path, step: float, error: Exception) -> StorageError:

@@ -16,7 +16,7 @@ A trial that was paused goes on boosting from the booster it saved.
 
 from typing import Protocol
 
-from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, unreadable
+from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, last_values
 
 try:
     from xgboost import Booster
@@ -55,7 +55,9 @@ class ScrimpCallback(TrainingCallback):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._loop = Loop.of(metrics, trial, every)
-        self.booster = self._load()
+        self.booster: SavedBooster | None = self._loop.loaded(
+            FILE, lambda path: Booster(model_file=path), XGBoostError
+        )
         done = 0 if self.booster is None else self.booster.num_boosted_rounds()
         self.rounds = max(0, self._loop.last - done)
 
@@ -67,19 +69,4 @@ class ScrimpCallback(TrainingCallback):  # type: ignore[misc]
         folder = self._loop.folder
         if folder is not None:
             model.save_model(str(folder / FILE))
-        found = {
-            f"{data}-{name}": values[-1]
-            for data, named in evals_log.items()
-            for name, values in named.items()
-        }
-        return not self._loop.tell(done, found)
-
-    def _load(self) -> SavedBooster | None:
-        path = self._loop.saved(FILE)
-        if path is None:
-            return None
-        try:
-            booster: SavedBooster = Booster(model_file=str(path))
-        except XGBoostError as error:
-            raise unreadable(path, self._loop.trial.step, error) from error
-        return booster
+        return not self._loop.tell(done, last_values(evals_log))

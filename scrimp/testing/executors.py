@@ -20,7 +20,7 @@ from scrimp.executors.executor import Assignment, Executor
 from scrimp.executors.run_context import RunContext
 from scrimp.history.events import Config, Ended, Event, Reported
 
-__all__ = ["ExecutorBattery", "run_script"]
+__all__ = ["ExecutorBattery", "happened", "run_script"]
 
 FULL = 4.0
 
@@ -31,6 +31,28 @@ def run_script(trial: RunContext) -> None:
         raise RuntimeError("as it was told")
     for step in trial.steps():
         trial.report(loss=1.0 / step)
+
+
+def happened(
+    executor: Executor, assignments: Sequence[Assignment], stop_at: float | None = None
+) -> list[Event]:
+    """All that is delivered until everything is done; a trial is stopped at a report of
+    ``stop_at``."""
+    events: list[Event] = []
+
+    def deliver(news: Sequence[Event]) -> None:
+        events.extend(news)
+        for event in news:
+            if isinstance(event, Reported) and event.step == stop_at:
+                executor.stop(event.trial)
+
+    waiting = list(assignments)
+    while waiting or executor.busy:
+        while waiting and executor.busy < executor.slots:
+            executor.start(waiting.pop(0))
+            assert 0 < executor.busy <= executor.slots
+        executor.wait(deliver)
+    return events
 
 
 class ExecutorBattery(ABC):
@@ -68,31 +90,10 @@ class ExecutorBattery(ABC):
         """Of one trial, in its second attempt where it goes on."""
         return Assignment(trial, self.config(fails), 2 if begin else 1, begin, end)
 
-    def happened(
-        self, executor: Executor, assignments: Sequence[Assignment], stop_at: float | None = None
-    ) -> list[Event]:
-        """All that is delivered until everything is done; a trial is stopped at a report of
-        ``stop_at``."""
-        events: list[Event] = []
-
-        def deliver(news: Sequence[Event]) -> None:
-            events.extend(news)
-            for event in news:
-                if isinstance(event, Reported) and event.step == stop_at:
-                    executor.stop(event.trial)
-
-        waiting = list(assignments)
-        while waiting or executor.busy:
-            while waiting and executor.busy < executor.slots:
-                executor.start(waiting.pop(0))
-                assert 0 < executor.busy <= executor.slots
-            executor.wait(deliver)
-        return events
-
     def test_reports_come_in_order_and_up_to_the_grant(self, executor: Executor) -> None:
         """Of more trials than there are slots; then everything is free."""
         count = executor.slots + 1
-        events = self.happened(executor, [self.assignment(trial, 2.0) for trial in range(count)])
+        events = happened(executor, [self.assignment(trial, 2.0) for trial in range(count)])
         reports = [event for event in events if isinstance(event, Reported)]
         assert len(reports) == 2 * count and not any(isinstance(event, Ended) for event in events)
         for trial in range(count):
@@ -104,20 +105,20 @@ class ExecutorBattery(ABC):
 
     def test_a_later_grant_is_another_attempt(self, executor: Executor) -> None:
         """It ends where the grant does; without a checkpoint a trial may begin anew."""
-        events = self.happened(executor, [self.assignment(10, FULL, begin=2.0)])
+        events = happened(executor, [self.assignment(10, FULL, begin=2.0)])
         reports = [event for event in events if isinstance(event, Reported)]
         assert {event.attempt for event in reports} == {2}
         assert [event.step for event in reports][-2:] == [3.0, 4.0] and len(reports) in (2, 4)
 
     def test_a_trial_that_is_stopped_says_no_more(self, executor: Executor) -> None:
         """Its slot becomes free, and the next trial is none the wiser."""
-        events = self.happened(executor, [self.assignment(20)], stop_at=2.0)
+        events = happened(executor, [self.assignment(20)], stop_at=2.0)
         assert [event.step for event in events if isinstance(event, Reported)] == [1.0, 2.0]
-        assert len(self.happened(executor, [self.assignment(21)])) == FULL
+        assert len(happened(executor, [self.assignment(21)])) == FULL
 
     def test_a_failure_ends_its_trial_and_nothing_else(self, executor: Executor) -> None:
         """It comes as an end with a status; the trials beside it report."""
-        events = self.happened(executor, [self.assignment(30, fails=True), self.assignment(31)])
+        events = happened(executor, [self.assignment(30, fails=True), self.assignment(31)])
         ends = [event for event in events if isinstance(event, Ended)]
         assert [(event.trial, event.status, event.attempt) for event in ends] == [(30, "failed", 1)]
         assert [event.step for event in events if isinstance(event, Reported)] == [1, 2, 3, 4]

@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +14,8 @@ from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
 from scrimp.history.events import Ended, Event, Reported
 from scrimp.testing.executors import ExecutorBattery
+from scrimp.testing.executors import happened as run
 from tests.executors.conftest import Start
-
-
-def run(
-    executor: CommandExecutor, assignments: list[Assignment], stop_at: float | None = None
-) -> list[Event]:
-    """Everything that happens until all scripts are gone."""
-    events: list[Event] = []
-
-    def deliver(news: Sequence[Event]) -> None:
-        events.extend(news)
-        for event in news:
-            if isinstance(event, Reported) and event.step == stop_at:
-                executor.stop(event.trial)
-
-    waiting = list(assignments)
-    while waiting or executor.busy:
-        while waiting and executor.busy < executor.slots:
-            executor.start(waiting.pop(0))
-        executor.wait(deliver)
-    return events
 
 
 def assignment(
@@ -58,20 +38,6 @@ def steps(events: list[Event]) -> list[float]:
 
 def log(folder: Path) -> str:
     return folder.with_name(f"{folder.name}.log").read_text()
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def gone(*pids: int) -> bool:
-    deadline = time.monotonic() + 20
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(alive(pid) for pid in pids)
 
 
 def test_reports_arrive_with_step_metrics_stderr_and_cost(start: Start, tmp_path: Path) -> None:

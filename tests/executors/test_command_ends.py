@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scrimp.history.events import Ended, Event, Reported
-from tests.executors.conftest import Start
-from tests.executors.test_command import alive, assignment, gone, run, steps
+from tests.executors.conftest import Start, alive, gone
+from tests.executors.test_command import assignment, run, steps
 
 
 def test_the_time_limit_ends_politely_then_firmly_with_all_children(

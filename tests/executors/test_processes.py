@@ -15,8 +15,10 @@ import pytest
 from scrimp.errors import ObjectiveError
 from scrimp.executors.executor import Assignment
 from scrimp.executors.processes import Processes
-from scrimp.history.events import Ended, Event, Reported
+from scrimp.history.events import Ended, Reported
 from scrimp.testing.executors import ExecutorBattery, run_script
+from scrimp.testing.executors import happened as run
+from tests.executors.conftest import alive, gone
 
 Start = Callable[..., Processes]
 
@@ -35,26 +37,6 @@ def start() -> Iterator[Start]:
     yield make
     for executor in made:
         executor.close()
-
-
-def run(
-    executor: Processes, assignments: list[Assignment], stop_at: float | None = None
-) -> list[Event]:
-    """Everything that happens until all assignments are done."""
-    events: list[Event] = []
-
-    def deliver(news: Sequence[Event]) -> None:
-        events.extend(news)
-        for event in news:
-            if isinstance(event, Reported) and event.step == stop_at:
-                executor.stop(event.trial)
-
-    waiting = list(assignments)
-    while waiting or executor.busy:
-        while waiting and executor.busy < executor.slots:
-            executor.start(waiting.pop(0))
-        executor.wait(deliver)
-    return events
 
 
 def assignment(trial: int, end: float = 1.0, **config: Any) -> Assignment:
@@ -167,19 +149,9 @@ def test_workers_end_with_their_parent(tmp_path: Path, child: str, then: str) ->
     ) as parent:
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
-        assert len(pids) == 2 and all(_alive(pid) for pid in pids)
+        assert len(pids) == 2 and all(alive(pid) for pid in pids)
         parent.kill()
-    deadline = time.monotonic() + 10
-    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(_alive(pid) for pid in pids)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    assert gone(*pids)
 
 
 class TestProcesses(ExecutorBattery):

@@ -1,79 +1,33 @@
 """CatBoost as a trial, on the real library."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
 
 catboost = pytest.importorskip("catboost", reason="make test-integrations installs catboost")
 
-import scrimp  # noqa: E402
-from scrimp.errors import BrokenObjective, ReportError, StorageError  # noqa: E402
 from scrimp.integrations.catboost import FILE, ScrimpCallback  # noqa: E402
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(200, 4))
-Y = (X[:, 0] * X[:, 1] > 0).astype(float)
+from tests.integrations.boosting import BoosterBattery, X, Y  # noqa: E402
 
 
-def boost(rate: float, callback: ScrimpCallback | None = None, rounds: int = 0) -> list[float]:
-    fixed = {"depth": 3, "learning_rate": rate, "thread_count": 1, "verbose": False}
-    where = callback.settings if callback else {"iterations": rounds, "allow_writing_files": False}
-    model = catboost.CatBoostClassifier(**fixed, **where)
-    model.fit(X[:150], Y[:150], eval_set=(X[150:], Y[150:]), callbacks=callback and [callback])
-    return list(model.evals_result_["validation"]["Logloss"])
+class TestCatBoost(BoosterBattery):
+    callback = ScrimpCallback
+    metric = "validation-Logloss"
+    file = FILE
+    unreadable = "ValueError: CatBoost began again at round 1"
+    spoilt_at = 3
+    trials_until_spoilt = 10
 
+    def spoil(self, path: Path) -> None:
+        path.write_bytes(path.read_bytes()[:500])
 
-def objective(trial: scrimp.RunContext) -> None:
-    boost(trial.params["rate"], ScrimpCallback({"loss": "validation-Logloss"}, trial))
-
-
-def test_a_paused_trial_goes_on_boosting_as_if_it_had_not_stopped(
-    paused_study: scrimp.Study,
-) -> None:
-    paused_study.optimize(objective, n_trials=5)
-    longest = max(paused_study.trials, key=lambda trial: trial.budget)
-    assert longest.attempt > 1 and longest.budget in (3, 9)
-    assert [point.step for point in longest.curve] == list(range(1, int(longest.budget) + 1))
-    alone = boost(longest.config["rate"], rounds=int(longest.budget))
-    assert [point.metrics["loss"] for point in longest.curve] == pytest.approx(alone, abs=1e-5)
-
-
-def test_every_so_many_rounds_and_the_last_are_reported(paused_study: scrimp.Study) -> None:
-    def sparse(trial: scrimp.RunContext) -> None:
-        boost(trial.params["rate"], ScrimpCallback({"loss": "validation-Logloss"}, trial, every=2))
-
-    paused_study.optimize(sparse, n_trials=5)
-    longest = max(paused_study.trials, key=lambda trial: trial.budget)
-    assert [point.step for point in longest.curve] == [1, 2, 3, 4, 6, 8, 9][: len(longest.curve)]
-    assert longest.budget in (3, 9)
-
-
-def test_a_metric_that_is_not_measured_is_named_with_those_that_are(
-    paused_study: scrimp.Study,
-) -> None:
-    def wrong(trial: scrimp.RunContext) -> None:
-        boost(0.3, ScrimpCallback("validation-Logloss"[:-1], trial))
-
-    with pytest.raises(BrokenObjective) as caught:
-        paused_study.optimize(wrong, n_trials=3)
-    assert "reported no 'validation-Logloss"[:-1] in caught.value.details
-    assert "did you mean 'validation-Logloss'?" in caught.value.details
-
-
-def test_outside_a_trial() -> None:
-    with pytest.raises(ReportError, match="outside a trial: hand it the trial"):
-        ScrimpCallback("validation-Logloss")
-
-
-def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -> None:
-    def spoilt(trial: scrimp.RunContext) -> None:
-        if trial.step == 3:
-            path = trial.checkpoint_dir / FILE
-            path.write_bytes(path.read_bytes()[:500])
-        objective(trial)
-
-    paused_study.optimize(spoilt, n_trials=10, catch=(StorageError,))
-    failed = [trial for trial in paused_study.trials if trial.status == "failed"]
-    assert failed
-    for trial in failed:
-        assert "the checkpoint of step 3 at" in trial.message
-        assert "cannot be read: ValueError: CatBoost began again at round 1" in trial.message
+    def boost(
+        self, rate: float, callback: ScrimpCallback | None = None, rounds: int = 0
+    ) -> list[float]:
+        fixed = {"depth": 3, "learning_rate": rate, "thread_count": 1, "verbose": False}
+        where = (
+            callback.settings if callback else {"iterations": rounds, "allow_writing_files": False}
+        )
+        model = catboost.CatBoostClassifier(**fixed, **where)
+        model.fit(X[:150], Y[:150], eval_set=(X[150:], Y[150:]), callbacks=callback and [callback])
+        return list(model.evals_result_["validation"]["Logloss"])
