@@ -1,33 +1,45 @@
 """scrimp beside its peers on several objectives, in one run on one machine.
 
-    python benchmarks/environments.py optuna botorch     # once
-    python benchmarks/compare_objectives.py --seeds 3 --trials 60 --out objectives.jsonl
+    python benchmarks/environments.py optuna botorch smac     # once
+    python benchmarks/compare_objectives.py --seeds 10 --trials 100 --peers optuna-tpe,optuna-nsga2 \\
+        --tables fcnet.npz nasbench201_final.npz lcbench_yahpo.npz --tasks 2 --out objectives.jsonl
+    python benchmarks/compare_objectives.py --seeds 1 --trials 60 --peers botorch-nehvi --out objectives.jsonl
     python benchmarks/compare_objectives.py --only speed --out objectives.jsonl
+    python benchmarks/compare_objectives.py --only show --out objectives.jsonl
 
 Speed: CPU seconds of one ask after one newly told trial, 100 observations of ZDT1, two objectives,
-six parameters, one thread each. Quality: `scrimp bench objectives`, and the peers' trials measured
-by the same fronts. What the results file holds is not run again; a peer that is not installed is
-left out.
+six parameters, one thread each. Quality: `scrimp bench objectives`, and the peers in processes of
+their own environments, which ask this one what a configuration gives and are measured by the same
+fronts. Of a pool, which no peer can search, a peer gets the row nearest to what it asked for that
+it has not had yet. What the results file holds is not run again, so a stopped run goes on where it
+was; two runs at a time need two files (`--with` shows them together). A peer that is not installed
+is left out.
 """
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from environments import python
-from objective_loop import append, finished
+from objective_loop import UnitCube, append, finished
 
 import scrimp
 from scrimp.bench.described_space import described_space
-from scrimp.bench.results import read_runs
+from scrimp.bench.results import Cell, append_result, read_runs, result_cell
 from scrimp.bench.runner import run_cells
 from scrimp.bench.trade_off_formulas import TRADE_OFFS, speed_losses
 from scrimp.bench.trade_off_report import trade_off_summary
-from scrimp.bench.trade_off_suite import FrontMeter, trade_off_cells
+from scrimp.bench.trade_off_suite import FrontMeter, FrontQuestion, question_of, trade_off_cells
+from scrimp.bench.yahpo import searched_parameters
+from scrimp.space.space import Pool
 
 HERE = Path(__file__).resolve().parent
 PEERS = {
@@ -35,25 +47,102 @@ PEERS = {
     "optuna-nsga2": ("optuna", "peer_optuna_objectives.py"),
     "optuna-tpe": ("optuna", "peer_optuna_objectives.py"),
     "botorch-nehvi": ("botorch", "peer_botorch_objectives.py"),
+    "smac-parego": ("smac", "peer_smac_objectives.py"),
 }
 MODELS = ("optuna-gp", "botorch-nehvi")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+Losses = tuple[list[float], list[float]] | None
 
-def run_peer(name: str, what: str, out: Path, *options: str) -> None:
-    """One peer in its own environment, one thread."""
+
+def peer_command(name: str, what: str) -> list[str]:
+    """What runs a peer; empty, with a word, where it is not installed."""
     environment, script = PEERS[name]
     if not python(environment).exists():
         print(f"{name} is not installed and is left out", flush=True)
+        return []
+    return [str(python(environment)), str(HERE / script), what, "--method", name]
+
+
+def description(cell: Cell) -> list[dict[str, Any]]:
+    """The space of a problem as its file describes it."""
+    if not cell.source:
+        return [dict(parameter) for parameter in TRADE_OFFS[cell.task].space]
+    with np.load(cell.source, allow_pickle=False) as file:
+        meta = json.loads(str(file["meta"]))
+    return searched_parameters(meta) if "nodes" in meta else meta["space"]
+
+
+def measure_for_peer(
+    question: FrontQuestion, space: list[dict[str, Any]]
+) -> Callable[[dict[str, Any]], Losses]:
+    """What a configuration gives; of a pool, what the nearest row gives that was not had yet."""
+    if not isinstance(question.space, Pool):
+        return question.measure
+    pool, cube = question.space, UnitCube(space)
+    rows = np.array([cube.encode(filled(config, space)) for config in pool.configs])
+    free = np.ones(len(rows), dtype=bool)
+
+    def nearest(config: dict[str, Any]) -> Losses:
+        away = np.sum((rows - np.array(cube.encode(filled(config, space)))) ** 2, axis=1)
+        row = int(np.argmin(np.where(free, away, np.inf)))
+        free[row] = not free.any()  # when all are had, they may come again
+        return question.measure(pool.configs[row])
+
+    return nearest
+
+
+def filled(config: dict[str, Any], space: list[dict[str, Any]]) -> dict[str, Any]:
+    """With one and the same value for every parameter that does not exist here."""
+    complete = {}
+    for parameter in space:
+        name, needs = parameter["name"], parameter.get("when", {})
+        exists = all(config.get(parent) in np.atleast_1d(v) for parent, v in needs.items())
+        plain = parameter["choices"][0] if "choices" in parameter else parameter["low"]
+        complete[name] = config.get(name, plain) if exists else plain
+    return complete
+
+
+def play_peer(process: "subprocess.Popen[str]", cell: Cell) -> dict[str, Any]:
+    """One study of a peer: the regret after each trial."""
+    assert process.stdin is not None and process.stdout is not None
+    question, space = question_of(cell.source, cell.task), description(cell)
+    meter, measure = FrontMeter(question.front), measure_for_peer(question, space)
+
+    def send(message: dict[str, Any]) -> None:
+        print(json.dumps(message), file=process.stdin, flush=True)
+
+    objectives = question.front.shape[1]
+    send({"space": space, "objectives": objectives, "trials": cell.size, "seed": cell.seed})
+    for _ in range(cell.size):
+        found = measure(json.loads(process.stdout.readline())["config"])
+        losses, violations = found or (None, [])
+        send({"losses": losses, "violations": violations})
+        held = losses is not None and all(violation <= 0 for violation in violations)
+        meter.add(np.array(losses) if held else None)
+    seconds = json.loads(process.stdout.readline())["seconds"]
+    measured = {"decision_seconds": seconds, "decisions": cell.size, "regret": meter.regret}
+    return {**cell.head(), **measured}
+
+
+def run_peer(name: str, cells: list[Cell], out: Path) -> None:
+    """The studies of one peer that the file does not hold, in one process of its own."""
+    done = {result_cell(record) for record in read_runs(out)}
+    missing = [cell for cell in cells if replace(cell, source="") not in done]
+    command = peer_command(name, "quality") if missing else []
+    if not command:
         return
-    command = [str(python(environment)), str(HERE / script), what, "--method", name]
-    subprocess.run(
-        [*command, "--out", str(out), *options], env={**os.environ, **ONE_THREAD}, check=True
-    )
+    pipe = subprocess.PIPE
+    environment = {**os.environ, **ONE_THREAD}
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+        for cell in missing:
+            record = play_peer(process, cell)
+            append_result(out, record)
+            print(f"{name} {cell.task} seed {cell.seed}: {record['regret'][-1]:.3f}", flush=True)
 
 
 def own_speed(method: str, size: int, repeats: int) -> dict[str, object]:
-    """The same of scrimp, in this process."""
+    """Seconds of one ask of scrimp, in this process."""
     problem = TRADE_OFFS["zdt1"]
     study = scrimp.create_study(
         "speed",
@@ -80,58 +169,68 @@ def own_speed(method: str, size: int, repeats: int) -> dict[str, object]:
     return {**head, "seed": 0, "size": size, "ask_seconds": least, "ask_seconds_median": middle}
 
 
-def measured(out: Path) -> None:
-    """Regrets after 30, 60 and 100 trials, and seconds, of everything the file holds."""
-    records = read_runs(out)
+def show(paths: list[Path]) -> None:
+    """Regrets and ranks after 30, 60 and 100 trials, and seconds, of everything the files hold."""
+    records = [record for path in paths for record in read_runs(path)]
     for record in records:
         if record["suite"] == "objective-speed":
             print(
                 f"{record['method']:>16}: {1e3 * record['ask_seconds']:.0f} ms least,"
                 f" {1e3 * record['ask_seconds_median']:.0f} ms median"
             )
-    runs = [record for record in records if record["suite"] == "objectives"]
-    for record in runs:
-        if "regret" not in record:
-            meter = FrontMeter(TRADE_OFFS[record["task"]].front)
-            for losses, violations in record["tried"]:
-                holds = all(violation <= 0 for violation in violations)
-                meter.add(np.array(losses) if holds else None)
-            record["regret"] = meter.regret
-    if runs:
-        header, rows = trade_off_summary(runs)
-        for row in [header, *rows]:
-            print("  ".join(cell.rjust(22) for cell in row))
+    header, rows = trade_off_summary([r for r in records if r["suite"] == "objectives"])
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in [header, *rows]:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="scrimp beside its peers on several objectives.")
+    parser.add_argument("--out", type=Path, default=Path("results-objectives.jsonl"))
+    parser.add_argument("--with", dest="others", type=Path, nargs="*", default=[])
+    parser.add_argument("--only", choices=["speed", "quality", "show"])
+    parser.add_argument("--methods", default="gp,parego,nsga2,random")
+    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--problems", default="all", help="names of formulas, all or none")
+    parser.add_argument("--tables", type=Path, nargs="*", default=[])
+    parser.add_argument("--tasks", type=int, default=2, help="of each table, the first so many")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=2)
+    return parser.parse_args()
+
+
+def cells_of(given: argparse.Namespace, methods: list[str]) -> list[Cell]:
+    """Every run of the comparison, seeds outermost."""
+    every = {"all": list(TRADE_OFFS), "none": []}
+    names = every[given.problems] if given.problems in every else given.problems.split(",")
+    cells = trade_off_cells(methods, names, given.tables, given.seeds, given.trials)
+    tasks: dict[str, list[str]] = {}
+    for cell in cells:
+        own = tasks.setdefault(cell.source, [])
+        if cell.task not in own and (not cell.source or len(own) < given.tasks):
+            own.append(cell.task)
+    return [cell for cell in cells if cell.task in tasks[cell.source]]
 
 
 def main() -> None:
     """Run what is missing, then print everything the results file holds."""
-    parser = argparse.ArgumentParser(description="scrimp beside its peers on several objectives.")
-    parser.add_argument("--out", type=Path, default=Path("results-objectives.jsonl"))
-    parser.add_argument("--only", choices=["speed", "quality", "show"])
-    parser.add_argument("--methods", default="gp,parego,nsga2,random")
-    parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--problems", default="all")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--trials", type=int, default=60)
-    parser.add_argument("--size", type=int, default=100)
-    given = parser.parse_args()
+    given = parsed()
     peers = [name for name in given.peers.split(",") if name]
     if given.only in (None, "speed"):
         if ("objective-speed", "zdt1", "gp", 0, given.size) not in finished(given.out):
             append(given.out, own_speed("gp", given.size, 5))
-        for name in peers:
-            if name in MODELS:
-                run_peer(name, "speed", given.out, "--size", str(given.size))
+        for name in (peer for peer in peers if peer in MODELS):
+            if command := peer_command(name, "speed"):
+                options = ["--out", str(given.out), "--size", str(given.size)]
+                subprocess.run(command + options, env={**os.environ, **ONE_THREAD}, check=True)
     if given.only in (None, "quality"):
-        names = list(TRADE_OFFS) if given.problems == "all" else given.problems.split(",")
-        run_cells(
-            trade_off_cells(given.methods.split(","), names, [], given.seeds, given.trials),
-            given.out,
-        )
-        options = ["--seeds", str(given.seeds), "--trials", str(given.trials)]
+        methods = [name for name in given.methods.split(",") if name]
+        run_cells(cells_of(given, methods), given.out, given.processes)
         for name in peers:
-            run_peer(name, "quality", given.out, "--problems", ",".join(names), *options)
-    measured(given.out)
+            run_peer(name, cells_of(given, [name]), given.out)
+    show([given.out, *given.others])
 
 
 if __name__ == "__main__":

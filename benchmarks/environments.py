@@ -22,6 +22,7 @@ REQUIREMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "optuna": ((TORCH,), ("optuna>=5,<6", "scipy")),
     "botorch": ((TORCH,), ("botorch",)),
     "syne-tune": (("syne-tune[gpsearchers]==0.13.0", "numpy<1.27", "scipy<1.14"),),
+    "smac": (("smac>=2.4",),),
     "training": ((TORCH,), ("scikit-learn", "--editable", str(ROOT.parent))),
     "neps": ((TORCH,), ("neural-pipeline-search", TORCH)),
 }

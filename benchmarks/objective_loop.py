@@ -1,27 +1,37 @@
 """What every peer with several objectives is put through: run inside the peer's own environment,
 needing NumPy alone.
 
-    .venvs/optuna/bin/python benchmarks/peer_optuna_objectives.py quality --method optuna-gp --out peers.jsonl
     .venvs/optuna/bin/python benchmarks/peer_optuna_objectives.py speed --method optuna-gp --out peers.jsonl
+    .venvs/optuna/bin/python benchmarks/peer_optuna_objectives.py quality --method optuna-gp
 
-*Quality* writes the losses and violations of every trial (``tried``); `compare_objectives.py` makes
-regrets of them. *Speed*: CPU seconds of one ask after one newly told trial, with ``--size``
-observations of ZDT1 in six parameters. Runs that the file holds are skipped.
+*Quality*: the peer knows its optimizer alone; the problems are with the process that started it
+(`compare_objectives.py`), which asks for one configuration after the other:
+
+    in     {"space": [...], "objectives": 2, "trials": 60, "seed": 0}     a new study
+    out    {"config": {...}}
+    in     {"losses": [...], "violations": [...]}                         or {"losses": null}: it failed
+    ...
+    out    {"seconds": 1.5}                                               CPU seconds of its own calls
+
+*Speed*: CPU seconds of one ask after one newly told trial, with ``--size`` observations of ZDT1 in
+six parameters; a run that the file holds is skipped.
 """
 
 import argparse
 import importlib.util
 import json
+import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
-Config = dict[str, float]
-Space = Sequence[Mapping[str, float]]
+Config = dict[str, Any]
+Space = Sequence[dict[str, Any]]
+"""Described as in benchmark tables."""
 
 
 class ObjectivePeer(Protocol):
@@ -30,8 +40,8 @@ class ObjectivePeer(Protocol):
     def ask(self) -> Config:
         """The next configuration to try."""
 
-    def tell(self, losses: list[float], violations: list[float]) -> None:
-        """What the configuration asked for last gave."""
+    def tell(self, losses: list[float] | None, violations: list[float]) -> None:
+        """What the configuration asked for last gave; None when it failed."""
 
     def add(self, config: Config, losses: list[float]) -> None:
         """One more observation that this study did not ask for."""
@@ -39,6 +49,59 @@ class ObjectivePeer(Protocol):
 
 MakePeer = Callable[[str, Space, int, int], ObjectivePeer]
 """Method, space, number of objectives, seed."""
+
+
+class UnitCube:
+    """A described space as a cube: numbers by their place in the range, logarithmic where the space
+    says so, ordinals by index, and a column per choice."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.widths = [len(p["choices"]) if p["type"] == "choice" else 1 for p in space]
+        self.discrete = all("choices" in p for p in space)
+
+    def encode(self, config: Config) -> list[float]:
+        """A row of the cube."""
+        row: list[float] = []
+        for parameter in self.space:
+            value = config[parameter["name"]]
+            if parameter["type"] == "choice":
+                row += [float(value == choice) for choice in parameter["choices"]]
+            elif parameter["type"] == "ordinal":
+                last = len(parameter["choices"]) - 1
+                row.append(parameter["choices"].index(value) / max(last, 1))
+            else:
+                low, high = _bent(parameter, parameter["low"]), _bent(parameter, parameter["high"])
+                row.append((_bent(parameter, value) - low) / (high - low))
+        return row
+
+    def decode(self, row: Sequence[float]) -> Config:
+        """The configuration nearest to a row."""
+        config, start = {}, 0
+        for parameter, width in zip(self.space, self.widths, strict=True):
+            own = list(row[start : start + width])
+            start += width
+            if parameter["type"] == "choice":
+                config[parameter["name"]] = parameter["choices"][own.index(max(own))]
+            elif parameter["type"] == "ordinal":
+                last = len(parameter["choices"]) - 1
+                config[parameter["name"]] = parameter["choices"][round(own[0] * last)]
+            else:
+                config[parameter["name"]] = _unbent(parameter, own[0])
+        return config
+
+
+def _bent(parameter: dict[str, Any], value: float) -> float:
+    return math.log(value) if parameter.get("log") else value
+
+
+def _unbent(parameter: dict[str, Any], unit: float) -> float:
+    low, high = _bent(parameter, parameter["low"]), _bent(parameter, parameter["high"])
+    value = low + min(max(unit, 0.0), 1.0) * (high - low)
+    value = min(
+        max(math.exp(value) if parameter.get("log") else value, parameter["low"]), parameter["high"]
+    )
+    return round(value) if parameter["type"] == "int" else value
 
 
 def load_problems() -> ModuleType:
@@ -52,25 +115,23 @@ def load_problems() -> ModuleType:
     return module
 
 
-def run_quality(
-    make: MakePeer, method: str, name: str, seed: int, trials: int
-) -> dict[str, object]:
-    """One study of ``trials`` evaluations of one problem."""
-    problem = load_problems().TRADE_OFFS[name]
-    peer = make(method, problem.space, problem.front.shape[1], seed)
-    seconds, tried = 0.0, []
-    for _ in range(trials):
+def serve(make: MakePeer, method: str) -> None:
+    """Play the studies that come in, one after the other, until the input ends."""
+    for line in sys.stdin:
+        task = json.loads(line)
         start = time.process_time()
-        config = peer.ask()
-        seconds += time.process_time() - start
-        losses, violations = problem.evaluate(config)
-        tried.append([losses, violations])
-        start = time.process_time()
-        peer.tell(losses, violations)
-        seconds += time.process_time() - start
-    head = {"suite": "objectives", "table": "formulas", "task": name, "method": method}
-    measured = {"decision_seconds": round(seconds, 4), "decisions": trials, "tried": tried}
-    return {**head, "seed": seed, "size": trials, **measured}
+        peer = make(method, task["space"], task["objectives"], task["seed"])
+        seconds = time.process_time() - start
+        for _ in range(task["trials"]):
+            start = time.process_time()
+            config = peer.ask()
+            seconds += time.process_time() - start
+            print(json.dumps({"config": config}), flush=True)
+            answer = json.loads(sys.stdin.readline())
+            start = time.process_time()
+            peer.tell(answer["losses"], answer.get("violations", []))
+            seconds += time.process_time() - start
+        print(json.dumps({"seconds": seconds}), flush=True)
 
 
 def run_speed(make: MakePeer, method: str, size: int, repeats: int) -> dict[str, object]:
@@ -104,28 +165,18 @@ def finished(out: Path) -> set[tuple[object, ...]]:
 
 
 def main(make: MakePeer, methods: list[str]) -> None:
-    """Run what is missing, one line of the file each."""
+    """The command line of one peer."""
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["quality", "speed"])
     parser.add_argument("--method", choices=methods, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--problems", default="all")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--out", type=Path, help="where speed is written")
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
-    done = finished(given.out)
-    if given.what == "speed":
-        if ("objective-speed", "zdt1", given.method, 0, given.size) not in done:
-            append(given.out, run_speed(make, given.method, given.size, given.repeats))
-        return
-    known = list(load_problems().TRADE_OFFS)
-    names = known if given.problems == "all" else given.problems.split(",")
-    for seed in range(given.seeds):
-        for name in names:
-            if ("objectives", name, given.method, seed, given.trials) not in done:
-                append(given.out, run_quality(make, given.method, name, seed, given.trials))
+    if given.what == "quality":
+        serve(make, given.method)
+    elif ("objective-speed", "zdt1", given.method, 0, given.size) not in finished(given.out):
+        append(given.out, run_speed(make, given.method, given.size, given.repeats))
 
 
 def append(out: Path, record: dict[str, object]) -> None:

@@ -5,10 +5,11 @@ are measured from 1.1 in every objective:
 
     regret after n trials = 1 - hypervolume of what was found / hypervolume of the true front
 
-No method is told the front or the reference. A table gives each task as a pool with its final value
-and its run time, and with the number of weights where its space has the widths of two layers; its
-true front is that of all its rows. A YAHPO surrogate gives validation error, cross-entropy and run
-time; its front is that of many random configurations, so a regret may be below zero.
+No method is told the front or the reference. A table gives each task with its final value, its run
+time where it has one, and the number of weights where its space has the widths of layers; its true
+front is that of all its rows. A table of a full grid is searched as its space, any other as a pool.
+A YAHPO surrogate gives validation error, cross-entropy and run time; its front is that of many
+random configurations, so a regret may be below zero.
 
     run_trade_off(Cell("objectives", "formulas", "zdt1", "gp", seed=0, size=60))["regret"][-1]
 """
@@ -36,10 +37,17 @@ from scrimp.fronts.hypervolume import hypervolume
 from scrimp.history.events import Config
 from scrimp.history.problem import AtMost, Direction
 from scrimp.json_values import Json
-from scrimp.space.space import Space
+from scrimp.space.space import Pool, Space
 from scrimp.tuning.studies import create_study
 
-__all__ = ["FrontMeter", "run_trade_off", "table_objectives", "trade_off_cells"]
+__all__ = [
+    "FrontMeter",
+    "FrontQuestion",
+    "question_of",
+    "run_trade_off",
+    "table_objectives",
+    "trade_off_cells",
+]
 
 FORMULAS_TABLE = "formulas"
 BEYOND = 1.1
@@ -53,6 +61,20 @@ YAHPO_EPOCHS = 51
 
 THINNED = 400
 """Points of a true front of three objectives or more that its hypervolume is taken of."""
+
+
+def _two_layers(config: Config) -> int:
+    first, second = int(config["n_units_1"]), int(config["n_units_2"])
+    return first + first * second + second
+
+
+WEIGHTS: tuple[tuple[tuple[str, ...], Callable[[Config], int]], ...] = (
+    (("n_units_1", "n_units_2"), _two_layers),
+    (("width", "depth"), lambda config: int(config["depth"]) * int(config["width"]) ** 2),
+    (("width", "layers"), lambda config: int(config["layers"]) * int(config["width"]) ** 2),
+)
+"""How many weights a network has, by the parameters that say it; without inputs and outputs, whose
+number a table does not say."""
 
 
 class FrontMeter:
@@ -124,7 +146,7 @@ def trade_off_cells(
 
 def run_trade_off(cell: Cell) -> dict[str, Json]:
     """One method on one problem: the regret after each trial."""
-    question = _question(cell.source, cell.task)
+    question = question_of(cell.source, cell.task)
     meter = FrontMeter(question.front)
     metrics: dict[str, Direction] = {
         f"f{k + 1}": "minimize" for k in range(question.front.shape[1])
@@ -169,7 +191,8 @@ def _report(names: "list[str] | Mapping[str, Direction]", values: list[float]) -
 
 
 @lru_cache(maxsize=8)
-def _question(source: str, task: str) -> FrontQuestion:
+def question_of(source: str, task: str) -> FrontQuestion:
+    """The problem called ``task``: a formula, or what the file ``source`` has by that name."""
     if source and is_yahpo(source):
         return _of_network(read_yahpo(source), task)
     if source:
@@ -188,7 +211,14 @@ def _of_table(task: TaskTable) -> FrontQuestion:
         return (row.tolist(), []) if np.isfinite(row).all() else None
 
     known = losses[np.isfinite(losses).all(axis=1)]
-    return FrontQuestion(task.pool, measure, known[non_dominated(known)])
+    return FrontQuestion(_searched(task.pool), measure, known[non_dominated(known)])
+
+
+def _searched(pool: Pool) -> Space:
+    """The pool, or its whole space where it holds every configuration of it."""
+    conditional = any(parameter.when for parameter in pool.values())
+    every = math.prod(parameter.size for parameter in pool.values())
+    return Space(pool.parameters) if len(pool.configs) == every and not conditional else pool
 
 
 def _of_network(network: Network, task: str) -> FrontQuestion:
@@ -209,17 +239,18 @@ def _of_network(network: Network, task: str) -> FrontQuestion:
 
 
 def table_objectives(task: TaskTable) -> Array:
-    """The losses of every row (C, m): final value, logarithm of the run time, and of the number of
-    weights where the space has ``n_units_1`` and ``n_units_2``."""
-    if task.elapsed is None:
+    """The losses of every row (C, m): final value, logarithm of the run time where the table has
+    one, and of the number of weights where the space says it."""
+    columns = [task.final]
+    if task.elapsed is not None:
+        seconds = task.elapsed[np.arange(len(task.end)), task.end - 1]
+        columns.append(np.log10(np.where(seconds > 0, seconds, math.nan)))
+    weights = next((count for names, count in WEIGHTS if set(names) <= set(task.pool)), None)
+    if weights is not None:
+        columns.append(np.log10([float(weights(config)) for config in task.pool.configs]))
+    if len(columns) == 1:
         raise TableError(
-            f"the table of {task.name!r} has no run times, so it has one objective only; leave it"
-            " out"
+            f"the table of {task.name!r} has neither run times nor the widths of layers, so it has"
+            " one objective only; leave it out"
         )
-    seconds = task.elapsed[np.arange(len(task.end)), task.end - 1]
-    columns = [task.final, np.log10(np.where(seconds > 0, seconds, math.nan))]
-    if {"n_units_1", "n_units_2"} <= set(task.pool):
-        units = [(int(c["n_units_1"]), int(c["n_units_2"])) for c in task.pool.configs]
-        # without the inputs, whose number a table does not say: a constant share of the first
-        columns.append(np.log10([first + first * second + second for first, second in units]))
     return np.column_stack(columns)

@@ -83,7 +83,7 @@ def objectives_command(  # noqa: PLR0913 - the options of a command
     plugin: PluginOption = None,
     problems: Annotated[str, typer.Option(help="Names, separated by commas, all or none.")] = "all",
     tables: Annotated[
-        list[Path] | None, typer.Option(help="Benchmark tables (.npz) with run times, as well.")
+        list[Path] | None, typer.Option(help="Tables (.npz) with run times or widths of layers.")
     ] = None,
     trials: TrialsOption = 60,
     seeds: SeedsOption = 10,

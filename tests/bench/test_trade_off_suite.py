@@ -10,18 +10,22 @@ from scrimp.bench.tables import read_table
 from scrimp.bench.trade_off_formulas import TRADE_OFFS
 from scrimp.bench.trade_off_suite import (
     FrontMeter,
+    question_of,
     run_trade_off,
     table_objectives,
     trade_off_cells,
 )
 from scrimp.errors import TableError
+from scrimp.space.space import Pool
 
 
-def write_table(path, elapsed=True):
+def write_table(path, elapsed=True, names=("n_units_1", "n_units_2"), configs=None, widest=20):
     x = np.linspace(0, 1, 20)
+    if configs is None:
+        configs = np.column_stack([np.arange(1, 21), np.arange(20) % 4 + 1]).astype(float)
     space = [
-        {"name": "n_units_1", "type": "int", "low": 1, "high": 20, "log": False},
-        {"name": "n_units_2", "type": "int", "low": 1, "high": 4, "log": False},
+        {"name": names[0], "type": "int", "low": 1, "high": widest, "log": False},
+        {"name": names[1], "type": "int", "low": 1, "high": 4, "log": False},
     ]
     meta = {
         "format": 1,
@@ -34,7 +38,7 @@ def write_table(path, elapsed=True):
     arrays = {
         "meta": np.array(json.dumps(meta)),
         "tasks": np.array(["one"]),
-        "configs": np.column_stack([np.arange(1, 21), np.arange(20) % 4 + 1]).astype(float),
+        "configs": configs,
         "value": (1 - x)[None, :, None],
     }
     if elapsed:
@@ -67,10 +71,24 @@ def test_a_table_gives_value_time_and_weights(tmp_path):
     assert run_trade_off(cells[0])["regret"][-1] == pytest.approx(0.0)
 
 
-def test_a_table_without_run_times_is_refused_at_once(tmp_path):
+def test_a_table_without_run_times_has_its_weights_left(tmp_path):
     write_table(tmp_path / "small.npz", elapsed=False)
-    with pytest.raises(TableError, match="no run times"):
+    losses = table_objectives(read_table(tmp_path / "small.npz").task("one"))
+    assert losses.shape == (20, 2) and losses[0, 1] == np.log10(3)
+
+
+def test_a_table_with_one_objective_is_refused_at_once(tmp_path):
+    write_table(tmp_path / "small.npz", elapsed=False, names=("x", "y"))
+    with pytest.raises(TableError, match="neither run times nor"):
         trade_off_cells(["random"], [], [tmp_path / "small.npz"], 1, 30)
+
+
+def test_a_full_grid_is_searched_as_its_space(tmp_path):
+    write_table(tmp_path / "part.npz")
+    configs = np.array([[i, j] for i in range(1, 6) for j in range(1, 5)], dtype=float)
+    write_table(tmp_path / "full.npz", configs=configs, widest=5)
+    assert isinstance(question_of(str(tmp_path / "part.npz"), "one").space, Pool)
+    assert not isinstance(question_of(str(tmp_path / "full.npz"), "one").space, Pool)
 
 
 def test_an_unknown_problem_is_refused():

@@ -36,6 +36,6 @@ def test_unknown_names_are_refused(
 ) -> None:
     assert environments.main(["optunna"]) == 2
     assert (
-        "unknown peer 'optunna'; known: optuna, botorch, syne-tune, training, neps"
+        "unknown peer 'optunna'; known: optuna, botorch, syne-tune, smac, training, neps"
         in capsys.readouterr().out
     )
