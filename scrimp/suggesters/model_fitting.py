@@ -160,23 +160,27 @@ def fit_models(
     columns: Sequence[Column],
     settings: ModelSettings,
     rng: np.random.Generator,
-    loss: Surrogate | None = None,
+    loss: Surrogate | Mapping[str, Surrogate] | None = None,
 ) -> Models:
     """Fit or restore every model this problem needs, on at most ``max_data`` observations; ``loss``
-    replaces the usual one."""
+    replaces the usual one, of all metrics or by the name of its model."""
     recorded = history.notes.fit or {}
     rows = (
         np.arange(len(training.y)) if settings.impute_failures else np.flatnonzero(~training.failed)
     )
     kept = rows[_subset(training.y[rows], settings.max_data, history.problem.seed)]
     noise = None if training.noise is None else training.noise[kept]
-    loss = loss_model(columns, settings) if loss is None else loss
-    fits = {"loss": (loss, Data(training.x[kept], training.y[kept], noise))}
+    usual = loss if isinstance(loss, Surrogate) else loss_model(columns, settings)
+    given = loss if isinstance(loss, Mapping) else {}
+    fits = {
+        "loss": (given.get("loss", usual), Data(training.x[kept], training.y[kept], noise)),
+    }
     for name, values in training.further.items():
         own = kept[np.isfinite(values[kept])]
         if not len(own):
             raise NumericalError(f"metric {name!r} was not reported yet: nothing can be learned")
-        fits[FURTHER + name] = (loss, Data(training.x[own], values[own]))
+        own_model = given.get(FURTHER + name, usual)
+        fits[FURTHER + name] = (own_model, Data(training.x[own], values[own]))
     fits |= _side_models(training, columns, settings)
     fitted, states = {}, {}
     for name, (model, data) in fits.items():

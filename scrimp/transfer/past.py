@@ -5,7 +5,15 @@ past = Past(studies, columns, kept=storage_cache)
 past.models("z-score").means(x)
 """
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -36,7 +44,9 @@ class Past(PastKnowledge):
     be used, and why.
 
     ``kept`` maps names of fits to their hyperparameters, wherever they last; models are restored
-    from there. A ``parent`` has these studies and more, and fits them for all.
+    from there. A ``parent`` has these studies and more, and fits them for all. ``further``: in a
+    study of several metrics the same of those after the first, by name; each has those of the past
+    studies that know it.
     """
 
     studies: tuple[SourceStudy, ...] = ()
@@ -45,6 +55,7 @@ class Past(PastKnowledge):
     kept: MutableMapping[str, JsonObject] = field(default_factory=dict)
     progress: Progress = _silent
     parent: "Past | None" = None
+    further: Mapping[str, "Past"] = field(default_factory=dict)
     _models: dict[str, SourceModels] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -60,8 +71,12 @@ class Past(PastKnowledge):
 
     def without(self, name: str) -> "Past":
         """All studies but one; the models are shared."""
+        return self.only({study.name for study in self.studies} - {name})
+
+    def only(self, names: Collection[str]) -> "Past":
+        """The studies of these names; the models are shared."""
         return replace(
-            self, studies=tuple(s for s in self.studies if s.name != name), parent=self, _models={}
+            self, studies=tuple(s for s in self.studies if s.name in names), parent=self, _models={}
         )
 
     def models(self, normalise: str, kernel: str = USUAL_KERNEL) -> SourceModels:

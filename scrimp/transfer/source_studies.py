@@ -12,7 +12,8 @@ said, not guessed:
 
 Numbers beyond the bounds lie outside the unit cube, where a model learns from them all the same.
 Values become losses by the past study's own direction; a study with the other direction, with fewer
-than two usable trials or with constant losses is left out.
+than two usable trials or with constant losses is left out. In a study of several metrics each is
+aligned on its own, by its name.
 
 Of a study with training budgets, the trials count that reached the highest budget which enough of
 them reached.
@@ -36,6 +37,7 @@ from scrimp.encoding.encoding import Encoding
 from scrimp.errors import StudyError
 from scrimp.history.history import History
 from scrimp.history.problem import Problem
+from scrimp.history.trial import Observation
 from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
@@ -106,21 +108,19 @@ def source_study(
     )
 
 
-def aligned(history: History, problem: Problem, encoding: Encoding) -> SourceStudy:
+def aligned(
+    history: History, problem: Problem, encoding: Encoding, metric: str | None = None
+) -> SourceStudy:
     """The past study behind ``history`` as arrays for ``problem``; `Unusable` says why it cannot
-    be."""
+    be. ``metric``: which of several; None for the only one, whatever its name."""
     name = history.created.name
     if history.is_selection:
         raise Unusable(
             f"past study {name!r} is a {history.created.kind}, which has no configurations; it is"
             " left out"
         )
-    if history.problem.direction != problem.direction:
-        raise Unusable(
-            f"past study {name!r} has direction {history.problem.direction!r} and this one"
-            f" {problem.direction!r}; it is left out"
-        )
-    configs, losses = final_losses(history)
+    _check_direction(history, problem, metric)
+    configs, losses = final_losses(history, metric)
     places = [_places(name_, history, encoding, configs) for name_ in encoding.space.searched]
     columns = tuple(column for column, place in enumerate(places) if place is not None)
     if not columns:
@@ -134,6 +134,21 @@ def aligned(history: History, problem: Problem, encoding: Encoding) -> SourceStu
     return SourceStudy(name, found.x, found.y, columns, found.features, notes)
 
 
+def _check_direction(history: History, problem: Problem, metric: str | None) -> None:
+    """Refuse a past study that lacks the metric, or wants the opposite of it."""
+    name = history.created.name
+    if metric is not None and metric not in history.problem.metrics:
+        raise Unusable(f"past study {name!r} has no metric {metric!r}: it teaches nothing about it")
+    there = history.problem.direction if metric is None else history.problem.metrics[metric]
+    here = problem.direction if metric is None else problem.metrics[metric]
+    if there != here:
+        what = "" if metric is None else f" of {metric!r}"
+        raise Unusable(
+            f"past study {name!r} has direction {there!r}{what} and this one {here!r}; it is"
+            " left out"
+        )
+
+
 def shared_share(past: Problem, problem: Problem) -> float:
     """Which share of the searched parameters of ``problem`` the past one has too, with the same
     type."""
@@ -143,9 +158,19 @@ def shared_share(past: Problem, problem: Problem) -> float:
     )
 
 
-def final_losses(history: History) -> tuple[list[Mapping[str, Scalar]], Array]:
+def final_losses(
+    history: History, metric: str | None = None
+) -> tuple[list[Mapping[str, Scalar]], Array]:
     """Configurations and their losses at one budget: the highest that enough trials reached; NaN
     where a trial failed or violated a constraint."""
+    sign = -1.0 if metric and history.problem.metrics[metric] == "maximize" else 1.0
+
+    def loss_of(point: Observation) -> float | None:
+        if metric is None or point.loss is None:
+            return point.loss
+        value = point.metrics.get(metric)
+        return None if value is None else sign * value
+
     reached = sorted(
         (trial.budget for trial in history.trials if trial.loss is not None), reverse=True
     )
@@ -153,15 +178,14 @@ def final_losses(history: History) -> tuple[list[Mapping[str, Scalar]], Array]:
     configs: list[Mapping[str, Scalar]] = []
     losses: list[float] = []
     for trial in history.trials:
-        point = next(
-            (point for point in trial.curve if point.step >= budget and point.loss is not None),
-            None,
-        )
+        counted = (p for p in trial.curve if p.step >= budget and loss_of(p) is not None)
+        point = next(counted, None)
         if point is None and trial.status == "completed":
             point = trial.last
-        if point is not None and point.loss is not None:
+        loss = None if point is None else loss_of(point)
+        if point is not None and loss is not None:
             configs.append(trial.config)
-            losses.append(math.nan if (point.violation or 0.0) > 0.0 else point.loss)
+            losses.append(math.nan if (point.violation or 0.0) > 0.0 else loss)
         elif trial.status == "failed":
             configs.append(trial.config)
             losses.append(math.nan)

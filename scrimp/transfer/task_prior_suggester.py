@@ -114,6 +114,10 @@ class TaskPriorSuggester(Suggester):
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
         """The best of the mixture."""
+        if history.problem.trade_off is not None:
+            from scrimp.transfer.trade_off_prior import TradeOffPrior  # which rests on this module
+
+            return TradeOffPrior(self).suggest(history, request, count, rng)
         encoding = encoding_of(history.problem.space)
         learned = learn(self.past, encoding, history.problem.seed)
         sources = self._said(history, learned)
@@ -241,11 +245,11 @@ class Learned:
 
 
 @lru_cache(maxsize=8)
-def learn(past: Past, encoding: Encoding, seed: int) -> Learned | None:
+def learn(past: Past, encoding: Encoding, seed: int, normalise: str = NORMALISE) -> Learned | None:
     """What the past says, or None when no study passes the gate."""
     if not len(past):
         return None
-    models = past.models(NORMALISE)
+    models = past.models(normalise)
     everywhere = _everywhere(encoding, seed)
     means = models.means(everywhere)
     learned = np.array([model.learned > LEAST_LEARNED for model in models.models])

@@ -167,7 +167,7 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
     if method.name != "auto":
         return method, "chosen by the user"
     if problem.trade_off is not None:
-        return _for_several(problem, method)
+        return _for_several(problem, method, learns)
     if problem.budget is None and learns:
         return (
             Method("task-prior", **method.settings),
@@ -190,8 +190,11 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
     return Method("freeze-thaw", **method.settings), f"auto: there is {reason}"
 
 
-def _for_several(problem: Problem, method: Method) -> tuple[Method, str]:
+def _for_several(problem: Problem, method: Method, learns: bool) -> tuple[Method, str]:
     """What ``auto`` stands for where there are several metrics, and why."""
+    if problem.budget is None and learns:
+        why = "auto: several metrics and past studies, so a prior made of them for each metric"
+        return Method("task-prior", **method.settings), why
     if problem.budget is None:
         why = "auto: several metrics, so what a trial is expected to add to their front"
         return Method("gp", **method.settings), why

@@ -98,7 +98,9 @@ OWN: dict[str, MethodEntry] = {
     "rmogp": MethodEntry(_TRANSFER, presets={"combine": "rmogp", **_RGPE}),
     "pogpe": MethodEntry(_TRANSFER, presets={"combine": "poe", "weights": "experts"}),
     "portfolio": MethodEntry(_TRANSFER, presets={"combine": "portfolio"}),
-    "task-prior": MethodEntry("scrimp.transfer.task_prior_suggester:TaskPriorSuggester"),
+    "task-prior": MethodEntry(
+        "scrimp.transfer.task_prior_suggester:TaskPriorSuggester", several=True
+    ),
     "sync-mobster": MethodEntry(
         _MOBSTER,
         _SYNCHRONOUS,

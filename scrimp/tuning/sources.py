@@ -12,6 +12,7 @@ left out, and the study goes on.
 import logging
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +38,10 @@ __all__ = ["attachments", "past_fronts", "past_reader", "read_past"]
 
 ENOUGH = 0.5
 """The share of a study's parameters that a past study must have for ``learn_from="all"``."""
+
+MOST_FIRST = 6
+"""Configurations of past fronts that a study begins with: with many past studies, the fronts of all
+would be all that it tries."""
 
 logger = logging.getLogger("scrimp")
 
@@ -74,23 +79,28 @@ def attachments(
 def past_fronts(
     storage: Storage, sources: Iterable[SourceAttached], problem: Problem, time: float
 ) -> list[Enqueued]:
-    """What a study of several metrics tries first: of each past study that shares one of them, the
-    knee of its front and its ends; of one with a single metric its best."""
-    found: dict[object, Enqueued] = {}
+    """What a study of several metrics tries first, `MOST_FIRST` at most: of each past study that
+    shares one of them the knee of its front, or of one with a single metric its best; then, as far
+    as there is room, the ends of those fronts."""
+    fronts = []
     for source in sources:
         lines = storage.open(source.study).lines()[: source.length]
         past = History.of(decode(lines, source.study))
-        if not past.problem.metrics.items() & problem.metrics.items():
-            continue
-        ends = [] if past.problem.trade_off is None or not past.front else _ends(past)
-        for trial, _ in ends or past.front:
-            known = {name: value for name, value in trial.config.items() if name in problem.space}
-            try:
-                config = problem.space.complete(known, np.random.default_rng(problem.seed))
-            except ConfigError:
-                continue  # its values lie outside of this space
-            key = problem.space.key(config)
-            found.setdefault(key, Enqueued(config=config, time=time))
+        if past.problem.metrics.items() & problem.metrics.items():
+            ends = [] if past.problem.trade_off is None or not past.front else _ends(past)
+            fronts.append(ends or past.front)
+    found: dict[object, Enqueued] = {}
+    turns = [pair for turn in zip_longest(*fronts) for pair in turn if pair is not None]
+    for trial, _ in turns:
+        known = {name: value for name, value in trial.config.items() if name in problem.space}
+        try:
+            config = problem.space.complete(known, np.random.default_rng(problem.seed))
+        except ConfigError:
+            continue  # its values lie outside of this space
+        key = problem.space.key(config)
+        found.setdefault(key, Enqueued(config=config, time=time))
+        if len(found) == MOST_FIRST:
+            break
     return list(found.values())
 
 
@@ -122,21 +132,27 @@ def read_past(storage: Storage, history: History) -> "Past | None":
     from scrimp.encoding.encoding import Encoding
     from scrimp.transfer.past import Past
 
-    encoding, kept = Encoding(history.problem.space), _KeptFits(storage)
-    studies, left_out = [], []
+    problem = history.problem
+    encoding, kept = Encoding(problem.space), _KeptFits(storage)
+    metrics = [None] if problem.trade_off is None else list(problem.trade_off.names)
+    studies: dict[str | None, list[SourceStudy]] = {metric: [] for metric in metrics}
+    left_out: list[str] = []
     notes: dict[str, list[str]] = {}
     for source in history.sources:
-        try:
-            study = _read(storage, source, history.problem, encoding, kept)
-            studies.append(study)
-            for note in study.notes:
-                notes.setdefault(note, []).append(study.name)
-        except ScrimpError as error:
-            left_out.append(_line(error))
+        found, refused = _read(storage, source, problem, encoding, kept)
+        left_out += refused
+        for metric, study in found.items():
+            studies[metric].append(study)
+        for note in dict.fromkeys(note for study in found.values() for note in study.notes):
+            notes.setdefault(note, []).append(source.study)
     said = (*left_out, *(f"{_listed(names)}: {note}" for note, names in notes.items()))
     for line in said:
         logger.warning("%s", line)
-    return Past(tuple(studies), encoding.columns, said, kept, _shown)
+    each = [
+        Past(tuple(studies[metric]), encoding.columns, said, kept, _shown) for metric in metrics
+    ]
+    further = {str(metric): past for metric, past in zip(metrics[1:], each[1:], strict=True)}
+    return replace(each[0], further=further)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -156,9 +172,9 @@ def _read(
     problem: Problem,
     encoding: "Encoding",
     kept: MutableMapping[str, JsonObject],
-) -> "SourceStudy":
-    from scrimp.freeze_thaw.curve_gp import SHARED
-    from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves
+) -> "tuple[dict[str | None, SourceStudy], list[str]]":
+    """One past study as arrays, of each metric that it has (under None where there is one only),
+    and what is to be said of it."""
     from scrimp.transfer.source_studies import aligned
 
     try:
@@ -166,14 +182,34 @@ def _read(
         same = digest(lines) == source.digest
         past = History.of(decode(lines, source.study)) if same else None
     except ScrimpError as error:
-        raise StudyError(f"past study {source.study!r} is left out: {_line(error)}") from None
+        return {}, [f"past study {source.study!r} is left out: {_line(error)}"]
     if past is None:
-        raise StudyError(
-            f"past study {source.study!r} is no longer the one that was attached; it is left out"
-        )
-    study = aligned(past, problem, encoding)
-    if problem.budget is None:
-        return study
+        gone = f"past study {source.study!r} is no longer the one that was attached; it is left out"
+        return {}, [gone]
+    metrics = [None] if problem.trade_off is None else list(problem.trade_off.names)
+    found: dict[str | None, SourceStudy] = {}
+    refused: list[str] = []
+    for metric in metrics:
+        try:
+            found[metric] = aligned(past, problem, encoding, metric)
+        except ScrimpError as error:
+            refused.append(_line(error))
+    if problem.budget is not None and (first := metrics[0]) in found:
+        found[first] = _with_curves(found[first], source, past, problem, kept)
+    return found, list(dict.fromkeys(refused))
+
+
+def _with_curves(
+    study: "SourceStudy",
+    source: SourceAttached,
+    past: History,
+    problem: Problem,
+    kept: MutableMapping[str, JsonObject],
+) -> "SourceStudy":
+    """The same with what its learning curves teach."""
+    from scrimp.freeze_thaw.curve_gp import SHARED
+    from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves
+
     # another formula has other parameters: it is fitted anew
     key = f"{source.digest}-curves-{SHARED}"
     if key not in kept:

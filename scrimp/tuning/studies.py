@@ -31,7 +31,14 @@ from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
-from scrimp.tuning.catalog import Method, build_policy, choose, compares_features, parse_method
+from scrimp.tuning.catalog import (
+    Method,
+    build_policy,
+    choose,
+    compares_features,
+    learns,
+    parse_method,
+)
 from scrimp.tuning.sources import attachments, past_fronts, past_reader
 from scrimp.tuning.study import Root, Study
 from scrimp.tuning.task_features import check_features
@@ -127,7 +134,9 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
             for source in sources
         }
         check_features(chosen.name, problem.features, past)
-    first = past_fronts(place, sources, problem, created.time) if problem.trade_off else []
+    # a method that is made to learn from the past chooses its first configurations itself
+    asked = problem.trade_off is not None and not learns(chosen)
+    first = past_fronts(place, sources, problem, created.time) if asked else []
     try:
         store = place.create(name, [created, *sources, *first])
     except StudyError:

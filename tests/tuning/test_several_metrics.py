@@ -292,16 +292,17 @@ def test_fronts_of_past_studies_are_tried_first(tmp_path):
         past.tell(past.ask(), {"error": error, "speed": speed})
     other = scrimp.create_study("other", SPACE, metric="loss", method="random", storage=url)
     other.tell(other.ask(), 0.5)
-    new = scrimp.create_study(
-        "new", SPACE, metrics=METRICS, storage=url, learn_from=["s", "other"], seed=0
-    )
+    settings = {"metrics": METRICS, "storage": url, "learn_from": ["s", "other"], "seed": 0}
+    new = scrimp.create_study("new", SPACE, method="gp", **settings)
     first = [new.ask().params for _ in range(3)]
     assert [past.trials[number].params for number in (1, 0, 2)] == first  # the knee, then the ends
     assert not new.history.queue
+    learning = scrimp.create_study("learning", SPACE, **settings)
+    assert all(learning.ask().params in first for _ in range(3))
     related = scrimp.create_study(
         "third", SPACE, metrics=METRICS, storage=url, learn_from="all", seed=0
     )
-    assert {source.study for source in related.history.sources} == {"s", "new"}
+    assert {source.study for source in related.history.sources} == {"s", "new", "learning"}
 
 
 def test_decisions_of_several_metrics_are_replayed():
