@@ -114,10 +114,6 @@ class TaskPriorSuggester(Suggester):
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
         """The best of the mixture."""
-        if history.problem.trade_off is not None:
-            from scrimp.transfer.trade_off_prior import TradeOffPrior  # which rests on this module
-
-            return TradeOffPrior(self).suggest(history, request, count, rng)
         encoding = encoding_of(history.problem.space)
         learned = learn(self.past, encoding, history.problem.seed)
         sources = self._said(history, learned)

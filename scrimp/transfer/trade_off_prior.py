@@ -9,7 +9,7 @@ expected to add to the front under all of them.
    (`front_portfolio`), each chosen after the last one was seen.
 3. *Then* log EHVI, on the moments of each metric's mixture; beyond six metrics the plain method.
 
-    TradeOffPrior(TaskPriorSuggester(past=past)).suggest(history, request, 1, rng)
+    TradeOffPriorSuggester(past=past).suggest(history, request, 1, rng)
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ from scrimp.transfer.task_prior_suggester import (
     mixed_belief,
 )
 
-__all__ = ["TradeOffPrior"]
+__all__ = ["TradeOffPriorSuggester"]
 
 NORMALISE = "z-score"
 """Linear, so that hypervolumes weigh what lies beyond the best of a metric as they should: the
@@ -71,26 +71,24 @@ means nothing costs several times what it costs with one."""
 
 
 @dataclass(frozen=True)
-class TradeOffPrior:
-    """The decisions of ``settings`` in a study of several metrics."""
-
-    settings: TaskPriorSuggester
+class TradeOffPriorSuggester(TaskPriorSuggester):
+    """The default with past studies where there are several metrics."""
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
         """What is expected to add most to the front."""
         encoding = encoding_of(history.problem.space)
-        lessons = learn_each(self.settings.past, encoding, history.problem.seed)
-        sources = self._said(history, lessons)
-        plain = BayesianSuggester(cost_exponent=self.settings.cost_exponent)
+        lessons = learn_each(self.past, encoding, history.problem.seed)
+        sources = self._told_of(history, lessons)
+        plain = BayesianSuggester(cost_exponent=self.cost_exponent)
         training = training_data(history, encoding)
         if lessons is None:
             if first := self._seen_best(encoding, training, count):
                 return Suggestion(tuple(first), Notes(reason=FromPortfolio(), sources=sources))
             found = plain.suggest(history, request, count, rng)
             return replace(found, notes=msgspec.structs.replace(found.notes, sources=sources))
-        if first := self._first(lessons, encoding, training, count):
+        if first := self._widening(lessons, encoding, training, count):
             return Suggestion(tuple(first), Notes(reason=FromPortfolio(), sources=sources))
         if not len(training.y):
             spread = first_configs(history, count, count, rng)
@@ -98,19 +96,19 @@ class TradeOffPrior:
         if len(history.problem.metrics) > MOST_METRICS:  # one random trade-off at a time
             return plain.suggest(history, request, count, rng)
         try:
-            return self._best(history, lessons, training, count, rng)
+            return self._adding_most(history, lessons, training, count, rng)
         except (NumericalError, np.linalg.LinAlgError) as error:
             spread = first_configs(history, count, count, rng)
             return Suggestion(
                 tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
             )
 
-    def _said(self, history: History, lessons: "Lessons | None") -> Sources | None:
+    def _told_of(self, history: History, lessons: "Lessons | None") -> Sources | None:
         """What the first decision tells about the past."""
         if len(history.trials):
             return None
         used = () if lessons is None else lessons.portfolio.names
-        past = self.settings.past
+        past = self.past
         known = dict.fromkeys(
             study.name for each in (past, *past.further.values()) for study in each.studies
         )
@@ -119,8 +117,8 @@ class TradeOffPrior:
 
     def _seen_best(self, encoding: Encoding, training: Training, count: int) -> list[Config]:
         """Where no model can be made of past studies: what they saw on their fronts, in turn."""
-        lacking = self.settings.start - len(training.known)
-        fronts = [list(_front_first(own, front_only=True)) for own in _tried(self.settings.past)]
+        lacking = self.start - len(training.known)
+        fronts = [list(_front_first(own, front_only=True)) for own in _tried(self.past)]
         if not fronts or lacking <= 0:
             return []
         in_turn = [row for turn in zip_longest(*fronts) for row in turn if row is not None]
@@ -129,12 +127,12 @@ class TradeOffPrior:
         free = rows[~contains_rows(rows, training.known)][: min(lacking, count)]
         return encoding.decode(free) if len(free) else []
 
-    def _first(
+    def _widening(
         self, lessons: "Lessons", encoding: Encoding, training: Training, count: int
     ) -> list[Config]:
         """The next configurations of the portfolio, while there are fewer than ``start``."""
         failed = int(training.failed.sum())
-        lacking = min(count, self.settings.start + failed - len(training.known))
+        lacking = min(count, self.start + failed - len(training.known))
         losses = np.column_stack([training.y, *training.further.values()])
         whole = np.isfinite(losses).all(axis=1) & ~training.failed
         seen = [
@@ -151,7 +149,7 @@ class TradeOffPrior:
             taken[chosen] = True
         return encoding.decode(lessons.rows[rows]) if rows else []
 
-    def _best(
+    def _adding_most(
         self,
         history: History,
         lessons: "Lessons",
@@ -170,12 +168,12 @@ class TradeOffPrior:
         informed = replace(models, fitted={**models.fitted, **believed})
         acquisition = hypervolume_acquisition(problem.trade_off, informed, encoding.domain)
         choice = Choice(
-            weighted(acquisition, informed.fitted, self.settings.cost_exponent),
+            weighted(acquisition, informed.fitted, self.cost_exponent),
             informed,
             training,
             encoding,
-            fantasies=self.settings.fantasies,
-            cost_exponent=self.settings.cost_exponent,
+            fantasies=self.fantasies,
+            cost_exponent=self.cost_exponent,
             settings=SEARCH,
             seed=problem.seed,
         )

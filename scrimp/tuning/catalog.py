@@ -210,6 +210,8 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     past studies."""
     chosen, _ = choose(problem, parse_method(method))
     entry = _METHODS[chosen.name]
+    if problem.trade_off is not None and entry.for_several:
+        entry = dataclasses.replace(entry, suggester=entry.for_several)
     if problem.trade_off is not None and not entry.several:
         able = ", ".join(name for name in _METHODS if _METHODS[name].several)
         raise MethodError(

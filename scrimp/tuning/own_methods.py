@@ -18,7 +18,8 @@ RUN_TO_END = "scrimp.schedulers.run_to_end:RunToEnd"
 @dataclass(frozen=True)
 class MethodEntry:
     """What a name stands for: a suggester and a scheduler, or a policy, with presets for their
-    fields. ``several``: whether it takes several metrics at once.
+    fields. ``several``: whether it takes several metrics at once; ``for_several``: the suggester
+    that then decides, where it is another one with the same settings.
 
     Each is a class, or "module:Class", which is imported when it is asked for.
     """
@@ -29,6 +30,7 @@ class MethodEntry:
     presets: JsonObject = field(default_factory=dict)
     needs_budget: bool = False
     several: bool = False
+    for_several: "str | type[Suggester]" = ""
 
 
 _BAYESIAN = "scrimp.suggesters.bayesian:BayesianSuggester"
@@ -99,7 +101,9 @@ OWN: dict[str, MethodEntry] = {
     "pogpe": MethodEntry(_TRANSFER, presets={"combine": "poe", "weights": "experts"}),
     "portfolio": MethodEntry(_TRANSFER, presets={"combine": "portfolio"}),
     "task-prior": MethodEntry(
-        "scrimp.transfer.task_prior_suggester:TaskPriorSuggester", several=True
+        "scrimp.transfer.task_prior_suggester:TaskPriorSuggester",
+        several=True,
+        for_several="scrimp.transfer.trade_off_prior:TradeOffPriorSuggester",
     ),
     "sync-mobster": MethodEntry(
         _MOBSTER,
