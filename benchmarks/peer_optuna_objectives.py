@@ -36,8 +36,10 @@ def distribution(parameter: dict[str, Any]) -> BaseDistribution:
         case "ordinal":
             return IntDistribution(0, len(parameter["choices"]) - 1)
         case "int":
-            return IntDistribution(parameter["low"], parameter["high"], log=parameter["log"])
-    return FloatDistribution(parameter["low"], parameter["high"], log=parameter["log"])
+            return IntDistribution(
+                parameter["low"], parameter["high"], log=parameter.get("log", False)
+            )
+    return FloatDistribution(parameter["low"], parameter["high"], log=parameter.get("log", False))
 
 
 class OptunaStudy:

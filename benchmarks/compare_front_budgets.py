@@ -1,0 +1,244 @@
+"""Several objectives with training budgets: scrimp's methods beside Syne Tune's MO-ASHA, and with
+how much of its budget they reach the front that it has at its end.
+
+    python benchmarks/environments.py syne-tune          # once
+    python benchmarks/compare_front_budgets.py lcbench_yahpo.npz --tasks 4 --seeds 5 --out fronts.jsonl
+    python benchmarks/compare_front_budgets.py gpt_python.npz --methods auto --seeds 5 --out fronts.jsonl
+
+Four workers train on a virtual clock until ``--fulls`` full trainings are spent. Objectives: the
+value after each level, and one that is constant along a run: the logarithm of the seconds of a
+level, or of the number of weights where a table has no run times. Of a pool MO-ASHA, which draws at
+random, draws rows. Regret: the share of the hypervolume of the true front that is missing, as in
+`scrimp bench objectives`. What the file holds is not run again.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from environments import python
+from front_budget_loop import Config, Run, Workers
+
+import scrimp
+from scrimp.bench.curve_tasks import EPOCHS
+from scrimp.bench.metrics import paired_interval, with_interval
+from scrimp.bench.results import append_result, read_runs
+from scrimp.bench.tables import read_table
+from scrimp.bench.trade_off_suite import FrontMeter, table_objectives
+from scrimp.bench.yahpo import is_yahpo, read_yahpo, searched_parameters
+from scrimp.errors import StudyError
+from scrimp.fronts.dominance import non_dominated
+from scrimp.space.space import Space
+
+HERE = Path(__file__).resolve().parent
+PEER = "mo-asha"
+NAMES = ("value", "constant")
+SHARES = tuple(k / 20 for k in range(1, 21))
+SAMPLED = 4096
+Array = Any
+
+
+@dataclass(frozen=True)
+class Training:
+    """A task: where to search (described for peers), the losses (L, 2) of a configuration's run,
+    and the true front."""
+
+    space: Space
+    description: list[dict[str, Any]]
+    run_of: Callable[[Config], Run]
+    from_peer: Callable[[Config], Config]
+    front: Array
+    levels: int
+
+
+def network_training(path: Path, task: str) -> Training:
+    """A task of YAHPO's LCBench: error, and the logarithm of the seconds of an epoch."""
+    network = read_yahpo(path)
+
+    def runs(configs: Sequence[Config]) -> Array:
+        found = network.outputs(task, configs, EPOCHS)
+        error = 100.0 - found["val_accuracy"].astype(float)
+        seconds = np.maximum(found["time"][:, -1:].astype(float), 1e-3) / len(EPOCHS)
+        return np.stack([error, np.log10(seconds) + 0 * error], axis=-1)
+
+    every = runs(network.space.sample(SAMPLED, np.random.default_rng(0))).reshape(-1, 2)
+    return Training(
+        network.space,
+        searched_parameters(network.meta),
+        lambda config: runs([config])[0].tolist(),
+        dict,
+        every[non_dominated(every)],
+        len(EPOCHS),
+    )
+
+
+def table_training(path: Path, task: str) -> Training:
+    """A task of a table with budgets: its value, and what else its rows have."""
+    table = read_table(path)
+    own = table.task(task)
+    second = table_objectives(own)[:, 1] - (0 if own.elapsed is None else np.log10(own.end))
+    value = own.value
+    losses = np.stack([value, np.broadcast_to(second[:, None], value.shape)], axis=-1)
+    inside = np.arange(value.shape[1]) < own.end[:, None]
+    known = losses[inside & np.isfinite(losses).all(axis=2)]
+
+    def run_of(config: Config) -> Run:
+        row = own.pool.index(config)
+        return losses[row, : own.end[row]].tolist()  # type: ignore[no-any-return]
+
+    rows = [{"name": "row", "type": "choice", "choices": list(range(len(losses)))}]
+    return Training(
+        own.pool,
+        rows,
+        run_of,
+        lambda config: own.pool.configs[config["row"]],
+        known[non_dominated(known)],
+        value.shape[1],
+    )
+
+
+class OwnStudy:
+    """A study of scrimp, asked and told."""
+
+    def __init__(self, training: Training, method: str, seed: int) -> None:
+        self.study = scrimp.create_study(
+            "fronts",
+            training.space,
+            metrics=dict.fromkeys(NAMES, "minimize"),
+            budget=scrimp.Budget("level", 1, training.levels),
+            method=method,
+            storage="memory://",
+            seed=seed,
+        )
+        self.done: dict[int, int] = {}
+
+    def start(self) -> tuple[int, Config, int] | None:
+        try:
+            trial = self.study.ask()
+        except StudyError:  # nothing to start now
+            return None
+        return trial.id, trial.config, self.done.get(trial.id, 0)
+
+    def report(self, handle: int, level: int, losses: Sequence[float]) -> bool:
+        self.done[handle] = level
+        told = dict(zip(NAMES, losses, strict=True))
+        return self.study.report(handle, step=level, **told)
+
+    def fail(self, handle: int) -> None:
+        self.study.tell(handle, state="failed")
+
+
+def played(training: Training, method: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+    """Reports with what was spent, CPU seconds and trials of one study."""
+    limit = given.fulls * training.levels
+    if method != PEER:
+        workers = Workers(OwnStudy(training, method, seed), training.run_of)
+        workers.play(limit, given.workers)
+        return {
+            "reports": workers.reports, "seconds": workers.seconds, "trials": len(workers.runs)
+        }  # fmt: skip
+    command = [str(python("syne-tune")), str(HERE / "peer_syne_fronts.py"), "--seed", str(seed)]
+    task = {"space": training.description, "names": NAMES, "levels": training.levels}
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=environment
+    )
+    with process:
+        assert process.stdin is not None and process.stdout is not None
+        message: dict[str, Any] = {**task, "limit": limit, "workers": given.workers}
+        while True:
+            print(json.dumps(message), file=process.stdin, flush=True)
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
+            if "config" not in answer:
+                return answer
+            message = {"run": training.run_of(training.from_peer(answer["config"]))}
+
+
+def measured(
+    training: Training, head: dict[str, Any], play: dict[str, Any], limit: int
+) -> dict[str, Any]:
+    """The regret at every twentieth of the budget."""
+    meter, at, regret = FrontMeter(training.front), 0, []
+    for share in SHARES:
+        while at < len(play["reports"]) and play["reports"][at][0] <= share * limit + 1e-9:
+            meter.add(np.array(play["reports"][at][1]))
+            at += 1
+        regret.append(meter.regret[-1] if meter.regret else 1.0)
+    cost = {"decision_seconds": play["seconds"], "trials": play["trials"]}
+    return {**head, **cost, "spent": list(SHARES), "regret": regret}
+
+
+def show(path: Path) -> None:
+    """Regrets by share of the budget, and each method at half of it against MO-ASHA's end."""
+    runs: dict[str, dict[tuple[str, str, int], list[float]]] = {}
+    for record in read_runs(path):
+        cell = (record["table"], record["task"], record["seed"])
+        regrets = [1.0 if value is None else value for value in record["regret"]]
+        runs.setdefault(record["method"], {})[cell] = regrets
+    for method, own in runs.items():
+        end = runs.get(PEER, {})
+        shared = sorted(set(own) & set(end)) or sorted(own)
+        mean = np.mean([own[cell] for cell in shared], axis=0)
+        line = " ".join(f"{mean[round(20 * share) - 1]:.4f}" for share in (0.1, 0.25, 0.5, 1.0))
+        print(f"{method:>16}, {len(shared)} runs: regret at .1 .25 .5 1: {line}", end="")
+        if end and method != PEER:
+            half, last = [own[c][9] for c in shared], [end[c][-1] for c in shared]
+            ahead = float(np.mean(np.array(half) <= np.array(last)))
+            reached = np.flatnonzero(mean <= np.mean(last))
+            by = f"{SHARES[reached[0]]:.2f}" if len(reached) else "not"
+            text = with_interval(*paired_interval(half, last), ".4f")
+            print(f"; at half, minus MO-ASHA's end: {text}; ahead in {ahead:.0%}; by {by}", end="")
+        print()
+
+
+def main() -> None:
+    """Run what is missing, then print everything the results file holds."""
+    parser = argparse.ArgumentParser(description="Fronts with training budgets beside MO-ASHA.")
+    parser.add_argument("table", type=Path, nargs="?", help="a table with budgets, or a surrogate")
+    parser.add_argument("--out", type=Path, default=Path("results-front-budgets.jsonl"))
+    parser.add_argument("--methods", default=f"auto,asha,{PEER}")
+    parser.add_argument("--tasks", type=int, default=4, help="the first so many")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--fulls", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=4)
+    given = parser.parse_args()
+    if given.table is not None:
+        run_missing(given)
+    show(given.out)
+
+
+def run_missing(given: argparse.Namespace) -> None:
+    """What the file does not hold, seeds outermost."""
+    network = is_yahpo(given.table)
+    names = (read_yahpo if network else read_table)(given.table).tasks[: given.tasks]
+    trainings = {
+        name: (network_training if network else table_training)(given.table, name) for name in names
+    }
+    parts = ("table", "task", "method", "seed", "size")
+    done = {tuple(dict(record).get(part) for part in parts) for record in read_runs(given.out)}
+    for seed in range(given.seeds):
+        for name, training in trainings.items():
+            for method in given.methods.split(","):
+                if method == PEER and not python("syne-tune").exists():
+                    continue
+                key = (given.table.stem, name, method, seed, given.fulls)
+                if key in done:
+                    continue
+                own_seed = zlib.crc32(f"{name}/{seed}".encode()) % 2**31
+                head = {"suite": "front-budgets", **dict(zip(parts, key, strict=True))}
+                play = played(training, method, own_seed, given)
+                record = measured(training, head, play, given.fulls * training.levels)
+                append_result(given.out, record)
+                print(*key, f"{record['regret'][9]:.4f} {record['regret'][-1]:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Workers that train on a virtual clock while a scheduler of several objectives looks on; the same
+loop for scrimp and, in their own environments, for its peers.
+
+A level of training costs one unit. Peers are fed over a pipe by the process that holds the runs
+(`compare_front_budgets.py`):
+
+    first line in     {"space": [...], "names": [...], "levels": 50, "limit": 1000, "workers": 4}
+    out, in, ...      {"config": {...}}, {"run": [[...], ...]}        losses of each level
+    last line out     {"reports": [[spent, [...]], ...], "seconds": ..., "trials": ...}
+"""
+
+import argparse
+import heapq
+import json
+import sys
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+Config = dict[str, Any]
+Run = Sequence[Sequence[float]]
+"""Losses of each level; a level that failed holds a NaN and is the last."""
+
+
+class FrontScheduler(Protocol):
+    """One study that minimises several objectives."""
+
+    def start(self) -> tuple[Hashable, Config, int] | None:
+        """What a free worker does: a handle, the configuration, the levels behind it; None for
+        nothing."""
+
+    def report(self, handle: Any, level: int, losses: Sequence[float]) -> bool:
+        """Take the losses after a level in; whether the worker goes on with this run."""
+
+    def fail(self, handle: Any) -> None:
+        """The run came to nothing."""
+
+
+class Workers:
+    """Plays a study; what it reported by the levels spent until then is in ``reports``."""
+
+    def __init__(self, scheduler: FrontScheduler, run_of: Callable[[Config], Run]) -> None:
+        self.scheduler, self.run_of = scheduler, run_of
+        self.runs: dict[Hashable, Run] = {}
+        self.reports: list[tuple[int, list[float]]] = []
+        self.seconds = 0.0
+
+    def timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a call of the scheduler, whose CPU seconds are added up."""
+        began = time.process_time()
+        result = call(*arguments)
+        self.seconds += time.process_time() - began
+        return result
+
+    def play(self, limit: int, workers: int) -> None:
+        """Until ``limit`` levels are trained, or nothing is left to do."""
+        spent, clock, order = 0, 0, 0
+        busy: list[tuple[int, int, Any, int]] = []
+        while spent < limit:
+            while len(busy) < workers and (chosen := self.timed(self.scheduler.start)) is not None:
+                handle, config, done = chosen
+                if handle not in self.runs:
+                    self.runs[handle] = self.run_of(config)
+                order += 1
+                heapq.heappush(busy, (clock + 1, order, handle, done))
+            if not busy:
+                return
+            clock, _, handle, done = heapq.heappop(busy)
+            spent += 1
+            if self._step(handle, done, spent):
+                order += 1
+                heapq.heappush(busy, (clock + 1, order, handle, done + 1))
+
+    def _step(self, handle: Any, done: int, spent: int) -> bool:
+        run = self.runs[handle]
+        losses = [float(loss) for loss in run[done]]
+        if any(loss != loss for loss in losses):
+            self.timed(self.scheduler.fail, handle)
+            return False
+        self.reports.append((spent, losses))
+        goes_on = self.timed(self.scheduler.report, handle, done + 1, losses)
+        return bool(goes_on) and done + 1 < len(run)
+
+
+MakeScheduler = Callable[[Sequence[dict[str, Any]], Sequence[str], int, int], FrontScheduler]
+"""Space, names of the losses, levels and seed."""
+
+
+def main(make: MakeScheduler) -> None:
+    """The command line of one peer."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    seed = parser.parse_args().seed
+    out, sys.stdout = sys.__stdout__, sys.stderr  # some peers print
+
+    def exchange(message: Any) -> Any:
+        print(json.dumps(message), file=out, flush=True)
+        return json.loads(sys.stdin.readline())
+
+    task = json.loads(sys.stdin.readline())
+    scheduler = make(task["space"], task["names"], task["levels"], seed)
+    workers = Workers(scheduler, lambda config: exchange({"config": config})["run"])
+    workers.play(task["limit"], task["workers"])
+    end = {
+        "reports": workers.reports,
+        "seconds": workers.seconds,
+        "trials": len(workers.runs),
+    }
+    print(json.dumps(end), file=out, flush=True)

@@ -1,0 +1,71 @@
+"""Workers on a virtual clock, and the regret of what they reported by the budget spent."""
+
+import math
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+loop = pytest.importorskip("front_budget_loop")
+budgets = pytest.importorskip("compare_front_budgets")
+
+
+class ToTheEnd:
+    """Starts three runs and trains each to its end."""
+
+    def __init__(self):
+        self.started, self.failed = 0, []
+
+    def start(self):
+        if self.started == 3:
+            return None
+        self.started += 1
+        return self.started, {"x": self.started}, 0
+
+    def report(self, handle, level, losses):
+        return True
+
+    def fail(self, handle):
+        self.failed.append(handle)
+
+
+def run_of(config):
+    x = config["x"]
+    return [[1.0 / x, x]] * 2 if x < 3 else [[math.nan, 3.0]]
+
+
+def test_two_workers_share_what_is_spent_and_a_failed_level_costs_too():
+    scheduler = ToTheEnd()
+    workers = loop.Workers(scheduler, run_of)
+    workers.play(10, 2)
+    assert [spent for spent, _ in workers.reports] == [1, 2, 3, 4] and scheduler.failed == [3]
+    short = loop.Workers(ToTheEnd(), run_of)
+    short.play(3, 2)
+    assert short.reports == workers.reports[:3]
+
+
+def test_regret_by_the_share_that_was_spent():
+    front = np.array([[0.0, 1.0], [1.0, 0.0]])
+    training = budgets.Training(None, [], run_of, dict, front, 2)
+    play = {"reports": [(2, [0.0, 1.0]), (8, [1.0, 0.0])], "seconds": 0.1, "trials": 2}
+    record = budgets.measured(training, {"method": "x"}, play, 10)
+    regret = dict(zip(record["spent"], record["regret"], strict=True))
+    assert regret[0.1] == 1.0 and 0 < regret[0.2] < 1 and regret[0.8] == pytest.approx(0.0)
+
+
+def test_a_study_of_scrimp_is_played_with_its_budgets():
+    from scrimp import Int, Space
+
+    training = budgets.Training(
+        Space(x=Int(1, 40)),
+        [],
+        lambda config: [[1.0 / config["x"] + 1.0 / level, config["x"]] for level in range(1, 10)],
+        dict,
+        np.array([[0.1, 40.0], [1.1, 1.0]]),
+        9,
+    )
+    play = budgets.played(training, "asha", 0, Namespace(fulls=2, workers=2))
+    assert play["reports"][-1][0] == 18 and play["trials"] > 2  # halving: more than two in full
