@@ -19,6 +19,15 @@ evidence.
    left, or knows nothing, the best places of past studies come first: values need not agree for
    good places to be the same.
 
+5. *Early on in small spaces* (at most two parameters), if asked for, as ``auto`` does, past
+   studies count for more: by a share of ``early`` (1 - n / 10) after n evaluations, in which each
+   counts by how well it orders what was seen (see `early_promise`). There a few configurations
+   serve most studies. With more parameters that was no gain.
+6. *Own turns*, if asked for, as ``auto`` does. Evidence tells a wrong past from a right one late
+   where few studies are the past: two or three functions explain a handful of values too easily.
+   So with M past studies, fewer than MANY, one decision in 2 + M // 4 is that of the cold process
+   alone, the first of them after five evaluations.
+
 As evidence against the past grows, decisions become those of the cold process: no past makes the
 next study worse for long.
 """
@@ -51,8 +60,8 @@ from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
-from scrimp.transfer.acquisitions import MixedImprovement
 from scrimp.transfer.common_points import SEARCH, common_rows
+from scrimp.transfer.early_promise import EarlyPromise
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
 from scrimp.transfer.portfolio import (
@@ -80,6 +89,12 @@ NEGLIGIBLE = 4.0  # nats below the best
 LEAST_KAPPA = 0.1  # a single past study has no differences to measure the rest by
 EVERYWHERE = 512
 EVIDENCE_ROWS = 150  # observations by which beliefs are weighed
+EARLY_UNTIL = 10  # evaluations
+EARLY_COLUMNS = 2  # parameters at most
+MOST_EARLY = 0.9
+SCALE_ROWS = 256  # where the most that is promised is looked for
+OWN_FROM = 5  # evaluations
+MANY = 16  # past studies from which on evidence needs no help
 
 
 @dataclass(frozen=True)
@@ -89,13 +104,17 @@ class TaskPriorSuggester(Suggester):
     ``start``: configurations of the portfolio before the model decides. ``patience``: trials
     without progress after which every second decision explores; 0 for never. ``fantasies``: joint
     samples over running trials. ``cost_exponent``: what is promised / cost^exponent when the study
-    has a cost.
+    has a cost. ``early``: the share of what past studies promise at the beginning, in spaces of at
+    most two parameters; it falls to 0 within 10 evaluations. ``own_turns``: whether, where past
+    studies are few, some decisions are the cold process's own.
     """
 
     start: int = 3
     patience: int = 6
     fantasies: int = 16
     cost_exponent: float = 1.0
+    early: float = 0.0
+    own_turns: bool = False
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
     learns: ClassVar[bool] = True
@@ -109,6 +128,8 @@ class TaskPriorSuggester(Suggester):
         for name in ("start", "fantasies"):
             if getattr(self, name) < 1:
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0.0 <= self.early <= MOST_EARLY:
+            raise MethodError(f"early is {self.early}; it must be from 0 to {MOST_EARLY}")
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
@@ -188,14 +209,17 @@ class TaskPriorSuggester(Suggester):
         models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
         target = models.fitted["loss"]
         assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
-        posterior, cold = mixed_belief(learned.basis, target.inner, target.steps)
+        alone = self.own_turns and is_own_turn(len(training.known), learned.basis, target.data)
+        posterior, cold = mixed_belief(learned.basis, target.inner, target.steps, alone=alone)
         incumbent = "mean" if history.problem.noisy else "observed"
         fitted = {**models.fitted, "loss": posterior}
         outcomes = np.where(training.failed, np.inf, training.y)
         stuck = (
             self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
         )
-        acquisition = LowerConfidenceBound(EXPLORING) if stuck else learned.promise()
+        early = self.early if encoding.dimension <= EARLY_COLUMNS else 0.0
+        promise = TaskImprovement() if alone else learned.promise(target.data, early)
+        acquisition = LowerConfidenceBound(EXPLORING) if stuck else promise
         choice = Choice(
             weighted(acquisition, fitted, self.cost_exponent),
             models,
@@ -224,11 +248,14 @@ class Learned:
     rows: Array
     scaled: Array
 
-    def promise(self) -> MixedImprovement:
-        """What the mixture of beliefs promises, and a little of what past studies do."""
+    def promise(self, data: Data, early: float = 0.0) -> EarlyPromise:
+        """What the mixture of beliefs promises, and a little of what past studies do; more at the
+        beginning."""
         sources = self.basis.sources
-        weights = np.append(np.full(len(sources), PROMISE / len(sources)), 1.0 - PROMISE)
-        return MixedImprovement(sources, weights, at_hand=TaskImprovement())
+        agreement = agreement_weights(sources.means(data.x), np.asarray(data.y))
+        places = np.linspace(0, len(self.rows) - 1, min(len(self.rows), SCALE_ROWS)).astype(int)
+        share = early * max(0.0, 1.0 - len(data) / EARLY_UNTIL)
+        return EarlyPromise(sources, agreement, share, PROMISE, self.rows[places])
 
     def weights(self, data: Data, cold: float) -> dict[str, float]:
         """What counts how much: this study's own model, and past studies by how well they order
@@ -280,18 +307,24 @@ def _everywhere(encoding: Encoding, seed: int) -> Array:
     )
 
 
+def is_own_turn(tried: int, basis: TaskBasis, data: Data) -> bool:
+    """Whether the decision after ``tried`` configurations is that of the cold process alone."""
+    count, since = len(basis.sources), tried - OWN_FROM
+    return count < MANY and since >= 0 and len(data) >= COLD_FROM and since % (2 + count // 4) == 0
+
+
 def mixed_belief(
-    basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...]
+    basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...], *, alone: bool = False
 ) -> tuple[TaskPosterior, float]:
     """All beliefs given the data of ``cold``, the model of this study alone, and the probability of
-    that one."""
-    data, grid = cold.data, list(beliefs(basis.kappa))
-    log_prior = [math.log((1.0 - COLD_PRIOR) / len(grid))] * len(grid)
+    that one; with ``alone`` there is no other."""
+    data, grid = cold.data, list(() if alone else beliefs(basis.kappa))
+    log_prior = [math.log((1.0 - COLD_PRIOR) / max(len(grid), 1))] * len(grid)
     kernel, noise = _unit_kernel(cold)
     basis = replace(basis, own=kernel)
-    alone = TaskBelief(0.0, (0.0, 0.0, 0.0, 1.0), noise)
+    own = TaskBelief(0.0, (0.0, 0.0, 0.0, 1.0), noise)
     if len(data) >= COLD_FROM:
-        grid.append(alone)
+        grid.append(own)
         log_prior.append(math.log(COLD_PRIOR) - OCCAM * (data.x.shape[1] + 1) * math.log(len(data)))
     rows = np.linspace(0, len(data) - 1, min(len(data), EVIDENCE_ROWS)).astype(int)
     x, y = data.x[rows], np.asarray(data.y)[rows]
@@ -306,10 +339,10 @@ def mixed_belief(
     kept = np.flatnonzero(total > total.max() - NEGLIGIBLE)
     weights = np.exp(total[kept] - total.max())
     weights /= weights.sum()
-    own = float(weights[[grid[place] is alone for place in kept]].sum())
+    share = float(weights[[grid[place] is own for place in kept]].sum())
     return (
         TaskPosterior(basis, [grid[place] for place in kept], scales[kept], weights, data, steps),
-        own,
+        share,
     )
 
 

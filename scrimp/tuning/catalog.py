@@ -161,6 +161,11 @@ def _parts(entry: MethodEntry) -> "list[type[DataclassInstance]]":
     ]
 
 
+_WITH_PAST: Mapping[str, Json] = {"early": 0.6, "own_turns": True}
+"""What ``auto`` asks of the task prior; it is recorded, so that studies which began without decide
+as they did."""
+
+
 def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Method, str]:
     """What ``auto`` stands for in this problem, with past studies or without, and why; any other
     method stands for itself."""
@@ -170,7 +175,7 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
         return _for_several(problem, method, learns)
     if problem.budget is None and learns:
         return (
-            Method("task-prior", **method.settings),
+            Method("task-prior", **{**_WITH_PAST, **method.settings}),
             "auto: there are past studies, so a prior made of them",
         )
     if problem.budget is None:

@@ -21,8 +21,10 @@ from scrimp.transfer.source_studies import SourceStudy, source_study
 from scrimp.transfer.task_posterior import TaskImprovement
 from scrimp.transfer.task_prior_suggester import (
     COLD_FROM,
+    MANY,
     PROMISE,
     TaskPriorSuggester,
+    is_own_turn,
     learn,
     mixed_belief,
 )
@@ -51,6 +53,7 @@ def study(name: str, y: object = None, shift: float = 0.0, count: int = 40) -> S
 
 COLUMNS = Encoding(SPACE).columns
 GOOD = tuple(study(f"past{number}", shift=0.05 * number) for number in range(5))
+BEGUN = begin(Problem(POOL))
 
 
 def test_unlearnable_and_meaningless_studies_are_left_out_and_said() -> None:
@@ -132,9 +135,36 @@ def test_what_is_maximised_is_the_mixture_and_a_little_of_what_past_studies_prom
     promised = np.maximum(means(x).min(axis=0) - means(others), 0.0).mean(axis=1)
     assert promised.max() > 0.0
     expected = (1.0 - PROMISE) * improvement + PROMISE * promised
-    assert np.exp(learned.promise().bind(models, context)(others)) == pytest.approx(
-        expected, rel=1e-9
-    )
+    acquisition = learned.promise(posterior.data)
+    assert np.exp(acquisition.bind(models, context)(others)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_early_on_past_studies_count_for_more() -> None:
+    learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
+    assert learned is not None
+    y = np.array([loss(config) for config in POOL.configs])
+    shares = []
+    for count in (1, 5, 10, 30):
+        acquisition = learned.promise(Data(POOL.units[:count], y[:count]), 0.4)
+        shares.append(acquisition.early)
+        assert acquisition.agreement.sum() == pytest.approx(1.0)
+    assert shares == pytest.approx([0.36, 0.2, 0.0, 0.0])
+
+
+def test_with_few_past_studies_the_cold_process_has_turns_of_its_own() -> None:
+    def weights(studies: tuple[SourceStudy, ...], tried: int, own_turns: bool) -> dict[str, float]:
+        suggester = TaskPriorSuggester(past=Past(studies, COLUMNS), own_turns=own_turns)
+        history = drive(TaskPriorSuggester(past=Past(GOOD, COLUMNS)), BEGUN, tried, loss)
+        return dict(ask(suggester, history).notes.sources.weights)
+
+    assert weights(GOOD[:3], 7, True) == {"this study": 1.0}
+    for studies, tried, own_turns in ((GOOD[:3], 6, True), (GOOD, 7, True), (GOOD[:3], 7, False)):
+        assert len(weights(studies, tried, own_turns)) > 1
+    many = tuple(study(f"past{number:02}", shift=0.01 * number) for number in range(MANY))
+    learned = learn(Past(many, COLUMNS), Encoding(POOL), 0)
+    assert learned is not None and len(learned.basis.sources) == MANY
+    data = Data(POOL.units[:8], np.arange(8.0))
+    assert not any(is_own_turn(tried, learned.basis, data) for tried in range(50))
 
 
 def test_values_that_agree_are_no_proof() -> None:
@@ -170,3 +200,5 @@ def test_on_a_continuous_space() -> None:
 def test_bad_settings() -> None:
     with pytest.raises(MethodError, match="start is 0; it must be at least 1"):
         TaskPriorSuggester(start=0)
+    with pytest.raises(MethodError, match=r"early is 1.0; it must be from 0 to 0.9"):
+        TaskPriorSuggester(early=1.0)
