@@ -26,7 +26,7 @@ evidence.
 6. *Own turns*, if asked for, as ``auto`` does. Evidence tells a wrong past from a right one late
    where few studies are the past: two or three functions explain a handful of values too easily.
    So with M past studies, fewer than MANY, one decision in 2 + M // 4 is that of the cold process
-   alone, the first of them after five evaluations.
+   alone, from four evaluations on.
 
 As evidence against the past grows, decisions become those of the cold process: no past makes the
 next study worse for long.
@@ -93,7 +93,6 @@ EARLY_UNTIL = 10  # evaluations
 EARLY_COLUMNS = 2  # parameters at most
 MOST_EARLY = 0.9
 SCALE_ROWS = 256  # where the most that is promised is looked for
-OWN_FROM = 5  # evaluations
 MANY = 16  # past studies from which on evidence needs no help
 
 
@@ -309,8 +308,8 @@ def _everywhere(encoding: Encoding, seed: int) -> Array:
 
 def is_own_turn(tried: int, basis: TaskBasis, data: Data) -> bool:
     """Whether the decision after ``tried`` configurations is that of the cold process alone."""
-    count, since = len(basis.sources), tried - OWN_FROM
-    return count < MANY and since >= 0 and len(data) >= COLD_FROM and since % (2 + count // 4) == 0
+    count = len(basis.sources)
+    return count < MANY and len(data) >= COLD_FROM and (tried - COLD_FROM) % (2 + count // 4) == 0
 
 
 def mixed_belief(

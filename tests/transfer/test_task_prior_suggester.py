@@ -157,8 +157,8 @@ def test_with_few_past_studies_the_cold_process_has_turns_of_its_own() -> None:
         history = drive(TaskPriorSuggester(past=Past(GOOD, COLUMNS)), BEGUN, tried, loss)
         return dict(ask(suggester, history).notes.sources.weights)
 
-    assert weights(GOOD[:3], 7, True) == {"this study": 1.0}
-    for studies, tried, own_turns in ((GOOD[:3], 6, True), (GOOD, 7, True), (GOOD[:3], 7, False)):
+    assert weights(GOOD[:3], 6, True) == {"this study": 1.0}
+    for studies, tried, own_turns in ((GOOD[:3], 5, True), (GOOD, 6, True), (GOOD[:3], 6, False)):
         assert len(weights(studies, tried, own_turns)) > 1
     many = tuple(study(f"past{number:02}", shift=0.01 * number) for number in range(MANY))
     learned = learn(Past(many, COLUMNS), Encoding(POOL), 0)
