@@ -161,8 +161,8 @@ def _parts(entry: MethodEntry) -> "list[type[DataclassInstance]]":
     ]
 
 
-_WITH_PAST: Mapping[str, Json] = {"early": 0.6}
-"""What ``auto`` asks of the task prior; it is recorded, so that studies which began without decide
+_WITH_PAST: Mapping[str, Json] = {"early": 0.6, "own_turns": True}
+"""What ``auto`` asks of the task prior; it is recorded, so that studies which began without it decide
 as they did."""
 
 
