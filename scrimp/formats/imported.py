@@ -1,20 +1,34 @@
 """What results of others become: a question, and trials with their curves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from scrimp.checks import is_number
+from scrimp.checks import is_finite, is_number
 from scrimp.formats.optuna_file import Value
 from scrimp.history.events import Config
 from scrimp.history.problem import Problem
-from scrimp.json_values import Scalar
+from scrimp.json_values import Json, Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
-__all__ = ["ImportSettings", "Imported", "ImportedTrial", "inferred_space"]
+__all__ = [
+    "Curve",
+    "ImportSettings",
+    "Imported",
+    "ImportedTrial",
+    "Run",
+    "add_point",
+    "cell_value",
+    "inferred_space",
+]
+
+Curve = dict[float, float]
+"""Values by step."""
+Run = tuple[Config, Curve]
+"""A configuration that others tried, and its curve."""
 
 WIDE = 100.0  # how many times the least the largest must be for a logarithmic scale
 
@@ -49,12 +63,42 @@ class Imported:
     notes: tuple[str, ...] = field(default_factory=tuple)
 
 
-def inferred_space(configs: Sequence[Config]) -> Space:
-    """A space that holds these configurations."""
+def inferred_space(
+    configs: Sequence[Config], declared: Mapping[str, Parameter] | None = None
+) -> Space:
+    """A space that holds these configurations, with the parameters that are known."""
     names = list(dict.fromkeys(name for config in configs for name in config))
+    known = declared or {}
     return Space(
-        {name: _inferred([config[name] for config in configs if name in config]) for name in names}
+        {
+            name: known[name]
+            if name in known
+            else _inferred([config[name] for config in configs if name in config])
+            for name in names
+        }
     )
+
+
+def add_point(curve: Curve, step: Json, value: Json) -> None:
+    """A point, where both are finite numbers."""
+    if is_finite(step) and is_finite(value):
+        curve[float(step)] = float(value)
+
+
+def cell_value(text: str) -> Scalar:
+    """What the text of a cell stands for: a number, a truth value, or the text itself.
+
+    >>> cell_value("3"), cell_value("1e-3"), cell_value("True"), cell_value("adam")
+    (3, 0.001, True, 'adam')
+    """
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _inferred(values: Sequence[Scalar]) -> Parameter:

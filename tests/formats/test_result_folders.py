@@ -111,7 +111,7 @@ def broken(tmp_path: Path, kind: str) -> Path:
         ("list", r"parameter 'lr' beside .* is \[1, 2\]; a parameter is a number or a text"),
         ("metric", "no result in .* has a number 'loss'"),
         ("zip", "results.csv.zip' cannot be unpacked"),
-        ("column", "no column 'error' or no trial_id; .* one of loss, trial_id"),
+        ("column", "no column 'error'; .* one of loss, trial_id"),
         ("metadata", "does not hold results that can be imported"),
         ("empty", "is no folder of results that is known"),
     ],
