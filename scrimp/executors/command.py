@@ -94,6 +94,12 @@ class CommandExecutor(Executor):
             if supervisor is not None and supervisor.assignment.trial == trial:
                 supervisor.stop()
 
+    def announce_end(self) -> None:
+        """Send SIGUSR1 to all scripts: who handles it may save, report and end early."""
+        for supervisor in self._slots:
+            if supervisor is not None:
+                supervisor.announce_end()
+
     def wait(self, deliver: Deliver) -> None:
         """Deliver reports and ends; a script that waits for the answer to its report goes on once
         it is durable."""

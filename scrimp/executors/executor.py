@@ -96,6 +96,10 @@ class Executor(ABC):
         """Block until something happened, and deliver it in order; returning with nothing after a
         short while is allowed."""
 
+    def announce_end(self) -> None:  # noqa: B027 - most have nobody to tell
+        """Let what runs know that this process was asked to end, where it can be told; called
+        once."""
+
     def cause(self, trial: int) -> BaseException | None:
         """What the objective of a trial that has just failed raised; None where only its text is
         known."""

@@ -60,6 +60,8 @@ def _ended(process: int) -> bool:
 def main() -> None:
     """Keep the list until the parent is gone."""
     trees: dict[tuple[int, str], None] = {}
+    for number in (signal.SIGUSR1, signal.SIGUSR2):  # which warn of an end
+        signal.signal(number, signal.SIG_IGN)
     for line in sys.stdin:
         sign, keeper, mark = line.split()
         if sign == "+":

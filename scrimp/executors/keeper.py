@@ -6,7 +6,8 @@ command in a session of its own and writes its process id to the descriptor STAT
 adopts every descendant whose parent dies, whatever session or environment it has moved to (child
 subreaper), so the tree below it is complete. When the command has ended, and when standard input or
 the parent is gone, it kills all that is left below it and ends as the command did. The command is
-killed should the keeper itself be killed. Standard library only, so that it starts in no time.
+killed should the keeper itself be killed. SIGUSR1 and SIGUSR2, which warn of an end, are ignored
+unless the command handles them. Standard library only, so that it starts in no time.
 """
 
 import contextlib
@@ -25,6 +26,9 @@ MARK = "SCRIMP_RUN"
 be killed."""
 
 SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
+WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
+"""What Slurm sends to every process of a job before it takes the machine away. A command that knows
+nothing of them would die; it begins with them ignored, and may handle them itself."""
 LONGEST_END = 10.0  # seconds after which processes that cannot be killed are left to the system
 
 
@@ -74,7 +78,7 @@ def main() -> None:
     os.dup2(nowhere, 1)  # whoever reads the command's output waits for all its holders
     os.dup2(nowhere, 2)
     os.closerange(3, 1 << 16)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, *WARNINGS):
         signal.signal(number, signal.SIG_IGN)
     code = _watched(child, parent)
     _end(child)
@@ -102,6 +106,8 @@ def _become(command: list[str], mark: str) -> None:
         signal.SIGXFSZ,
     ):  # Python ignores them, and programs inherit that
         signal.signal(number, signal.SIG_DFL)
+    for number in WARNINGS:
+        signal.signal(number, signal.SIG_IGN)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ[MARK] = mark
     try:

@@ -84,6 +84,7 @@ class Supervisor:
         self._news = news
         self._stopped = threading.Event()
         self._closed = threading.Event()
+        self._announced = threading.Event()
         self._delivered = threading.Semaphore(0)
         self._thread: threading.Thread | None = None
 
@@ -95,6 +96,10 @@ class Supervisor:
     def stop(self) -> None:
         """Let the script end; its later reports do not count."""
         self._stopped.set()
+
+    def announce_end(self) -> None:
+        """Let the script know that all is to end; should it end now, its trial is handed back."""
+        self._announced.set()
 
     def delivered(self) -> None:
         """The events posted last are durable, and ``stop`` was called if the trial is to end."""
@@ -155,6 +160,7 @@ class _Script:
         self._failure = ""
         self._remark = ""
         self._terminate_at = self._kill_at = float("inf")
+        self._warned = False
 
     def __enter__(self) -> "_Script":
         folder, assignment = self._supervisor._folder, self._supervisor.assignment
@@ -320,6 +326,9 @@ class _Script:
         self._terminate_at = min(self._terminate_at, time.monotonic() + seconds)
 
     def _pass_signals(self, now: float) -> None:
+        if self._supervisor._announced.is_set() and not self._warned:
+            self._warned = True
+            self._tree.signal(signal.SIGUSR1)  # ignored unless the script handles it
         if now >= self._kill_at:
             self._tree.end()
         elif now >= self._terminate_at and self._kill_at == float("inf"):
@@ -335,7 +344,7 @@ class _Script:
             return [ended("failed", self._with_tail(self._failure))]
         if not code:
             self._context.close()
-        if not self._context.goes_on or self._supervisor._stopped.is_set():
+        if not self._context.goes_on or self._supervisor._stopped.is_set() or self._warned:
             return []
         if code:
             name = (

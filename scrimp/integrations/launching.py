@@ -10,11 +10,18 @@ The function starts ``scrimp worker`` as a process of its own, and waits for it.
 submitit calls when a job is preempted or its time is up (SIGUSR1 or SIGUSR2): the worker finishes
 its step, which commits the checkpoint, hands the trial back and ends; the job goes back into the
 queue, and whoever is free takes the trial up meanwhile.
+
+Standard input of the process is a lifeline: when whoever started it is gone, killed with a Dask
+worker for one, the pipe closes and the process ends as if it had been asked to.
 """
 
 import os
+import runpy
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -52,23 +59,31 @@ class LaunchedWorker:
 
     def __call__(self) -> bool:
         """Work until the study is finished: True; False when it was asked to end before."""
-        command = [sys.executable, "-m", "scrimp", "worker", self.study, *self.options]
+        words = ["worker", self.study, *self.options]
+        command = [sys.executable, "-m", "scrimp.integrations.launching", str(self.grace), *words]
         # In the environment, since everybody on a machine can read its command lines.
         environment = {**os.environ, **self.environment, "SCRIMP_STORAGE": self.storage}
         self._process = subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
         )
         try:
             code, last = self._followed(self._process)
         finally:
             self._end()
+            assert self._process.stdin is not None
+            self._process.stdin.close()
         if code == FINISHED:
             return True
         if self._asked or (code == UNFINISHED and "asked to end" in last):
             return False
-        words = last or f"it ended with code {code}"
+        why = last or f"it ended with code {code}"
         raise (StudyError if code == WRONG else StorageError)(
-            f"the worker for study {self.study!r} failed: {words}"
+            f"the worker for study {self.study!r} failed: {why}"
         )
 
     def checkpoint(self) -> object:
@@ -100,3 +115,25 @@ class LaunchedWorker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def main() -> None:
+    """``python -m scrimp.integrations.launching GRACE worker STUDY ...``: the command, until it ends
+    or its standard input does."""
+    grace, *words = sys.argv[1:]
+    threading.Thread(target=_end_with_parent, args=(float(grace),), daemon=True).start()
+    sys.argv[:] = ["scrimp", *words]
+    runpy.run_module("scrimp", run_name="__main__")
+
+
+def _end_with_parent(grace: float) -> None:
+    """Block until the parent is gone; then finish the step, in ``grace`` seconds at most."""
+    while os.read(0, 64):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(grace)
+    os._exit(UNFINISHED)  # what its trials run ends with it
+
+
+if __name__ == "__main__":
+    main()

@@ -75,6 +75,7 @@ class Tuner:
         self._settled: list[int] = []
         self._heartbeat: Heartbeat | None = None
         self._idle = threading.Event()
+        self._announced = False
         self._reason = "its worker was asked to end"
         self._reclaimed = -LEASE_SECONDS
         self._began = executor.stopwatch()
@@ -123,6 +124,9 @@ class Tuner:
         """Give every free slot something to do; False when all is done."""
         self._reclaim()
         enough = self._enough()
+        if self._settings.ending() and not self._announced:
+            self._announced = True
+            self._executor.announce_end()
         while self._executor.busy < self._executor.slots and not enough:
             match self._ledger.take(lambda: self._policy, self._ledger.worker):
                 case Wait():

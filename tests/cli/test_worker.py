@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import scrimp
+from scrimp.executors import keeper
 from scrimp.executors.command_line import Command
 from scrimp.history.events import BudgetGranted, Lost, Reported, StudyChanged
 from scrimp.history.limits import Totals
@@ -42,6 +43,27 @@ def without_checkpoints(trial):
         time.sleep(0.1)
         if not trial.report(float(trial.attempt)):
             open(f"told-{trial.attempt}-{step}", "w").close()
+"""
+
+SCRIPT = """
+import os, signal, sys, time
+
+def saved_by_itself(*_):
+    open("warned", "w").close()
+    sys.exit(0)
+
+if sys.argv[1] == "handles":
+    signal.signal(signal.SIGUSR1, saved_by_itself)
+for step in range(int(os.environ["SCRIMP_RESUME_STEP"]) + 1, 13):
+    with open("steps", "a") as file:
+        file.write(f"0 {step} 0\\n")
+    while step == 3 and os.environ["SCRIMP_ATTEMPT"] == "1" and not os.path.exists("go"):
+        time.sleep(0.01)
+    with open(os.environ["SCRIMP_CHECKPOINT_DIR"] + "/state", "w") as file:
+        file.write(str(step))
+    print('scrimp: {"value": 1, "answer": true}')
+    if open(os.environ["SCRIMP_ANSWERS"]).readline() == "end\\n":
+        break
 """
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -161,6 +183,44 @@ def test_sigterm_finishes_the_step_and_hands_the_trial_back(
     assert ended(start())[0] == 0
     assert [step for _, step, _ in steps(tmp_path)] == list(range(1, 31)), "no step was done twice"
     assert study.history.counts["completed"] == 1
+
+
+def scripted(folder: Path, kind: str) -> scrimp.Study:
+    """One trial of a script whose third step takes long."""
+    (folder / "script.py").write_text(SCRIPT)
+    words = [sys.executable, "script.py", kind]
+    return make_study(folder, trials=1, epochs=12, objective=Command(words))
+
+
+def test_a_preempted_job_lets_its_scripts_finish_their_step(tmp_path: Path, start: Start) -> None:
+    """Slurm signals every process of a job, scripts that know nothing of it included."""
+    study = scripted(tmp_path, "ignorant")
+    first = start()
+    until(lambda: [step for _, step, _ in steps(tmp_path)] == [1, 2, 3])
+    for process in [*keeper.descendants(first.pid), first.pid]:
+        os.kill(process, signal.SIGUSR1)
+    (tmp_path / "go").touch()
+    assert ended(first)[0] == 1
+    (trial,) = study.trials
+    assert trial.status == "stale" and 3 <= trial.budget < 12
+    assert ended(start())[0] == 0
+    assert [step for _, step, _ in steps(tmp_path)] == list(range(1, 13)), "no step was done twice"
+    (trial,) = study.trials
+    assert trial.status == "completed" and trial.attempt == 2
+
+
+def test_a_script_may_end_when_its_worker_is_asked_to(tmp_path: Path, start: Start) -> None:
+    """The worker alone is asked, as by submitit, in the middle of a step that would take too
+    long."""
+    study = scripted(tmp_path, "handles")
+    first = start()
+    until(lambda: [step for _, step, _ in steps(tmp_path)] == [1, 2, 3])
+    first.send_signal(signal.SIGTERM)
+    assert ended(first)[0] == 1 and (tmp_path / "warned").exists()
+    (trial,) = study.trials
+    assert trial.status == "stale" and trial.budget == 2  # it ended well, and is not finished
+    assert ended(start())[0] == 0
+    assert study.trials[0].status == "completed" and study.trials[0].budget == 12
 
 
 def test_a_killed_workers_trial_goes_on_from_its_checkpoint(tmp_path: Path, start: Start) -> None:

@@ -71,6 +71,21 @@ def test_it_ends_as_its_command_did(code: str, expected: int) -> None:
     assert closed(process) == expected
 
 
+def test_warnings_of_an_end_are_ignored_unless_the_command_handles_them() -> None:
+    handles = (
+        "import signal, sys, time; signal.signal(signal.SIGUSR2, lambda *_: sys.exit(5));"
+        "print('ready', flush=True); time.sleep(60)"
+    )
+    process, child = kept([sys.executable, "-c", handles], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(process.pid, number)  # the keeper
+    os.kill(child, signal.SIGUSR1)
+    os.kill(child, signal.SIGUSR2)
+    assert closed(process) == 5
+    process.stdout.close()
+
+
 def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
     process, _ = kept(["nothing-of-this-name"], stderr=subprocess.PIPE)
     assert process.stderr is not None

@@ -17,10 +17,14 @@ import pytest
         ("lightning", "lightning"),
         ("keras", "keras"),
         ("transformers", "torch"),
+        ("configspace", "ConfigSpace"),
+        ("ray_tune", "ray"),
     ],
 )
 def test_the_error_names_the_extra(name: str, needs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, needs, None)
     monkeypatch.delitem(sys.modules, f"scrimp.integrations.{name}", raising=False)
-    with pytest.raises(ImportError, match=rf"needs {needs}\S*, .* pip install 'scrimp\[{name}\]'"):
+    extra = name.replace("_", "-")
+    words = rf"needs {needs}\S*, .* pip install 'scrimp\[{extra}\]'"
+    with pytest.raises(ImportError, match=words):
         importlib.import_module(f"scrimp.integrations.{name}")

@@ -1,5 +1,6 @@
 """`ScrimpSearch` and `ScrimpScheduler` in experiments of Ray Tune."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,15 +13,10 @@ tune = pytest.importorskip(
 import ray  # noqa: E402
 
 import scrimp  # noqa: E402
-from scrimp.errors import ReportError, SpaceError, StudyError  # noqa: E402
+from scrimp.errors import ReportError, StudyError  # noqa: E402
 from scrimp.formats.imports import ImportSettings, read_results  # noqa: E402
-from scrimp.integrations.ray_tune import (  # noqa: E402
-    ScrimpScheduler,
-    ScrimpSearch,
-    space_of_ray,
-)
-from scrimp.space.parameter import Categorical, Constant, Float, Int  # noqa: E402
-from tests.integrations.changed_scripts import script_of  # noqa: E402
+from scrimp.integrations.ray_tune import ScrimpScheduler, ScrimpSearch  # noqa: E402
+from tests.integrations.changed_scripts import DOCS, script_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own deprecations and sockets
 
@@ -86,6 +82,44 @@ def test_the_scheduler_stops_poor_trials(cluster: None, tmp_path: Path) -> None:
     assert lengths[0] < 9 and lengths[-1] == 9
 
 
+def test_a_trainable_is_paused_and_resumed(cluster: None) -> None:
+    """The script on our page: each trial goes on where its checkpoint stood."""
+    names: dict[str, object] = {}
+    page = (DOCS / "integrations" / "ray-tune.md").read_text()
+    (script,) = re.findall(r'```python no-run title="paused.py"\n(.*?)```', page, re.S)
+    exec(compile(script, "ray-tune.md", "exec"), names)
+    study = names["search"].study
+    assert len(study.trials) <= 8
+    assert any(trial.attempt > 1 for trial in study.trials)
+    assert any(trial.status == "paused" for trial in study.trials)
+    for trial in study.trials:
+        assert [point.step for point in trial.curve] == list(range(1, int(trial.budget) + 1))
+        weights = [trial.config["decay"] ** point.step for point in trial.curve]
+        assert [point.value for point in trial.curve] == pytest.approx(weights)  # state was kept
+
+
+def test_a_trainable_without_checkpoints_is_told(cluster: None, tmp_path: Path) -> None:
+    budget = scrimp.Budget("training_iteration", 1, 9)
+    search = ScrimpSearch("asha", budget=budget, seed=0)
+    with pytest.raises(Exception, match=r"reported no checkpoint to go on from; give tune.report"):
+        tuner(tmp_path, search, 4, ScrimpScheduler(search)).fit()
+
+
+def test_a_metric_that_is_never_reported_is_told(cluster: None, tmp_path: Path) -> None:
+    def silent(config: dict[str, object]) -> None:
+        tune.report({"error": config["x"], "other": 1.0})
+
+    search = ScrimpSearch("random", seed=0)
+    config = tune.TuneConfig(metric="loss", mode="min", num_samples=1, search_alg=search)
+    with pytest.raises(Exception, match=r"did not include the specified metric\(s\) `loss`"):
+        tune.Tuner(
+            silent,
+            param_space=SPACE,
+            tune_config=config,
+            run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
+        ).fit()
+
+
 def test_the_script_on_our_page_runs(cluster: None, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, object] = {}
     exec(compile(script_of("integrations/ray-tune.md"), "ray-tune.md", "exec"), names)
@@ -107,37 +141,6 @@ def test_a_searcher_is_saved_and_restored(tmp_path: Path) -> None:
     assert [t.status for t in second.study.trials] == ["completed", "failed", "running"]
 
 
-@pytest.mark.parametrize(
-    ("given", "parameter"),
-    [
-        (tune.uniform(0, 1), Float(0.0, 1.0)),
-        (tune.loguniform(1e-5, 1e-1), Float(1e-5, 1e-1, log=True)),
-        (tune.quniform(0, 1, 0.25), Float(0.0, 1.0, step=0.25)),
-        (tune.randint(1, 9), Int(1, 8)),
-        (tune.qrandint(8, 64, 8), Int(8, 64, step=8)),
-        (tune.lograndint(1, 100), Int(1, 99, log=True)),
-        (tune.choice(["a", None]), Categorical(["a", None])),
-        (tune.grid_search([1, 2]), Categorical([1, 2])),
-        ("adam", Constant("adam")),
-    ],
-)
-def test_spaces_of_ray_are_spaces(given: object, parameter: object) -> None:
-    assert space_of_ray({"x": given})["x"] == parameter
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (tune.randn(), "has no bounds; give a range"),
-        (tune.choice([[1], [2]]), "must be numbers, words"),
-        (tune.sample_from(lambda spec: 1), "scrimp takes uniform"),
-    ],
-)
-def test_what_cannot_be_searched_is_told(given: object, words: str) -> None:
-    with pytest.raises(SpaceError, match=words):
-        space_of_ray({"x": given})
-
-
 def test_wrong_use_is_told() -> None:
     with pytest.raises(StudyError, match="the study has not begun"):
         ScrimpSearch().suggest("a")
@@ -148,11 +151,6 @@ def test_wrong_use_is_told() -> None:
     alone.set_search_properties("loss", "min", SPACE)
     with pytest.raises(StudyError, match="a budget and no scheduler"):
         alone.suggest("a")
-    pausing = ScrimpSearch("asha", budget=budget)
-    ScrimpScheduler(pausing)
-    pausing.set_search_properties("loss", "min", SPACE)
-    with pytest.raises(StudyError, match=r"'asha' pauses trials .* asha-stopping, median"):
-        pausing.suggest("a")
     with pytest.raises(StudyError, match="it takes the ScrimpSearch of the same TuneConfig"):
         ScrimpScheduler("asha")
     plain = ScrimpSearch(seed=0)
