@@ -28,6 +28,7 @@ from scrimp.transfer.normalise import Normaliser, Units
 from scrimp.transfer.row_cache import RowCache
 from scrimp.transfer.source_model import SourceModel
 from scrimp.transfer.source_view import SourceView
+from scrimp.transfer.stacked_means import StackedMeans, stacked_means
 
 __all__ = ["SourceModels"]
 
@@ -35,6 +36,8 @@ MeansPullback = Callable[[Array], Array]
 """pull(d_means (m, M)) -> d_x (m, d)."""
 
 FEW = 3000  # observations of all studies together, up to which their own means are cheap enough
+
+MANY = 8  # studies whose means are quicker side by side than one after the other
 
 LEAST_SPREAD_SHARE = (
     0.6  # of how log variances vary: about a sixth of a standard deviation is lost at 0.8
@@ -49,6 +52,7 @@ class SourceModels:
     units: tuple[Units, ...] = ()
     common: CommonMeans | None = None
     spread: CommonMeans | None = None  # of log(variance / prior variance)
+    stacked: StackedMeans | None = None
     _memory: list[RowCache] = field(default_factory=list, repr=False)
 
     @property
@@ -123,6 +127,8 @@ class SourceModels:
         return self._shift + self._scale * own if self.units else own
 
     def _together(self, x: Array) -> Array:
+        if self.stacked is not None:
+            return self.stacked(x)
         return np.stack([model.mean(x) for model in self.models], axis=1)
 
     def variances(self, x: Array, used: Sequence[int]) -> Array:
@@ -152,6 +158,9 @@ class SourceModels:
         if self.common is not None:
             means, back = self.common.and_pullback(x)
             return self._shift + self._scale * means, lambda d_means: back(d_means * self._scale)
+        if self.stacked is not None:
+            means, back = self.stacked.and_pullback(x)
+            return self._shift + self._scale * means, lambda d_means: back(d_means * self._scale)
         parts = [model.mean_and_pullback(x) for model in self.models]
         means = np.stack([mean for mean, _ in parts], axis=1)
 
@@ -166,13 +175,16 @@ class SourceModels:
         self, columns: Sequence[Column], rows: Array, *, uncertain: bool = False
     ) -> "SourceModels":
         """The same models by `common_means` over ``rows`` (p, d), where that saves work and loses
-        next to nothing.
+        next to nothing; otherwise the means of many by `stacked_means`.
 
         Means; where it matters how sure past models are (``uncertain``), variances too, by
         log(variance / prior variance).
         """
-        if self.common is not None or len(self) * len(self.models[0].whole.data) < FEW:
+        observations = sum(len(model.whole.data) for model in self.models)
+        if self.common is not None:
             return self
+        if observations < FEW:
+            return self._side_by_side(columns)
         kernel, held_back, spread = self.shared_kernel(columns), len(rows) // 4, None
         if uncertain:
             left = np.stack(
@@ -180,7 +192,14 @@ class SourceModels:
             )
             spread = common_means(kernel, rows, left, held_back, LEAST_SPREAD_SHARE)
         means = np.stack([model.mean(rows) for model in self.models], axis=1)
-        return replace(self, common=common_means(kernel, rows, means, held_back), spread=spread)
+        common = common_means(kernel, rows, means, held_back)
+        found = self if common is not None else self._side_by_side(columns)
+        return replace(found, common=common, spread=spread)
+
+    def _side_by_side(self, columns: Sequence[Column]) -> "SourceModels":
+        if len(self) < MANY:
+            return self
+        return replace(self, stacked=stacked_means(self.models, columns), _memory=[])
 
     def shared_kernel(self, columns: Sequence[Column]) -> Matern52:
         """A Matern kernel whose length-scales are the medians over past studies; 1 for a column

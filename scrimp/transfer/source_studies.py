@@ -11,9 +11,10 @@ said, not guessed:
   those trials are left out.
 
 Numbers beyond the bounds lie outside the unit cube, where a model learns from them all the same.
-Values become losses by the past study's own direction; a study with the other direction, with fewer
-than two usable trials or with constant losses is left out. In a study of several metrics each is
-aligned on its own, by its name.
+Values become losses by the past study's own direction: an accuracy that was maximised teaches a
+study that minimises an error. The same metric in the other direction contradicts this study; such a
+past is left out, and so is one with fewer than two usable trials or with constant losses.
+In a study of several metrics each is aligned on its own, by its name.
 
 Of a study with training budgets, the trials count that reached the highest budget which enough of
 them reached.
@@ -90,10 +91,7 @@ def source_study(
     finite one."""
     finite = np.isfinite(y)
     if finite.sum() < 2:
-        raise Unusable(
-            f"past study {name!r} has {int(finite.sum())} usable trials; two are the least, so it"
-            " is left out"
-        )
+        raise _too_few(name, int(finite.sum()))
     if np.ptp(y[finite]) <= 1e-12 * max(1.0, float(np.abs(y[finite]).max())):
         raise Unusable(
             f"past study {name!r} has the same loss everywhere, which teaches nothing; it is"
@@ -108,6 +106,12 @@ def source_study(
     )
 
 
+def _too_few(name: str, count: int) -> Unusable:
+    return Unusable(
+        f"past study {name!r} has {count} usable trials; two are the least, so it is left out"
+    )
+
+
 def aligned(
     history: History, problem: Problem, encoding: Encoding, metric: str | None = None
 ) -> SourceStudy:
@@ -119,8 +123,10 @@ def aligned(
             f"past study {name!r} is a {history.created.kind}, which has no configurations; it is"
             " left out"
         )
-    _check_direction(history, problem, metric)
+    turned = _check_direction(history, problem, metric)
     configs, losses = final_losses(history, metric)
+    if not configs:
+        raise _too_few(name, 0)
     places = [_places(name_, history, encoding, configs) for name_ in encoding.space.searched]
     columns = tuple(column for column, place in enumerate(places) if place is not None)
     if not columns:
@@ -131,22 +137,29 @@ def aligned(
     x, usable = _conditioned(x, encoding, columns)
     found = source_study(name, x[usable], losses[usable], history.problem.features)
     notes = _notes(history, encoding, columns, int((~usable).sum()))
+    if turned:
+        notes += (
+            f"{history.problem.metric!r} was to {history.problem.direction}: its best is best",
+        )
     return SourceStudy(name, found.x, found.y, columns, found.features, notes)
 
 
-def _check_direction(history: History, problem: Problem, metric: str | None) -> None:
-    """Refuse a past study that lacks the metric, or wants the opposite of it."""
+def _check_direction(history: History, problem: Problem, metric: str | None) -> bool:
+    """Refuse a past study that lacks the metric, or wants the opposite of it; whether it has
+    another metric with the other direction."""
     name = history.created.name
     if metric is not None and metric not in history.problem.metrics:
         raise Unusable(f"past study {name!r} has no metric {metric!r}: it teaches nothing about it")
     there = history.problem.direction if metric is None else history.problem.metrics[metric]
     here = problem.direction if metric is None else problem.metrics[metric]
-    if there != here:
+    other = metric is None and history.problem.metric != problem.metric
+    if there != here and not other:
         what = "" if metric is None else f" of {metric!r}"
         raise Unusable(
             f"past study {name!r} has direction {there!r}{what} and this one {here!r}; it is"
             " left out"
         )
+    return there != here
 
 
 def shared_share(past: Problem, problem: Problem) -> float:

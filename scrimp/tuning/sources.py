@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from scrimp.history.trial import Observation, Trial
 from scrimp.json_values import JsonObject
 from scrimp.storage.event_json import decode, digest
 from scrimp.storage.store import Storage
+from scrimp.tuning.chosen_sources import nearest_studies
 from scrimp.tuning.threads import one_thread
 
 if TYPE_CHECKING:  # loading them takes SciPy
@@ -43,6 +44,8 @@ MOST_FIRST = 6
 """Configurations of past fronts that a study begins with: with many past studies, the fronts of all
 would be all that it tries."""
 
+MANY_LOGS = 500  # whose reading takes more than a moment
+
 logger = logging.getLogger("scrimp")
 
 
@@ -58,22 +61,42 @@ def attachments(
         raise StudyError(
             f"learn_from is {learn_from!r}; give a list of names such as {names}, or 'all'"
         )
-    found: list[SourceAttached] = []
+    found: list[tuple[SourceAttached, Problem]] = []
     wanted = storage.names() if learn_from == "all" else list(dict.fromkeys(learn_from))
-    for other in wanted:
-        if other == name:
-            continue
+    others = [other for other in wanted if other != name]
+    for other in shown(others, len(others), "reading past studies", MANY_LOGS):
         try:
             lines = storage.open(other).lines()
-            if learn_from == "all" and not _related(History.of(decode(lines, other)), problem):
+            past = History.of(decode(_about(lines), other))
+            if learn_from == "all" and not _related(past, problem):
                 continue
         except ScrimpError as error:
             logger.warning("past study %r is left out: %s", other, _line(error))
             continue
-        found.append(
-            SourceAttached(study=other, length=len(lines), digest=digest(lines), time=time)
+        source = SourceAttached(study=other, length=len(lines), digest=digest(lines), time=time)
+        found.append((source, past.problem))
+    chosen = nearest_studies(found, problem)
+    if len(chosen) < len(found):
+        logger.warning(
+            "%d past studies were found; this study learns from the %d nearest: by features, where"
+            " tasks have some, then by shared parameters and numbers of trials, then by chance",
+            len(found),
+            len(chosen),
         )
-    return found
+    return chosen
+
+
+def _about(lines: Sequence[bytes | str]) -> list[bytes | str]:
+    """The lines of a log that say what the study is about: a long log is not decoded for that."""
+    if not lines or _text(lines[0]).startswith(
+        "{"
+    ):  # the first format, whose events have other names
+        return list(lines)
+    return [*lines[:1], *(line for line in lines[1:] if "study_changed" in _text(line))]
+
+
+def _text(line: bytes | str) -> str:
+    return line if isinstance(line, str) else line.decode(errors="replace")
 
 
 def past_fronts(
@@ -138,7 +161,8 @@ def read_past(storage: Storage, history: History) -> "Past | None":
     studies: dict[str | None, list[SourceStudy]] = {metric: [] for metric in metrics}
     left_out: list[str] = []
     notes: dict[str, list[str]] = {}
-    for source in history.sources:
+    logs = shown(history.sources, len(history.sources), "reading past studies", MANY_LOGS)
+    for source in logs:
         found, refused = _read(storage, source, problem, encoding, kept)
         left_out += refused
         for metric, study in found.items():
@@ -148,9 +172,7 @@ def read_past(storage: Storage, history: History) -> "Past | None":
     said = (*left_out, *(f"{_listed(names)}: {note}" for note, names in notes.items()))
     for line in said:
         logger.warning("%s", line)
-    each = [
-        Past(tuple(studies[metric]), encoding.columns, said, kept, _shown) for metric in metrics
-    ]
+    each = [Past(tuple(studies[metric]), encoding.columns, said, kept, shown) for metric in metrics]
     further = {str(metric): past for metric, past in zip(metrics[1:], each[1:], strict=True)}
     return replace(each[0], further=further)
 
@@ -254,18 +276,20 @@ class _KeptFits(MutableMapping[str, JsonObject]):
         return len(self._known)
 
 
-def _shown(studies: "Iterable[SourceStudy]", count: int) -> "Iterator[SourceStudy]":
-    """A bar on a terminal while models of past studies are fitted; nothing in a pipe, or for a
+Item = TypeVar("Item")
+
+
+def shown(
+    items: Iterable[Item], count: int, what: str = "learning from past studies", few: int = 5
+) -> Iterator[Item]:
+    """A bar on a terminal, while models of past studies are fitted; nothing in a pipe, or for a
     few."""
     import sys
 
-    if count < 5 or not sys.stderr.isatty():
-        yield from studies
+    if count < few or not sys.stderr.isatty():
+        yield from items
         return
     from rich.console import Console
     from rich.progress import track
 
-    listed = list(studies)
-    yield from track(
-        listed, "learning from past studies", console=Console(stderr=True), transient=True
-    )
+    yield from track(list(items), what, console=Console(stderr=True), transient=True)

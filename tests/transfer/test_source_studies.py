@@ -33,7 +33,7 @@ def history(space: Space, results: list[tuple[dict, float | None]], **settings: 
             events.append(Ended(trial=number, status="failed"))
         else:
             events.append(
-                Reported(trial=number, step=problem.full_budget, metrics={"value": value})
+                Reported(trial=number, step=problem.full_budget, metrics={problem.metric: value})
             )
     return History.of(events)
 
@@ -170,12 +170,20 @@ def test_maximised_studies_give_losses() -> None:
         align(past, space)
 
 
+def test_another_metric_that_was_maximised_teaches_by_its_own_direction() -> None:
+    space = Space(lr=Float(0.0, 1.0))
+    results: list[tuple[dict, float | None]] = [({"lr": 0.2}, 0.8), ({"lr": 0.4}, 0.9)]  # type: ignore[type-arg]
+    past = history(space, results, direction="maximize", metric="accuracy")
+    found = align(past, space, metric="error")
+    assert found.y.tolist() == [-0.8, -0.9]
+    assert found.notes == ("'accuracy' was to maximize: its best is best",)
+
+
 def test_failed_trials_count_as_the_worst() -> None:
     space = Space(lr=Float(0.0, 1.0))
     found = align(
         history(space, [({"lr": 0.2}, 5.0), ({"lr": 0.3}, None), ({"lr": 0.4}, 7.0)]), space
     )
-    assert found.y.tolist() == [5.0, 7.0, 7.0] or found.y.tolist() == [5.0, 7.0, 7.0][::1]
     assert sorted(found.y.tolist()) == [5.0, 7.0, 7.0]
 
 
