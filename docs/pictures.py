@@ -158,6 +158,20 @@ def transfer_regret(path: Path) -> None:
     lines(path, rows, places, titles, x={"type": "log", "tickvals": places}, y=LOG)
 
 
+def transfer_help(path: Path) -> None:
+    """With past studies and without, over the families of models."""
+    found = table("Families never seen", "after")
+    past = numbers(found["auto"])
+    apart = {name: numbers(found[f"less {name}"]) for name in ("cold gp", "portfolio")}
+    rows = {"with past studies (auto)": past} | {
+        shown: [own - less for own, less in zip(past, apart[name], strict=True)]
+        for shown, name in (("without (gp)", "cold gp"), ("their best alone", "portfolio"))
+    }
+    places = numbers(found["after"])
+    titles = ("What past studies are worth", "trials", "distance to the best")
+    lines(path, rows, places, titles, x={"type": "log", "tickvals": places}, y=LOG)
+
+
 def checkpoint_regret(path: Path) -> None:
     found = table("Checkpoints", "method")
     names = ["kg", "ei", "random", "stride", "last", "ei-icm"]
@@ -335,6 +349,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "results-functions.svg": function_ranks,
     "results-curves.svg": curve_regret,
     "results-transfer.svg": transfer_regret,
+    "transfer-help.svg": transfer_help,
     "results-checkpoints.svg": checkpoint_regret,
     "results-storage.svg": storage_cost,
     "language-model-curve.svg": lambda path: write(

@@ -33,6 +33,7 @@ from scrimp.json_values import Json
 from scrimp.policies.policy import Decision, Policy, Verdict
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import Storage
+from scrimp.transfer.past import Past
 from scrimp.tuning.catalog import Method, build_policy, choose, parse_method
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.stopping import Seconds
@@ -150,13 +151,16 @@ def own_seed(cell: Cell) -> int:
 
 
 class Timed(Policy):
-    """A method on a task, with the CPU seconds of its decisions and reviews summed."""
+    """A method on a task, with what it may learn from the ``past``; the CPU seconds of its
+    decisions and reviews are summed."""
 
-    def __init__(self, method: str | Method, task: CurveTask, seed: int) -> None:
+    def __init__(
+        self, method: str | Method, task: CurveTask, seed: int, past: Past | None = None
+    ) -> None:
         self.problem = Problem(task.space, metric=METRIC, budget=task.budget, seed=seed)
         self.method, self.reason = choose(self.problem, parse_method(method))
         self.seconds = 0.0
-        self._policy = build_policy(self.problem, self.method)
+        self._policy = build_policy(self.problem, self.method, past)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """What the method decides."""

@@ -79,14 +79,14 @@ class NewcomerScore(BoundAcquisition):
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         belief, factor = self.belief, self.belief.factor
-        scaled = factor.scaled(belief.curves.map(x))
+        scaled = factor.scaled(belief.curves.featured(x))
         times = belief.curves.clock(belief.newcomer_steps(x, self.question.step))
         mean, deviation, pull = factor.marginals_and_pullback(scaled, times, belief.whitened)
         shared = shared_deviation(belief, deviation, times)
         goals = np.full(len(x), self.question.goal)
         score, by_mean, by_deviation = log_expected_improvement_and_derivatives(mean, shared, goals)
         d_scaled = pull(by_mean, by_deviation * deviation / shared)
-        return score, belief.curves.map.pull(factor.scaled(d_scaled))
+        return score, belief.curves.pull(x, factor.scaled(d_scaled))
 
 
 def shared_deviation(belief: CurveBelief, deviation: Array, times: Array) -> Array:
@@ -141,7 +141,9 @@ def climbed(
     shared = shared_deviation(belief, deviation, belief.curves.clock(steps))
     scores = log_expected_improvement(mean, shared, np.full(len(places), question.goal))
     search = Search(
-        excluded=belief.curves.x, scales=belief.factor.parameters.lengths, settings=EFFORT
+        excluded=belief.curves.x,
+        scales=belief.factor.parameters.lengths[: drawn.shape[1]],
+        settings=EFFORT,
     )
     domain = belief.newcomers.encoding.domain
     return climb(NewcomerScore(belief, question), domain, Found(drawn, scores), rng, search).x[:1]

@@ -23,6 +23,7 @@ slice of training.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 
 import msgspec
@@ -33,6 +34,7 @@ from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError, NumericalError
 from scrimp.freeze_thaw.climb import nominee
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
+from scrimp.freeze_thaw.hint import Hint, Taught
 from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.past_curves import prior_centre
@@ -54,7 +56,7 @@ from scrimp.history.notes import (
 )
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
 from scrimp.schedulers.study_end import wait_or_finish
-from scrimp.space.space import Pool
+from scrimp.space.space import Pool, Space
 from scrimp.suggesters.first_design import first_configs
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.past_knowledge import PastKnowledge
@@ -89,7 +91,8 @@ class FreezeThaw(Policy):
     """``initial``: configurations before the model decides, None for 4 of a list and 2.2 for each
     parameter of a continuous space while less than a quarter of the budget is spent (3 and a tenth
     where a study is limited by ``n_trials`` alone); ``race``: share of the budget decided by the
-    next level alone.
+    next level alone; ``hint``: whether the curve model sees what past studies expect of a
+    configuration (`scrimp.freeze_thaw.hint`).
 
     ``shapes``: the centre of the curve model's prior, as past studies taught it
     (`scrimp.freeze_thaw.past_curves`).
@@ -97,7 +100,9 @@ class FreezeThaw(Policy):
 
     initial: int | None = None
     race: float = 0.15
+    hint: bool = False
     shapes: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
+    past: PastKnowledge | None = field(default=None, metadata={"handed_in": True})
 
     def __post_init__(self) -> None:
         if self.initial is not None and self.initial < 1:
@@ -108,8 +113,8 @@ class FreezeThaw(Policy):
             raise MethodError(f"race is {self.race}; it is a share of the budget, between 0 and 1")
 
     def informed_by(self, past: PastKnowledge) -> Policy:
-        """With how the curves of past studies went."""
-        return replace(self, shapes=prior_centre(past.curves()))
+        """With how the curves of past studies went, and what they expect of configurations."""
+        return replace(self, shapes=prior_centre(past.curves()), past=past)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """The next slice."""
@@ -140,6 +145,11 @@ class FreezeThaw(Policy):
             notes = Notes(degraded=f"the curve model failed ({error}); successive halving instead")
             return _scouted(history, rows, waiting, outlook, rng, notes)
 
+    def _taught(self, history: History) -> Taught:
+        """What past studies teach in the space of this one."""
+        past = self.past if self.hint else None
+        return taught_by(past, history.problem.space, self.shapes)
+
     def _first(self, history: History, outlook: Outlook) -> int:
         """How many configurations the first design has by now: a model of few points in many
         dimensions knows corners only."""
@@ -164,7 +174,9 @@ class FreezeThaw(Policy):
         rows = history.derive(CurveTable())
         if history.best is None:
             return {}
-        belief = believe(history, rows, encoding_of(history.problem.space), [], rng, self.shapes)
+        belief = believe(
+            history, rows, encoding_of(history.problem.space), [], rng, self._taught(history)
+        )
         if not belief.feasible:  # the first report that is was made between two levels
             return {}
         known = set(belief.curves.trial[belief.order].tolist())
@@ -186,7 +198,7 @@ class FreezeThaw(Policy):
             )
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
         belief = believe(
-            history, rows, encoding_of(history.problem.space), running, rng, self.shapes
+            history, rows, encoding_of(history.problem.space), running, rng, self._taught(history)
         )
         spread = belief.target.cap - belief.target.low
         crowd = scouting_probability(np.array(list(rows.lowest.values())), spread)
@@ -209,6 +221,13 @@ class FreezeThaw(Policy):
             if scores.score.max() >= question.hope:
                 break
         return _best(history, outlook.first, answered, scores)
+
+
+@lru_cache(maxsize=8)
+def taught_by(past: PastKnowledge | None, space: Space, shapes: tuple[float, ...]) -> Taught:
+    """Worked out once: the models of a past do not change."""
+    hint = None if past is None else Hint.over(encoding_of(space), past)
+    return Taught(shapes, hint)
 
 
 def _has_values(rows: RowList) -> bool:

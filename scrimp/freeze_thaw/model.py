@@ -22,6 +22,7 @@ from scrimp.freeze_thaw.curve_factor import CandidateColumns, CurveFactor
 from scrimp.freeze_thaw.curve_gp import SHARED, TEMPER, CurveRows, fit_curve_process
 from scrimp.freeze_thaw.curve_rows import RowList, losses_of
 from scrimp.freeze_thaw.curve_target import SHIFT, WIDE_SHIFT, CurveTarget
+from scrimp.freeze_thaw.hint import UNTAUGHT, Hint, Taught, featured
 from scrimp.freeze_thaw.run_lengths import expected_ends
 from scrimp.gp.features import Features
 from scrimp.history.events import Event, Retried, StudyChanged
@@ -87,23 +88,42 @@ class StudyCurves:
     levels: Array
     ends: Mapping[int, float]  # lengths of runs that ended by themselves
     listed: bool  # whether configurations are those of a list
+    hint: Hint | None = None
 
     @staticmethod
-    def of(history: History, rows: RowList, encoding: Encoding) -> "StudyCurves":
-        """All rows so far."""
+    def of(
+        history: History, rows: RowList, encoding: Encoding, hint: Hint | None = None
+    ) -> "StudyCurves":
+        """All rows so far; the ``hint`` of past studies is a further feature."""
         x, usable = encoded_trials(history, encoding)
         x = np.where(usable[:, None], x, 0.5)
         map_ = Features(encoding.columns)
         trial, clock = np.array(rows.trial, dtype=np.intp), TimeAxis.of(history.problem)
         row = trial, np.array(rows.step), np.array(rows.standing, dtype=float)
         listed = isinstance(history.problem.space, Pool)
-        levels, known = np.array(rows.levels), (usable, x, map_(x))
-        return StudyCurves(*row, *known, map_, clock, levels, rows.ends, listed)
+        levels, known = np.array(rows.levels), (usable, x, featured(map_, hint, x))
+        return StudyCurves(*row, *known, map_, clock, levels, rows.ends, listed, hint)
 
     @property
     def owner(self) -> Places:
-        """Which column each feature belongs to."""
-        return np.asarray(self.map.owner, dtype=np.intp)
+        """Which column each feature belongs to; a hint is a column of its own."""
+        own = [] if self.hint is None else [len(self.map.columns)]
+        return np.asarray([*self.map.owner, *own], dtype=np.intp)
+
+    @property
+    def columns(self) -> int:
+        """How many of them there are."""
+        return len(self.map.columns) + (self.hint is not None)
+
+    def featured(self, x: Array) -> Array:
+        """Features (m, f) of configurations x (m, d)."""
+        return featured(self.map, self.hint, x)
+
+    def pull(self, x: Array, d_features: Array) -> Array:
+        """The gradient of x (m, d) from that of their features (m, f)."""
+        if self.hint is None:
+            return self.map.pull(d_features)
+        return self.map.pull(d_features[:, :-1]) + self.hint.pull(x, d_features[:, -1])
 
     def feasible(self, order: Places) -> bool:
         """Whether one of these rows is: otherwise their targets say how far they are from it, not
@@ -187,7 +207,7 @@ class CurveBelief:
 
     def of_configs(self, x: Array, steps: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of runs of x (m, d), which nobody tried, after steps (m,)."""
-        scaled, times = self.factor.scaled(self.curves.map(x)), self.curves.clock(steps)
+        scaled, times = self.factor.scaled(self.curves.featured(x)), self.curves.clock(steps)
         columns = self.factor.columns(scaled, None, times)
         return self.factor.marginals(columns, times, self.whitened)
 
@@ -252,15 +272,15 @@ def believe(  # the parts of a belief
     encoding: Encoding,
     pending: Sequence[tuple[int, float]],
     rng: np.random.Generator,
-    shapes: tuple[float, ...] = (),
+    taught: Taught = UNTAUGHT,
 ) -> CurveBelief:
     """The model at this moment, with ``pending`` evaluations (trial, step) as if they had come out
     as expected.
 
-    ``shapes``: the centre of the prior of its hyperparameters, where past studies taught one.
+    ``taught``: what past studies taught.
     """
-    curves = StudyCurves.of(history, rows, encoding)
-    record = _record(history, curves, rng, shapes)
+    curves = StudyCurves.of(history, rows, encoding, taught.hint)
+    record = _record(history, curves, rng, taught.shapes)
     kept = history.derive(_Cache())
     with kept.lock:
         grown, order = _sync(kept, record, curves)
@@ -280,7 +300,7 @@ def _record(
     count, trials = len(curves.trial), len(history.trials)
     pool = NewcomerPool(history.decisions, count, trials)
     record = history.notes.curves
-    size = len(curves.map.columns) + SHARED
+    size = curves.columns + SHARED
     if record is not None and (len(record.theta) != size or record.rows > count):
         record = None  # of another space
     if record is not None and count - record.rows < max(1.0, GROWTH * record.rows):
@@ -364,7 +384,7 @@ def _sync_pool(
     weights = factor.weights(curves.targets(order)[1])
 
     def predicted(rows: Array) -> Array:
-        scaled = factor.scaled(curves.map(rows))
+        scaled = factor.scaled(curves.featured(rows))
         both = [
             factor.cross(scaled, None, np.array([time]))[: len(weights)]
             for time in (0.0, curves.clock.end)
@@ -376,5 +396,5 @@ def _sync_pool(
     newcomers = draw_newcomers(
         encoding, curves.x[: drawn.trials], best, predicted, (seed, drawn.decision)
     )
-    kept.pool = pool, newcomers, CandidateColumns(factor, curves.map(newcomers.x))
+    kept.pool = pool, newcomers, CandidateColumns(factor, curves.featured(newcomers.x))
     return kept.pool[1:]

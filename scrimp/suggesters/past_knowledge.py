@@ -7,7 +7,12 @@ each takes what it can use. `scrimp.transfer.past.Past` is what is handed in.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = ["PastKnowledge"]
+
+Array = NDArray[np.float64]
 
 
 class PastKnowledge(ABC):
@@ -20,3 +25,12 @@ class PastKnowledge(ABC):
     @abstractmethod
     def curves(self) -> Sequence[tuple[float, ...]]:
         """Hyperparameters of a model of learning curves, a vector per past study that has any."""
+
+    @abstractmethod
+    def expected(self, x: Array) -> Array:
+        """What models of past studies predict on average for encoded configurations x (n, d), in
+        their standard deviations (n,); empty without any."""
+
+    @abstractmethod
+    def expected_pullback(self, x: Array, d_expected: Array) -> Array:
+        """The gradient of x (n, d) from that of `expected` (n,)."""

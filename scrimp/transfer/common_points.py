@@ -21,7 +21,7 @@ from scrimp.gp.cholesky import cholesky, solve
 from scrimp.gp.kernel import Kernel
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["SEARCH", "CommonMeans", "common_means", "common_rows"]
+__all__ = ["LEAST_SHARE", "SEARCH", "CommonMeans", "common_means", "common_rows"]
 
 SEARCH = MaximizeSettings(candidates=768, starts=6)
 """How far a decision looks when models of past studies score every candidate."""

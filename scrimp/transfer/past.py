@@ -15,6 +15,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from scrimp.errors import ScrimpError
 from scrimp.gp.columns import Column
 from scrimp.json_values import JsonObject
 from scrimp.suggesters.past_knowledge import PastKnowledge
+from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.source_model import USUAL_KERNEL, SourceFit, SourceModel
 from scrimp.transfer.source_models import SourceModels
@@ -68,6 +70,19 @@ class Past(PastKnowledge):
     def curves(self) -> Sequence[tuple[float, ...]]:
         """Of every study."""
         return [study.curves for study in self.studies]
+
+    def expected(self, x: Array) -> Array:
+        """The average of z-scores that past models predict."""
+        return self._small.means(x).mean(axis=1) if len(self) else np.zeros(0)
+
+    def expected_pullback(self, x: Array, d_expected: Array) -> Array:
+        """Through the means of all models."""
+        _, back = self._small.means_and_pullback(x)
+        return back(np.repeat(d_expected[:, None] / len(self), len(self), axis=1))
+
+    @cached_property
+    def _small(self) -> SourceModels:
+        return self.models("z-score").side_by_side(self.columns)
 
     def without(self, name: str) -> "Past":
         """All studies but one; the models are shared."""

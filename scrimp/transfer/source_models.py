@@ -23,7 +23,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.priors import LogNormal
 from scrimp.gp.stationary import Matern52, length_scale_parameter
 from scrimp.surrogates.surrogate import Array, Data
-from scrimp.transfer.common_points import CommonMeans, common_means
+from scrimp.transfer.common_points import LEAST_SHARE, CommonMeans, common_means
 from scrimp.transfer.normalise import Normaliser, Units
 from scrimp.transfer.row_cache import RowCache
 from scrimp.transfer.source_model import SourceModel
@@ -36,6 +36,10 @@ MeansPullback = Callable[[Array], Array]
 """pull(d_means (m, M)) -> d_x (m, d)."""
 
 FEW = 3000  # observations of all studies together, up to which their own means are cheap enough
+
+LONG = 8000  # observations of which even all side by side take longer than a decision may
+
+LEAST_LONG_SHARE = 0.9  # of the variance of their means, to be explained by common points
 
 MANY = 8  # studies whose means are quicker side by side than one after the other
 
@@ -184,7 +188,7 @@ class SourceModels:
         if self.common is not None:
             return self
         if observations < FEW:
-            return self._side_by_side(columns)
+            return self.side_by_side(columns)
         kernel, held_back, spread = self.shared_kernel(columns), len(rows) // 4, None
         if uncertain:
             left = np.stack(
@@ -192,11 +196,13 @@ class SourceModels:
             )
             spread = common_means(kernel, rows, left, held_back, LEAST_SPREAD_SHARE)
         means = np.stack([model.mean(rows) for model in self.models], axis=1)
-        common = common_means(kernel, rows, means, held_back)
-        found = self if common is not None else self._side_by_side(columns)
+        least = LEAST_SHARE if observations <= LONG else LEAST_LONG_SHARE
+        common = common_means(kernel, rows, means, held_back, least)
+        found = self if common is not None else self.side_by_side(columns)
         return replace(found, common=common, spread=spread)
 
-    def _side_by_side(self, columns: Sequence[Column]) -> "SourceModels":
+    def side_by_side(self, columns: Sequence[Column]) -> "SourceModels":
+        """The same models, the means of many by `stacked_means`."""
         if len(self) < MANY:
             return self
         return replace(self, stacked=stacked_means(self.models, columns), _memory=[])

@@ -59,3 +59,15 @@ def test_progress_is_shown_only_when_something_is_to_be_fitted(past: Past) -> No
 
 def test_nothing_is_nothing() -> None:
     assert len(NOTHING) == 0
+
+
+def test_what_all_expect_is_the_average_of_their_models(past: Past) -> None:
+    x = np.random.default_rng(0).random((5, 3))
+    x[:, 2] = 0.5
+    means = past.models("z-score").means(x)
+    assert np.allclose(past.expected(x), means.mean(axis=1))
+    assert NOTHING.expected(x).shape == (0,)
+    d = np.arange(1.0, 6.0)
+    step = np.array([1e-5, 0.0, 0.0])
+    numeric = d * (past.expected(x + step) - past.expected(x - step)) / 2e-5
+    assert np.allclose(past.expected_pullback(x, d)[:, 0], numeric, atol=1e-5)

@@ -6,6 +6,7 @@ import pytest
 from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import fitted_gp
 from scrimp.surrogates.surrogate import Array, Data
+from scrimp.transfer import source_models
 from scrimp.transfer.normalise import NORMALISERS, Units
 from scrimp.transfer.source_model import SourceFit
 from scrimp.transfer.source_models import SourceModels
@@ -120,3 +121,22 @@ def test_expected_length_scales_lie_between_the_past_and_what_is_usual(
     assert expected == pytest.approx(
         [(2.0 * model.log_length_scales[0] + usual) / 3.0, usual, usual]
     )
+
+
+@pytest.mark.parametrize(("long", "least"), [(10**6, 0.98), (50, 0.9)])
+def test_long_pasts_may_lose_a_little_more(
+    sources: SourceModels,
+    columns: tuple[Column, ...],
+    x: Array,
+    monkeypatch: pytest.MonkeyPatch,
+    long: int,
+    least: float,
+) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(source_models, "FEW", 1)
+    monkeypatch.setattr(source_models, "LONG", long)
+    monkeypatch.setattr(
+        source_models, "common_means", lambda kernel, rows, means, held, share: asked.append(share)
+    )
+    sources.on_common_points(columns, x)
+    assert asked == [least]
