@@ -27,6 +27,8 @@ __all__ = ["figure_page", "plot_command", "write_figure"]
 
 IMAGES = ("png", "svg", "pdf", "webp")
 
+SEVERAL_STUDIES = ("compare", "edf", "attainment")
+
 AT_HOME = {"displaylogo": False, "showSendToCloud": False}
 """A page offers to send its data nowhere."""
 
@@ -56,7 +58,9 @@ def plot_command(  # noqa: PLR0913 - options of a command
     ] = None,
     others: Annotated[
         list[str] | None,
-        typer.Option("--with", help="A further study, for compare and edf; repeat for several."),
+        typer.Option(
+            "--with", help="A further study, for compare, edf and attainment; repeat for several."
+        ),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
@@ -64,8 +68,8 @@ def plot_command(  # noqa: PLR0913 - options of a command
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
     Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf,
-    compare, surrogate, source_weights, regret; of several metrics: front, front_history, trade_offs;
-    of selections: selection_grid, selection_curve,
+    compare, surrogate, source_weights, regret; of several metrics: front, front_history, trade_offs,
+    attainment; of selections: selection_grid, selection_curve,
     selection_confidence, selection_correlations.
 
     Example: scrimp plot digits importance --out importance.html
@@ -78,9 +82,10 @@ def plot_command(  # noqa: PLR0913 - options of a command
         raise StudyError(f"there is no figure {name!r}{hint}")
     draw = getattr(scrimp.plots, name)
     given = study if name == "regret" else _loaded(study, name, storage)
-    if others and name not in ("compare", "edf"):
+    if others and name not in SEVERAL_STUDIES:
         raise StudyError(
-            f"the figure {name!r} shows one study; leave out --with, or take compare or edf"
+            f"the figure {name!r} shows one study; leave out --with, or take"
+            f" {' or '.join(SEVERAL_STUDIES)}"
         )
     further = [_loaded(other, name, storage) for other in others or ()]
     picture = draw(given, *further, **_settings(draw, name, parameter or [], over))

@@ -13,7 +13,7 @@ from scrimp.history.standings import Front
 from scrimp.history.trade_off import Losses, TradeOff, dominates
 from scrimp.history.trial import Trial
 
-__all__ = ["aim_lines", "front_headline", "metric_words"]
+__all__ = ["aim_lines", "dominated_trials", "front_headline", "metric_words"]
 
 
 def metric_words(metrics: Mapping[str, float | None], trade_off: TradeOff) -> str:
@@ -29,7 +29,8 @@ def front_headline(history: History, trial: Trial) -> str:
     if own:
         knee = knee_of(history)
         place = ", at its knee" * (knee is not None and knee[0].id == trial.id)
-        return f"on the front{place}, with {len(history.front)} reports in all"
+        behind = _listed(dominated_trials(history, trial))
+        return f"on the front{place}, with {len(history.front)} reports in all{behind}"
     last = trial.last
     if last is None or last.losses is None or not last.feasible:
         return "not on the front"
@@ -43,6 +44,31 @@ def front_headline(history: History, trial: Trial) -> str:
         return "not on the front: another trial has the same values"
     more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
     return f"dominated by trial {ahead[0]}{more}"
+
+
+def dominated_trials(history: History, trial: Trial) -> list[int]:
+    """The other trials all of whose reports that count are dominated by one report of this one."""
+    own = [point.losses for point in trial.curve if point.losses is not None and point.feasible]
+    found = []
+    for other in history.trials:
+        theirs = [point.losses for point in other.curve if point.losses is not None]
+        if other.id == trial.id or not theirs:
+            continue
+        if any(all(dominates(losses, known) for known in theirs) for losses in own):
+            found.append(other.id)
+    return found
+
+
+def _listed(trials: list[int]) -> str:
+    """
+    >>> _listed([3, 5, 8, 9]), _listed([4]), _listed([])
+    ('; it dominates trials 3, 5, 8 and 1 more', '; it dominates trial 4', '')
+    """
+    if not trials:
+        return ""
+    more = f" and {len(trials) - 3} more" if len(trials) > 3 else ""
+    shown = ", ".join(map(str, trials[:3]))
+    return f"; it dominates trial{'s' * (len(trials) > 1)} {shown}{more}"
 
 
 def aim_lines(

@@ -8,11 +8,17 @@ scrimp in memory beside each Optuna study, tells it every trial that has ended, 
 asks it for the parameters that all trials so far have in common (Optuna's *relative* search space).
 Parameters that only some trials have are drawn at random, as by Optuna's own samplers that model
 several parameters at once. A pruned trial counts with its last report, and a failed one as failed.
+
+In a study with several objectives the method looks for the whole front; ``method="gp"`` then tries
+what is expected to add most to its hypervolume.
+
+    optuna.create_study(sampler=ScrimpSampler(seed=0), directions=["minimize", "maximize"])
 """
 
 import json
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,6 +44,7 @@ except ModuleNotFoundError as error:
 from scrimp.errors import ConfigError, SpaceError, StudyError
 from scrimp.formats.optuna_file import parameter_of
 from scrimp.history.events import Config
+from scrimp.history.problem import Direction
 from scrimp.json_values import Scalar
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
@@ -117,7 +124,7 @@ def _parameter(name: str, given: BaseDistribution) -> Parameter:
 
 class ScrimpSampler(BaseSampler):  # type: ignore[misc]
     """Asks a method of scrimp what to try next; ``method`` is its name, with settings where needed
-    (``"gp:kernel=rbf-ard"``). One objective."""
+    (``"gp:kernel=rbf-ard"``). One objective or several."""
 
     def __init__(self, method: str = "gp", *, seed: int | None = None) -> None:
         self._method = method
@@ -145,16 +152,14 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> Config:
         """Parameters for the trial, by the method."""
-        self._check(study)
         if not search_space:
             return {}
         key = f"{study.study_name} {sorted(search_space.items(), key=str)}"
         mirror = self._mirrors.get(key)
         trials = study.get_trials(deepcopy=False)
         if mirror is None or not mirror.update(trials):
-            minimize = study.direction == StudyDirection.MINIMIZE
             mirror = self._mirrors[key] = _Mirror.of(
-                search_space, self._method, self._seed, minimize
+                search_space, self._method, self._seed, _metrics(study)
             )
             mirror.update(trials)
         return mirror.params_for(trial.number)
@@ -167,18 +172,20 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         param_distribution: BaseDistribution,
     ) -> Scalar:
         """A parameter that not all trials have: at random."""
-        self._check(study)
         drawn: Scalar = self._random.sample_independent(
             study, trial, param_name, param_distribution
         )
         return drawn
 
-    def _check(self, study: optuna.Study) -> None:
-        if len(study.directions) > 1:
-            raise ValueError(
-                f"the Optuna study {study.study_name!r} has {len(study.directions)} objectives;"
-                " ScrimpSampler takes one"
-            )
+
+def _metrics(study: optuna.Study) -> dict[str, Direction]:
+    """The objectives of an Optuna study, named as Optuna names the columns of its tables."""
+    ways: list[Direction] = [
+        "minimize" if way == StudyDirection.MINIMIZE else "maximize" for way in study.directions
+    ]
+    if len(ways) == 1:
+        return {"value": ways[0]}
+    return {f"values_{place}": way for place, way in enumerate(ways)}
 
 
 @dataclass
@@ -193,17 +200,23 @@ class _Mirror:
 
     @staticmethod
     def of(
-        distributions: Distributions, method: str, seed: int | None, minimize: bool
+        distributions: Distributions,
+        method: str,
+        seed: int | None,
+        metrics: Mapping[str, Direction],
     ) -> "_Mirror":
         """One that knows nothing yet."""
-        study = create_study(
-            "mirror",
-            space_of_distributions(distributions),
-            direction="minimize" if minimize else "maximize",
-            method=method,
-            storage="memory://",
-            seed=seed,
-        )
+        with warnings.catch_warnings():
+            # how many objectives there are was decided in Optuna
+            warnings.filterwarnings("ignore", message=".*metrics: with so many")
+            study = create_study(
+                "mirror",
+                space_of_distributions(distributions),
+                metrics=metrics,
+                method=method,
+                storage="memory://",
+                seed=seed,
+            )
         return _Mirror(distributions, study)
 
     def update(self, trials: list[FrozenTrial]) -> bool:
@@ -278,12 +291,12 @@ class _Mirror:
 
     def _tell(self, ours: int, trial: FrozenTrial) -> None:
         """The end of a trial."""
-        value = None
+        values: Sequence[float] | None = None
         if trial.state == TrialState.COMPLETE:
-            value = trial.value
+            values = trial.values
         elif trial.state == TrialState.PRUNED and trial.intermediate_values:
-            value = trial.intermediate_values[max(trial.intermediate_values)]
-        if value is not None and math.isfinite(value):
-            self.study.tell(ours, value)
+            values = [trial.intermediate_values[max(trial.intermediate_values)]]
+        if values is not None and all(map(math.isfinite, values)):
+            self.study.tell(ours, dict(zip(self.study.metrics, values, strict=True)))
         else:
             self.study.tell(ours, state="failed", message=f"{trial.state.name.lower()} in Optuna")

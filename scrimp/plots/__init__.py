@@ -1,5 +1,6 @@
 """Pictures of studies as Plotly figures: the same in Python, in files and in the dashboard."""
 
+from scrimp.plots.attainment import attainment
 from scrimp.plots.compare import compare
 from scrimp.plots.contour import contour
 from scrimp.plots.curves import curves
@@ -21,6 +22,7 @@ from scrimp.plots.timeline import timeline
 from scrimp.plots.trade_offs import trade_offs
 
 __all__ = [
+    "attainment",
     "compare",
     "contour",
     "curves",

@@ -4,6 +4,8 @@
     scrimp.plots.front(study, "val_error", "memory_gb")
     scrimp.plots.front_history(study, over="budget")
 
+What repeated studies attain is a figure of its own, `attainment`.
+
 Bands are what was attained after a quarter, a half and three quarters of the reports: everything
 above and to the right of a step (for metrics of which low is good) was dominated by then.
 """
@@ -38,7 +40,7 @@ from scrimp.tuning.study import Study
 if TYPE_CHECKING:  # only for types: drawing loads it
     from plotly.graph_objects import Figure, Scatter
 
-__all__ = ["front", "front_history"]
+__all__ = ["chosen_metrics", "front", "front_history"]
 
 MOST = 2000
 """Dominated reports shown at most; the front is never thinned."""
@@ -56,7 +58,7 @@ def front(study: Study, x: str | None = None, y: str | None = None) -> "Figure":
 
     history = study.history
     trade_off = trade_off_of(history, "front")
-    across, up = _chosen(trade_off, x, y)
+    across, up = chosen_metrics(trade_off, x, y)
     known = [(trial, point) for trial in history.trials for point in trial.curve]
     best = {(trial.id, point.step) for trial, point in history.front}
     groups: dict[str, list[Pair]] = {"infeasible": [], "dominated": [], "front": []}
@@ -82,7 +84,7 @@ def front(study: Study, x: str | None = None, y: str | None = None) -> "Figure":
     return figure(picture, f"Front of {unmarked(across)} and {unmarked(up)}", words)
 
 
-def _chosen(trade_off: TradeOff, x: str | None, y: str | None) -> tuple[str, str]:
+def chosen_metrics(trade_off: TradeOff, x: str | None, y: str | None) -> tuple[str, str]:
     """The two metrics to show."""
     across = trade_off.names[0] if x is None else x
     up = next(name for name in trade_off.names if name != across) if y is None else y

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
 from scrimp.acquisition.context import Context
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize_acquisition
+from scrimp.acquisition.noisy_front import drawn_exactly, uncertain_rows
 from scrimp.acquisition.pending import fantasise
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
 from scrimp.fronts.dominance import crowding_distances, non_dominated
 from scrimp.history.events import Config
 from scrimp.history.notes import Expected, Modelled, Rival
-from scrimp.suggesters.model_fitting import Models, length_scales
+from scrimp.suggesters.model_fitting import Models, is_objective, length_scales
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 __all__ = ["Choice", "best_in_turn", "front_rows", "lonely_rows", "reason_of"]
@@ -30,6 +31,10 @@ USUAL = MaximizeSettings()
 
 ANCHORS_OF_FRONT = 12
 """Points of a front that a search looks around, where there are several metrics."""
+
+NOISY_FRONT = 0.01
+"""The noise variance of a metric, as a share of the variance of its losses, from which the front is
+drawn at random rather than taken from the means."""
 
 SHOWN = 5
 """The best points of a search that are decoded: the winner and what competed with it."""
@@ -97,9 +102,13 @@ class Choice:
         """The acquisition tied to the models, averaged over what the running evaluations may turn
         out to be."""
         fitted = self._fitted()
-        for name in fitted:
-            if len(pending) and name != "cost":
-                fitted[name] = fantasise(fitted[name], pending, self.fantasies, rng)
+        uncertain = self._uncertain(rng)
+        for name, model in fitted.items():
+            if len(uncertain) and is_objective(name):
+                rows = np.unique(np.concatenate([uncertain, pending]), axis=0)
+                fitted[name] = drawn_exactly(model, rows, self.fantasies, rng)
+            elif len(pending) and name != "cost":
+                fitted[name] = fantasise(model, pending, self.fantasies, rng)
         context = Context(
             evaluated=self.models.evaluated,
             pending=pending if len(pending) else None,
@@ -109,6 +118,21 @@ class Choice:
             bands=self.models.bands,
         )
         return self.acquisition.bind(fitted, context)
+
+    def _uncertain(self, rng: np.random.Generator) -> Array:
+        """The evaluated inputs (k, d) whose place on a front of several metrics is uncertain: none
+        where the losses are told without noise."""
+        objectives = self.models.objectives
+        nothing: Array = self.models.evaluated[:0]
+        if not self.models.further or self.loss is not None:
+            return nothing
+        if any(len(model.members) > 1 for model in objectives):
+            return nothing  # samples of hyperparameters have fronts of their own
+        if all(noise_share(model) < NOISY_FRONT for model in objectives):
+            return nothing
+        feasible = self.models.feasible
+        rows = self.models.evaluated if feasible is None else self.models.evaluated[feasible]
+        return uncertain_rows(objectives, rows, rng) if len(rows) else nothing
 
     def _fitted(self) -> dict[str, FittedSurrogate]:
         fitted = dict(self.models.fitted)
@@ -134,6 +158,14 @@ class Choice:
         each = [length_scales(model, self.encoding.dimension) for model in self.models.objectives]
         scales: Array = np.exp(np.mean(np.log(each), axis=0))
         return scales
+
+
+def noise_share(model: FittedSurrogate) -> float:
+    """The noise variance of an observation, learned and told, as a share of the variance of the
+    losses."""
+    told = model.data.noise
+    known = 0.0 if told is None or not len(told) else float(told.mean())
+    return (model.noise_variance + known) / max(float(np.var(model.data.y)), 1e-12)
 
 
 def front_rows(models: Models, most: int) -> Array:

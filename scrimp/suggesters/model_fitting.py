@@ -48,6 +48,7 @@ __all__ = [
     "Models",
     "fit_models",
     "fit_or_restore",
+    "is_objective",
     "length_scales",
     "loss_model",
     "noted_scales",
@@ -61,6 +62,11 @@ FURTHER = "loss:"
 
 FAILURE = "failure"
 """The constraint that a trial does not fail."""
+
+
+def is_objective(name: str) -> bool:
+    """Whether the model of that name is of a metric that is optimized."""
+    return name == "loss" or name.startswith(FURTHER)
 
 
 @dataclass(frozen=True)
@@ -135,11 +141,7 @@ class Models:
     @property
     def objectives(self) -> tuple[FittedSurrogate, ...]:
         """The models of all metrics."""
-        return tuple(
-            model
-            for name, model in self.fitted.items()
-            if name == "loss" or name.startswith(FURTHER)
-        )
+        return tuple(model for name, model in self.fitted.items() if is_objective(name))
 
 
 def loss_model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
@@ -186,7 +188,7 @@ def fit_models(
     for name, (model, data) in fits.items():
         # Schedules go by all that was seen, also where a model rests on a part of it: otherwise it
         # would never be refitted.
-        seen = len(rows) if name == "loss" or name.startswith(FURTHER) else len(data)
+        seen = len(rows) if is_objective(name) else len(data)
         due = _is_due(recorded.get(name), seen, settings.refit_share)
         fitted[name], states[name] = fit_or_restore(model, data, seen, recorded.get(name), due, rng)
     feasible = None

@@ -32,7 +32,13 @@ from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.choosing import Choice, lonely_rows
 from scrimp.suggesters.first_design import first_configs
-from scrimp.suggesters.model_fitting import FURTHER, Models, ModelSettings, fit_models
+from scrimp.suggesters.model_fitting import (
+    FURTHER,
+    Models,
+    ModelSettings,
+    fit_models,
+    loss_model,
+)
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.suggesters.trade_offs import (
     MOST_METRICS,
@@ -40,7 +46,7 @@ from scrimp.suggesters.trade_offs import (
     hypervolume_acquisition,
 )
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
-from scrimp.surrogates.surrogate import Array, FittedSurrogate
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 from scrimp.surrogates.target_transform import FittedTransformed, Transformed
 from scrimp.transfer.common_points import SEARCH
 from scrimp.transfer.front_portfolio import FrontPortfolio
@@ -63,6 +69,11 @@ __all__ = ["TradeOffPriorSuggester"]
 NORMALISE = "z-score"
 """Linear, so that hypervolumes weigh what lies beyond the best of a metric as they should: the
 logarithm of a regret hardly tells values there apart."""
+
+ALONE = 0.5
+"""The probability of the model without a past from which a metric has the very model that it would
+have without one: the cold process of the mixture is made to be compared with past ones, and lacks
+the transform that heavy tails need."""
 
 CHANCE = 1.5
 """A model of n shuffled losses predicts them, left out one by one, with an R^2 of the order of 1 /
@@ -164,8 +175,10 @@ class TradeOffPriorSuggester(TaskPriorSuggester):
         )
         own = dict.fromkeys(lessons.learned, cold)
         models = fit_models(history, training, encoding.columns, ModelSettings(), rng, own)
-        believed, shares = _believed(lessons, models)
-        informed = replace(models, fitted={**models.fitted, **believed})
+        believed, shares, alone = _believed(lessons, models)
+        usual = loss_model(encoding.columns, ModelSettings())
+        plain = {name: usual.fit(_seen(training, name), rng) for name in alone}
+        informed = replace(models, fitted={**models.fitted, **believed, **plain})
         acquisition = hypervolume_acquisition(problem.trade_off, informed, encoding.domain)
         choice = Choice(
             weighted(acquisition, informed.fitted, self.cost_exponent),
@@ -266,18 +279,28 @@ def _front_first(metrics: list[SourceStudy], front_only: bool = False) -> Array:
 
 def _believed(
     lessons: Lessons, models: Models
-) -> tuple[dict[str, FittedSurrogate], dict[str, float]]:
-    """The mixture of beliefs of each metric with a past, and what each study counted in the mean
-    over the metrics."""
+) -> tuple[dict[str, FittedSurrogate], dict[str, float], list[str]]:
+    """The mixture of beliefs of each metric with a past, what each study counted in the mean over
+    the metrics, and the metrics whose own data speak against the past."""
     believed: dict[str, FittedSurrogate] = {}
     counted: dict[str, float] = {}
+    alone: list[str] = []
     count = len(models.objectives)
     for name, learned in lessons.learned.items():
         target = models.fitted[name]
         assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
         believed[name], cold = mixed_belief(learned.basis, target.inner, target.steps)
+        if cold >= ALONE:
+            alone.append(name)
         for study, weight in learned.weights(target.data, cold).items():
             counted[study] = counted.get(study, 0.0) + weight / count
     own = counted.pop("this study", 0.0) + (count - len(lessons.learned)) / count
     names = tuple(counted)
-    return believed, weight_notes(names, np.array([*counted.values(), own]))
+    return believed, weight_notes(names, np.array([*counted.values(), own])), alone
+
+
+def _seen(training: Training, name: str) -> Data:
+    """What one metric learns from without a past."""
+    losses = training.y if name == "loss" else training.further[name.removeprefix(FURTHER)]
+    rows = np.flatnonzero(~training.failed & np.isfinite(losses))[-ModelSettings().max_data :]
+    return Data(training.x[rows], losses[rows])

@@ -57,8 +57,8 @@ def told(*pairs, weights=None):
 def test_the_headline_says_who_is_ahead():
     study = told((0.5, 5.0), (0.9, 1.0), (0.4, 4.0), (0.5, 5.0))
     heads = [front_headline(study.history, trial) for trial in study.trials]
-    assert heads[0] == "on the front, with 2 reports in all"
-    assert heads[2] == "on the front, at its knee, with 2 reports in all"
+    assert heads[0] == "on the front, with 2 reports in all; it dominates trial 1"
+    assert heads[2] == "on the front, at its knee, with 2 reports in all; it dominates trial 1"
     assert heads[1] == "dominated by trial 2 and 1 more"
     assert "the same values" in heads[3]
     study.ask()

@@ -10,8 +10,8 @@ optuna = pytest.importorskip(
 
 from optuna.testing.pytest_samplers import (  # noqa: E402
     BasicSamplerTestCase,
+    MultiObjectiveSamplerTestCase,
     RelativeSamplerTestCase,
-    SingleOnlySamplerTestCase,
 )
 
 import scrimp  # noqa: E402
@@ -30,7 +30,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-class TestScrimpSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+class TestScrimpSampler(
+    BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase
+):
     @pytest.fixture
     def sampler(self):
         return lambda: ScrimpSampler(seed=0)
@@ -50,6 +52,23 @@ def test_it_finds_what_random_search_does_not():
     theirs.optimize(bowl, n_trials=35)
     assert ours.best_value < 0.2 < theirs.best_value
     assert ours.best_params["kind"] == "good"
+
+
+def test_several_objectives_are_searched_for_their_front():
+    def trade_off(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        if trial.number == 5:
+            return float("inf"), 0.0
+        return x**2 + y, -((x - 1) ** 2) - y
+
+    ways = ["minimize", "maximize"]
+    ours = optuna.create_study(sampler=ScrimpSampler(seed=0), directions=ways)
+    ours.optimize(trade_off, n_trials=16)
+    front = [trial.params["x"] for trial in ours.best_trials if trial.params["y"] < 0.05]
+    assert len(front) >= 6 and max(front) - min(front) > 0.5
+    (mirror,) = ours.sampler._mirrors.values()
+    assert mirror.study.metrics == {"values_0": "minimize", "values_1": "maximize"}
+    assert mirror.study.history.counts["failed"] == 1
 
 
 def test_maximising():
