@@ -28,7 +28,7 @@ from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 
 __all__ = ["drawn_exactly", "uncertain_rows"]
 
-MOST_UNCERTAIN = 40
+MOST_UNCERTAIN = 24
 """Inputs whose losses are drawn: those that are on most fronts of marginal draws."""
 
 MARGINAL_DRAWS = 48

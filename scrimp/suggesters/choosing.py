@@ -32,9 +32,13 @@ USUAL = MaximizeSettings()
 ANCHORS_OF_FRONT = 12
 """Points of a front that a search looks around, where there are several metrics."""
 
-NOISY_FRONT = 0.01
+NOISY_FRONT = 0.05
 """The noise variance of a metric, as a share of the variance of its losses, from which the front is
 drawn at random rather than taken from the means."""
+
+FRONT_DRAWS = 8
+"""Fronts that are drawn where losses are noisy: each has boxes of its own, and costs as much as all
+of a decision without noise."""
 
 SHOWN = 5
 """The best points of a search that are decoded: the winner and what competed with it."""
@@ -103,12 +107,13 @@ class Choice:
         out to be."""
         fitted = self._fitted()
         uncertain = self._uncertain(rng)
+        count = min(self.fantasies, FRONT_DRAWS) if len(uncertain) else self.fantasies
         for name, model in fitted.items():
             if len(uncertain) and is_objective(name):
                 rows = np.unique(np.concatenate([uncertain, pending]), axis=0)
-                fitted[name] = drawn_exactly(model, rows, self.fantasies, rng)
+                fitted[name] = drawn_exactly(model, rows, count, rng)
             elif len(pending) and name != "cost":
-                fitted[name] = fantasise(model, pending, self.fantasies, rng)
+                fitted[name] = fantasise(model, pending, count, rng)
         context = Context(
             evaluated=self.models.evaluated,
             pending=pending if len(pending) else None,

@@ -207,3 +207,28 @@ def test_the_reference_lies_beyond_the_front_that_the_models_believe_in():
     models = fit_models(history, training, encoding.columns, ModelSettings(), rng)
     assert len(front_rows(models, 10)) < 7
     assert believed_reference(models, encoding.domain)[0] > 0.6
+
+
+@pytest.mark.parametrize("limits", [{}, {"c": AtMost(0.5)}])
+def test_under_noise_fronts_are_drawn_together_with_what_is_running(limits):
+    """A running trial at the best place: the next one lies elsewhere, and no front is certain."""
+    rng = np.random.default_rng(0)
+    history = begin(Problem(SPACE, metric="p", trade_off=TWO, constraints=limits, noisy=True))
+    for config in 2 * SPACE.sample(12, rng):  # repeats show how noisy it is
+        p, q = np.array(measured(config)) + 0.3 * rng.standard_normal(2)
+        history = tell(history, config, float(p), q=float(q), **dict.fromkeys(limits, 0.0))
+    encoding, suggester = encoding_of(SPACE), BayesianSuggester()
+    training = training_data(history, encoding)
+    models = fit_models(history, training, encoding.columns, ModelSettings(), rng)
+    choice = suggester._choice(history.problem, training, models)
+    assert len(choice._uncertain(rng)) > 3
+    first = ask(suggester, history).configs[0]
+    second = ask(suggester, pend(history, first)).configs[0]
+    assert abs(first["x"] - second["x"]) + abs(first["y"] - second["y"]) > 0.02
+    score = choice.score(training.pending, rng)
+    x, step = rng.random((3, 2)), 1e-6
+    _, gradient = score.value_and_gradient(x)
+    for column in range(2):
+        moved = step * np.eye(2)[column]
+        slope = (score(x + moved) - score(x - moved)) / (2 * step)
+        np.testing.assert_allclose(gradient[:, column], slope, rtol=1e-3, atol=1e-4)

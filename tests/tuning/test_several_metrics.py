@@ -236,6 +236,19 @@ def test_many_metrics_come_with_advice_and_still_work():
     assert study.hypervolume() > 0 and study.knee is not None and study_record(study.history)
 
 
+@pytest.mark.parametrize("method", ["gp", "parego", "nsga2", "tpe"])
+def test_methods_go_on_where_metrics_say_nothing(method):
+    equal, constant = created(method), created(method)
+    for count in range(5):
+        trial = equal.ask()
+        equal.tell(trial, {"error": 1.0, "speed": 1.0})
+        assert len(equal.front) == 1 and equal.knee[0].id == 0 and equal.hypervolume() > 0
+        trial = constant.ask()
+        constant.tell(trial, {"error": trial.params["x"], "speed": 2.0})
+        assert constant.knee[1].metrics["error"] == min(t.value for t in constant.trials), count
+    assert equal.ask() is not None and constant.ask() is not None
+
+
 BUDGETED = (
     "asha",
     "asha-stopping",
