@@ -18,6 +18,7 @@ from scrimp.history.notes import (
     FromPortfolio,
     Gain,
     Grant,
+    Growth,
     Horizon,
     InBracket,
     Modelled,
@@ -111,6 +112,8 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
     name = str(own or ACQUISITIONS.get(str(method["name"]), ""))
     if not name:
         return ""
+    if name == "freeze-thaw" and problem.trade_off is not None:
+        return "the logarithm of what it is expected to add to the front, as a share of its volume"
     if name == "freeze-thaw":
         return SCORES["log-ei"] if isinstance(_question(notes), Race | Gain) else SCORES[name]
     weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * bool(problem.cost)
@@ -122,7 +125,7 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
     return SCORES.get(name, f"the acquisition {name!r}") + weighed
 
 
-def _question(notes: Notes) -> Race | Horizon | Gain | None:
+def _question(notes: Notes) -> Race | Horizon | Gain | Growth | None:
     """What was asked of learning curves, where that decided."""
     return notes.reason.question if isinstance(notes.reason, Modelled) else None
 
@@ -167,11 +170,18 @@ def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -
 def _asked(reason: Modelled, problem: Problem) -> str:
     """What a model of learning curves was asked, and answered with this trial."""
     if isinstance(reason.question, Race):
+        aim = (
+            "improve most on the best value"
+            if problem.trade_off is None
+            else "add most to the front"
+        )
         return (
-            "Early in the study the next slice of training goes to whoever is expected to improve"
-            " most on the best value at its next level: that was this one."
+            f"Early in the study the next slice of training goes to whoever is expected to {aim}"
+            " at its next level: that was this one."
         )
     by = step_words(reason, problem)
+    if isinstance(reason.question, Growth):
+        return f"Weighing what may come of each by its chances, it promised to add most to the front{by}."
     if isinstance(reason.question, Gain):
         beaten = f"the best {problem.metric} so far"
         if reason.question.best is not None:
@@ -187,7 +197,8 @@ def _asked(reason: Modelled, problem: Problem) -> str:
 
 def step_words(reason: Modelled, problem: Problem) -> str:
     """By which step the model looked at it: counted from the beginning of the trial."""
-    step = None if reason.expected is None else reason.expected.step
+    told = reason.expected or next(iter((reason.each or {}).values()), None)
+    step = None if told is None else told.step
     return "" if problem.budget is None or step is None else f" by {problem.budget.name} {step:g}"
 
 

@@ -34,6 +34,9 @@ from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError, NumericalError
 from scrimp.freeze_thaw.climb import nominee
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
+from scrimp.freeze_thaw.front_growth import GrowFront
+from scrimp.freeze_thaw.front_model import believe_front
+from scrimp.freeze_thaw.front_rows import by_fronts
 from scrimp.freeze_thaw.hint import Hint, Taught
 from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
@@ -143,7 +146,7 @@ class FreezeThaw(Policy):
             return self._modelled(history, rows, outlook, waiting, rng)
         except NumericalError as error:
             notes = Notes(degraded=f"the curve model failed ({error}); successive halving instead")
-            return _scouted(history, rows, waiting, outlook, rng, notes)
+            return _scouted(history, by_fronts(history, rows), waiting, outlook, rng, notes)
 
     def _taught(self, history: History) -> Taught:
         """What past studies teach in the space of this one."""
@@ -172,6 +175,13 @@ class FreezeThaw(Policy):
         """The lowest loss the model expects of each trial after each step, with two standard
         deviations either way."""
         rows = history.derive(CurveTable())
+        if history.problem.trade_off is not None:
+            space = encoding_of(history.problem.space)
+            several = believe_front(history, rows, space, [], rng)
+            if several is None:
+                return {}
+            of_all = set(several.trials.tolist())
+            return {own: _forecast(several.first, own, steps) for own in trials if own in of_all}
         if history.best is None:
             return {}
         belief = believe(
@@ -197,6 +207,11 @@ class FreezeThaw(Policy):
                 )
             )
         running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
+        if history.problem.trade_off is not None:
+            space = encoding_of(history.problem.space)
+            several = believe_front(history, rows, space, running, rng)
+            if several is not None:
+                return GrowFront(history, rows, several, outlook, waiting).decide(self.race, rng)
         belief = believe(
             history, rows, encoding_of(history.problem.space), running, rng, self._taught(history)
         )

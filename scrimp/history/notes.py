@@ -39,9 +39,11 @@ __all__ = [
     "FromPortfolio",
     "Gain",
     "Grant",
+    "Growth",
     "Horizon",
     "InBracket",
     "LossCheck",
+    "MetricFit",
     "Modelled",
     "NewcomerPool",
     "Notes",
@@ -173,6 +175,13 @@ class Gain(_Note, frozen=True, tag_field="asked", tag="gain"):
     best: float | None = None
 
 
+class Growth(_Note, frozen=True, tag_field="asked", tag="growth"):
+    """Of several metrics: who is expected to add most to the front within ``length`` further units
+    of budget?"""
+
+    length: float
+
+
 class Modelled(_Reason, frozen=True, tag="modelled"):
     """A model chose it: its score was the highest.
 
@@ -190,7 +199,7 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
     sides: Sides | None = None
     exploring: bool = False
     at: float | None = None
-    question: Race | Horizon | Gain | None = None
+    question: Race | Horizon | Gain | Growth | None = None
     each: Mapping[str, Expected] | None = None
     weights: Mapping[str, float] | None = None
 
@@ -297,13 +306,23 @@ class NewcomerPool(_Note, frozen=True):
     trials: Count
 
 
+class MetricFit(_Note, frozen=True):
+    """The curve model of one of several metrics: its hyperparameters, and how the metric was seen to
+    behave over training."""
+
+    theta: tuple[float, ...]
+    kind: Literal["falling", "rising", "constant"] = "falling"
+
+
 class CurveFit(_Note, frozen=True):
     """Freeze-thaw's curve model: its hyperparameters, how many ``rows`` they were fitted to, and
-    the pool of newcomers."""
+    the pool of newcomers. ``each``: with several metrics, the model of each of them; ``theta`` is
+    then that of the first."""
 
     theta: tuple[float, ...]
     rows: Count
     pool: NewcomerPool
+    each: tuple[MetricFit, ...] = ()
 
 
 class RungWeights(_Note, frozen=True):

@@ -80,7 +80,7 @@ OWN: dict[str, MethodEntry] = {
         _DENSITY, _SYNCHRONOUS, presets={"brackets": None, **_BOHB}, needs_budget=True, several=True
     ),
     "freeze-thaw": MethodEntry(
-        policy="scrimp.freeze_thaw.freeze_thaw:FreezeThaw", needs_budget=True
+        policy="scrimp.freeze_thaw.freeze_thaw:FreezeThaw", needs_budget=True, several=True
     ),
     "dehb": MethodEntry(
         policy="scrimp.policies.evolution:Evolution", needs_budget=True, several=True
