@@ -8,6 +8,9 @@ configurations by expected improvement at the first; the best gets the slice. Th
 rung is over the smallest posterior mean among the observations there, over all observations where
 the rung has none.
 
+With several metrics there is a model of each, rungs rank by fronts, and the score is the expected
+growth of the front at the rung.
+
 The model must predict rungs nobody has reached, so one process per rung will not do.
 
     DyHPO(probability_sh=0.0).decide(history, history.rng("decide"))       # the published rule
@@ -34,6 +37,7 @@ from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import Modelled, Notes, Sides
 from scrimp.history.problem import Problem
+from scrimp.history.trade_off import TradeOff
 from scrimp.history.trial import Trial
 from scrimp.policies.policy import Decision, Policy, Resume, Start
 from scrimp.policies.scheduled import Scheduled
@@ -44,6 +48,7 @@ from scrimp.suggesters.curve_models import BY_RUNG, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import anything_reported, curve_formula, first_suggestion
 from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.fitted_curves import Curves
+from scrimp.suggesters.growth_at_budget import check_of_one_metric, growth_at
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.past_knowledge import PastKnowledge
@@ -52,7 +57,7 @@ from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.surrogates.at_budget import AtBudget, with_share
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["DyHPO", "improvements"]
+__all__ = ["DyHPO", "growths", "improvements"]
 
 MOST_RUNGS = 25
 """Two epochs apart where a full training has fifty, as in Syne Tune."""
@@ -139,6 +144,11 @@ class DyHPO(Policy):
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """A promotion by successive halving, or the winner of the comparison."""
+        check_of_one_metric(
+            history.problem,
+            acquisition=(self.acquisition, "log-ei"),
+            incumbent=(self.incumbent, "mean"),
+        )
         scheduler = self._scheduler(history.problem)
         levels = scheduler.levels(history.problem)
         adding, going_on = may_add(history), self._may_go_on(history, levels)
@@ -166,11 +176,7 @@ class DyHPO(Policy):
         would do, with a note."""
         try:
             curves = fit_curves(race.history, race.encoding, race.levels, self._settings, rng)
-            model = fantasise(curves.fitted, curves.pending, self.fantasies, rng)
-            formula = curve_formula(self.acquisition, self.acquisition_settings)
-            scores = improvements(
-                model, curves, race.rows(new), formula, self.incumbent == "observed"
-            )
+            scores = self._scores(race, curves, race.rows(new), rng)
         except NumericalError as error:
             below = Scheduled(
                 self._scheduler(race.history.problem),
@@ -184,6 +190,21 @@ class DyHPO(Policy):
         sides = _sides(scores, len(race.paused))
         reason = Modelled(score=float(scores[best]), sides=sides)
         return Decision(race.action(best, new), Notes(reason=reason, fit=curves.fits))
+
+    def _scores(
+        self, race: "_Race", curves: Curves, rows: Array, rng: np.random.Generator
+    ) -> Array:
+        """Of all competitors (m,), rows (x, share) (m, d + 1)."""
+        trade_off = race.history.problem.trade_off
+        if trade_off is not None and curves.further:
+            models = {
+                name: fantasise(model, curves.pending, self.fantasies, rng)
+                for name, model in curves.models.items()
+            }
+            return growths(models, curves, rows, trade_off)
+        model = fantasise(curves.fitted, curves.pending, self.fantasies, rng)
+        formula = curve_formula(self.acquisition, self.acquisition_settings)
+        return improvements(model, curves, rows, formula, self.incumbent == "observed")
 
 
 def _may_go_on(history: History, least: float) -> bool:
@@ -242,6 +263,21 @@ def improvements(
             members = AtBudget(model, share).members
             bound = BoundMeanStd(formula, tuple(zip(members, overall, strict=True)))
         here = rows[:, -1] == share
+        scores[here] = bound(rows[here, :-1])
+    return scores
+
+
+def growths(
+    models: Mapping[str, FittedSurrogate], curves: Curves, rows: Array, trade_off: TradeOff
+) -> Array:
+    """Log EHVI of rows (x, share) (m, d + 1): what each adds to the front at its own budget, by the
+    models of all metrics there; to that of all configurations where nobody has come so far."""
+    scores = np.empty(len(rows))
+    for share in np.unique(rows[:, -1]):
+        reached = np.abs(curves.data.x[:, -1] - share) < 1e-9
+        evaluated = curves.data.x[reached, :-1] if reached.any() else curves.configs
+        here = rows[:, -1] == share
+        bound = growth_at(trade_off, models, float(share), Context(evaluated))
         scores[here] = bound(rows[here, :-1])
     return scores
 

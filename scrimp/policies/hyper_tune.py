@@ -14,6 +14,9 @@ rung; weights of at most 0.01 are left out. ``combine="linear"`` scores the line
 probability proportional to theta_r / r, scaled to the mass that the law of asynchronous Hyperband
 gives them; at higher rungs that law itself holds.
 
+With several metrics there is a model of each, rungs rank by fronts, and what is mixed is the
+expected growth of the front at each rung; rungs weigh by how they order the first metric.
+
     HyperTune(brackets=4).decide(history, history.rng("decide"))
 
 Li et al., Hyper-Tune: Towards Efficient Hyper-parameter Tuning at Scale, 2022.
@@ -32,6 +35,7 @@ from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
 from scrimp.history.history import History
 from scrimp.history.notes import InBracket, Notes, RungWeights
+from scrimp.history.problem import Problem
 from scrimp.policies.policy import Decision, Policy, Start, Verdict
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.rungs import draw_bracket
@@ -40,6 +44,7 @@ from scrimp.suggesters.curve_models import ADDITIVE, CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
     CANDIDATES,
     Plan,
+    Several,
     curve_formula,
     degrading,
     search_configs,
@@ -47,6 +52,7 @@ from scrimp.suggesters.curve_search import (
 )
 from scrimp.suggesters.first_design import check_design
 from scrimp.suggesters.fitted_curves import Curves
+from scrimp.suggesters.growth_at_budget import check_of_one_metric, growth_at
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggestion
@@ -218,6 +224,11 @@ class HyperTune(Policy):
         self, history: History, default: Sequence[float], chance: float, rng: np.random.Generator
     ) -> Suggestion:
         """One configuration, with the bracket for it as its grant once a model decides."""
+        check_of_one_metric(
+            history.problem,
+            acquisition=(self.acquisition, "log-ei"),
+            combine=(self.combine, "mixture"),
+        )
         first = without_model(history, self.initial, self._settings.at_random, 1, rng, self.design)
         if first is not None:
             return first
@@ -231,6 +242,7 @@ class HyperTune(Policy):
             bracket = draw_bracket(adaptive_law(default, levels, theta), chance)
             notes = Notes(grant=InBracket(bracket), rung_weights=new)
             plan = self._plan(theta, shares, bracket, notes)
+            plan = replace(plan, several=self._several(history.problem, theta, shares))
             return search_configs(curves, encoding, plan, 1, rng)
 
         request = Request(levels[0], levels=levels)
@@ -255,14 +267,31 @@ class HyperTune(Policy):
         theta = cubed_weights(losses[:, 0]) if cubed else level_weights(losses)
         return theta, RungWeights(top, count, tuple(theta.tolist()))
 
-    def _plan(self, theta: Array, shares: Array, bracket: int, notes: Notes) -> Plan:
+    def _used(self, theta: Array, shares: Array) -> tuple[tuple[float, ...], list[float]]:
+        """The weights that count, and their shares of the full budget."""
         used = [
             (float(weight), float(shares[k]))
             for k, weight in enumerate(theta)
             if weight > self.least_weight
         ]
-        weights, budgets = tuple(weight for weight, _ in used), [share for _, share in used]
+        return tuple(weight for weight, _ in used), [share for _, share in used]
 
+    def _several(self, problem: Problem, theta: Array, shares: Array) -> Several | None:
+        """With several metrics: what a new trial is expected to add to the fronts at the rungs,
+        mixed by the same weights."""
+        trade_off = problem.trade_off
+        if trade_off is None:
+            return None
+        weights, budgets = self._used(theta, shares)
+
+        def bind(models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
+            parts = (growth_at(trade_off, models, share, context) for share in budgets)
+            return BoundMixture(weights, tuple(parts))
+
+        return Several(problem, bind)
+
+    def _plan(self, theta: Array, shares: Array, bracket: int, notes: Notes) -> Plan:
+        weights, budgets = self._used(theta, shares)
         formula = self._formula()
 
         def bind(model: FittedSurrogate, context: Context) -> BoundAcquisition:

@@ -31,7 +31,6 @@ import numpy as np
 from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.catalog import create_acquisition
 from scrimp.acquisition.context import Context
-from scrimp.acquisition.hypervolume_improvement import LogHypervolumeImprovement
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
@@ -48,6 +47,7 @@ from scrimp.suggesters.curve_search import (
     without_model,
 )
 from scrimp.suggesters.first_design import check_design
+from scrimp.suggesters.growth_at_budget import check_of_one_metric, growth_at
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
@@ -133,7 +133,11 @@ class MultiFidelitySuggester(Suggester):
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
         """The best of the acquisition, one after the other when several are asked for."""
-        self._check_several(history.problem)
+        check_of_one_metric(
+            history.problem,
+            acquisition=(self.acquisition, "log-ei"),
+            initial_scoring=(self.initial_scoring, "acq_func"),
+        )
         levels = request.levels or (history.problem.full_budget,)
         first = without_model(
             history, self.initial, self.settings.at_random, count, rng, self.design
@@ -156,30 +160,15 @@ class MultiFidelitySuggester(Suggester):
 
         return degrading(self.settings, decide, history, request, count, rng)
 
-    def _check_several(self, problem: Problem) -> None:
-        """Refuse settings of one metric where there are several."""
-        plain = self.acquisition == "log-ei" and self.initial_scoring == "acq_func"
-        if problem.trade_off is not None and not plain:
-            raise MethodError(
-                f"acquisition {self.acquisition!r} and initial_scoring {self.initial_scoring!r} are"
-                " of one metric; with several, the expected growth of the front decides: leave them"
-                " out"
-            )
-
     def _several(self, problem: Problem, share: float) -> Several | None:
         """What a new trial is expected to add to the front at r_acq, where there are several
         metrics."""
         trade_off = problem.trade_off
         if trade_off is None:
             return None
-        goals = trade_off.best_losses if trade_off.goals else None
-
-        def bind(models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
-            views = {name: AtBudget(model, share) for name, model in models.items()}
-            growth = LogHypervolumeImprovement(tuple(views), trade_off.reference_losses, goals)
-            return growth.bind(views, context)
-
-        return Several(problem, bind)
+        return Several(
+            problem, lambda models, context: growth_at(trade_off, models, share, context)
+        )
 
     @property
     def _draws(self) -> bool:

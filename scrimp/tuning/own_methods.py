@@ -112,10 +112,12 @@ OWN: dict[str, MethodEntry] = {
         several=True,
         needs_budget=True,
     ),
-    "hypertune-indep": MethodEntry(policy=_HYPER_TUNE, needs_budget=True),
+    "hypertune-indep": MethodEntry(policy=_HYPER_TUNE, needs_budget=True, several=True),
     "hypertune-joint": MethodEntry(
-        policy=_HYPER_TUNE, presets={"model": "gp_multitask"}, needs_budget=True
+        policy=_HYPER_TUNE, presets={"model": "gp_multitask"}, needs_budget=True, several=True
     ),
-    "hypertune4-indep": MethodEntry(policy=_HYPER_TUNE, presets={"brackets": 4}, needs_budget=True),
-    "dyhpo": MethodEntry(policy="scrimp.policies.dyhpo:DyHPO", needs_budget=True),
+    "hypertune4-indep": MethodEntry(
+        policy=_HYPER_TUNE, presets={"brackets": 4}, needs_budget=True, several=True
+    ),
+    "dyhpo": MethodEntry(policy="scrimp.policies.dyhpo:DyHPO", needs_budget=True, several=True),
 }
