@@ -40,7 +40,7 @@ from scrimp.history.notes import CurveFit, Expected, Growth, Modelled, Notes, Ra
 from scrimp.policies.policy import Decision, Resume, Start
 from scrimp.schedulers.study_end import wait_or_finish
 
-__all__ = ["FrontQuestion", "GrowFront"]
+__all__ = ["GrowthQuestion", "GrowFront"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -54,7 +54,7 @@ SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
 @dataclass(frozen=True, eq=False)
-class FrontQuestion:
+class GrowthQuestion:
     """Of paused trials: the ``steps`` (k,) at which they are looked at, the logarithm of what they
     cost (k,) beside a newcomer, and what is open to each, by ``group`` (k,); of newcomers: one
     step, one group."""
@@ -145,7 +145,7 @@ class GrowFront:
 
     def _questions(
         self, ground: Ground, race: float, rng: np.random.Generator
-    ) -> Iterator[FrontQuestion]:
+    ) -> Iterator[GrowthQuestion]:
         """The race while it is on, then a random horizon, then the longest."""
         outlook = self.outlook
         if outlook.share < race:
@@ -156,7 +156,7 @@ class GrowFront:
         yield self._after(region, outlook.first * further, LEAST_GROWTH)
         yield self._after(region, outlook.first * most, -math.inf)
 
-    def _after(self, region: Open, length: float, hope: float) -> FrontQuestion:
+    def _after(self, region: Open, length: float, hope: float) -> GrowthQuestion:
         """What is added after ``length`` further steps, or at the expected end of a run."""
         first = self.belief.first
         trials = np.array([trial for trial, _, _ in self.waiting], dtype=np.intp)
@@ -165,9 +165,9 @@ class GrowFront:
         steps = np.minimum(used + length, ends)
         costs = np.log(np.minimum((steps - used) / length, 1.0))
         group = np.zeros(len(steps), dtype=np.intp)
-        return FrontQuestion(steps, costs, group, length, 0, {0: region}, Growth(length), hope)
+        return GrowthQuestion(steps, costs, group, length, 0, {0: region}, Growth(length), hope)
 
-    def _race(self, ground: Ground) -> FrontQuestion:
+    def _race(self, ground: Ground) -> GrowthQuestion:
         """What is added at the next level to the front of what anybody had there, or at lower
         levels where nobody has come so far."""
         rows, told = self.rows, self.belief.told
@@ -184,7 +184,7 @@ class GrowFront:
             regions[place] = ground.open_strips(losses)
         costs = np.zeros(len(slices))
         step = self.outlook.first
-        return FrontQuestion(slices, costs, group, step, newcomer, regions, Race(), LEAST_GROWTH)
+        return GrowthQuestion(slices, costs, group, step, newcomer, regions, Race(), LEAST_GROWTH)
 
     def _rival(self, place: int, score: Array, new: Places) -> Rival:
         if place < len(self.waiting):

@@ -18,11 +18,20 @@ Everything is plain JSON. A number that is not finite is noted as None.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta
 
+from scrimp.history.curve_notes import (
+    CurveFit,
+    Gain,
+    Growth,
+    Horizon,
+    MetricFit,
+    NewcomerPool,
+    Race,
+)
+from scrimp.history.curve_notes import Note as _Note
 from scrimp.json_values import Json, JsonObject, Scalar
 
 __all__ = [
@@ -63,12 +72,6 @@ __all__ = [
     "Told",
     "newest",
 ]
-
-Count = Annotated[int, Meta(ge=0)]
-
-
-class _Note(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One thing noted."""
 
 
 class Expected(_Note, frozen=True):
@@ -147,39 +150,6 @@ class FromDensity(_Reason, frozen=True, tag="from_density"):
     level: float
     trials: int
     avoided: int = 0
-
-
-class Race(_Note, frozen=True, tag_field="asked", tag="race"):
-    """Who improves most on the best value at its next level?"""
-
-
-class Horizon(_Note, frozen=True, tag_field="asked", tag="horizon"):
-    """Who is most likely to come below ``threshold``, a loss, within ``length`` further units of
-    budget?
-
-    Without a threshold nothing is feasible yet: who comes closest to being so?
-    """
-
-    length: float
-    threshold: float | None = None
-
-
-class Gain(_Note, frozen=True, tag_field="asked", tag="gain"):
-    """Who is expected to improve most on ``best``, the lowest loss so far, within ``length``
-    further units of budget?
-
-    Without a loss nothing is feasible yet: who gains most towards being so?
-    """
-
-    length: float
-    best: float | None = None
-
-
-class Growth(_Note, frozen=True, tag_field="asked", tag="growth"):
-    """Of several metrics: who is expected to add most to the front within ``length`` further units
-    of budget?"""
-
-    length: float
 
 
 class Modelled(_Reason, frozen=True, tag="modelled"):
@@ -295,34 +265,6 @@ class Fit(_Note, frozen=True):
     state: JsonObject
     length_scales: tuple[float | None, ...] = ()
     since: int = 0
-
-
-class NewcomerPool(_Note, frozen=True):
-    """When freeze-thaw drew its new configurations: at which decision, with how many rows and
-    trials known."""
-
-    decision: Count
-    rows: Count
-    trials: Count
-
-
-class MetricFit(_Note, frozen=True):
-    """The curve model of one of several metrics: its hyperparameters, and how the metric was seen to
-    behave over training."""
-
-    theta: tuple[float, ...]
-    kind: Literal["falling", "rising", "constant"] = "falling"
-
-
-class CurveFit(_Note, frozen=True):
-    """Freeze-thaw's curve model: its hyperparameters, how many ``rows`` they were fitted to, and
-    the pool of newcomers. ``each``: with several metrics, the model of each of them; ``theta`` is
-    then that of the first."""
-
-    theta: tuple[float, ...]
-    rows: Count
-    pool: NewcomerPool
-    each: tuple[MetricFit, ...] = ()
 
 
 class RungWeights(_Note, frozen=True):

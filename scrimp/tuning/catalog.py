@@ -206,8 +206,11 @@ def _for_several(problem: Problem, method: Method, learns: bool) -> tuple[Method
     if len(problem.metrics) > MOST_MODELLED:
         why = f"auto: more than {MOST_MODELLED} metrics and a training budget, so halving by fronts"
         return Method("bohb", **method.settings), why
-    why = "auto: several metrics and a training budget, so halving by fronts and a model of each"
-    return Method("mobster-joint", **method.settings), why
+    why = (
+        "auto: several metrics and a training budget, so slices of training where the front is"
+        " expected to grow most, by a curve model of each metric"
+    )
+    return Method("freeze-thaw", **method.settings), why
 
 
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:

@@ -133,7 +133,9 @@ def test_settings_that_do_not_fit_are_refused(settings, words):
 
 
 def test_methods_of_one_metric_refuse_and_name_the_others():
-    with pytest.raises(MethodError, match="'freeze-thaw' optimizes one metric"):  # before a budget
+    with pytest.raises(MethodError, match="'tst-r' optimizes one metric"):
+        created(method="tst-r")
+    with pytest.raises(MethodError, match="'freeze-thaw' spends training budgets"):
         created(method="freeze-thaw")
     with pytest.raises(MethodError, match=r"'rgpe' optimizes one metric.*'auto'.*random"):
         created("rgpe")
