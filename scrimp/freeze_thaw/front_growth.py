@@ -40,7 +40,7 @@ from scrimp.history.notes import CurveFit, Expected, Growth, Modelled, Notes, Ra
 from scrimp.policies.policy import Decision, Resume, Start
 from scrimp.schedulers.study_end import wait_or_finish
 
-__all__ = ["GrowthQuestion", "GrowFront"]
+__all__ = ["GrowFront", "GrowthQuestion"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
