@@ -13,13 +13,14 @@ the best of the front and the reference point. With the open region as disjoint 
 in the units of the metrics (`scrimp.freeze_thaw.log_clearing`). Expected outcomes of running slices
 belong to the front. Goals count as everywhere: what lies beyond them is nothing gained, unless a
 report has reached them all. Without a reference of the study's own, volumes are measured from a
-tenth beyond the front so far and the front that the models hope for, two standard deviations better
-than they expect.
+tenth beyond the front so far, the front that the models hope for, two standard deviations better
+than they expect, and what the most promising in one metric are expected to have of the others: a
+front that is one corner so far must not cut off the rest.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,12 @@ Places = NDArray[np.intp]
 
 HOPE = 2.0
 """By how many standard deviations ends may be better than expected where the reference is set."""
+
+PROMISING = 8
+"""How many of those that promise most of a metric say how far the front may reach in the others."""
+
+MARGIN = 0.1
+COMMON = 0.7  # the quantile of early losses that those of a level are measured from, at least
 
 ENTRIES = 200_000  # of candidates times boxes at a time
 
@@ -119,6 +126,12 @@ class Ground:
         ideal = np.maximum(self.front.min(axis=0), self.best)
         return float(np.log(np.maximum(self.reference - ideal, 1e-300)).sum())
 
+    def at_level(self, losses: Array) -> "Ground":
+        """The same for what was reported at one level (k, m), which may lie beyond the reference of
+        ends."""
+        far = np.quantile(losses, COMMON, axis=0)
+        return replace(self, reference=np.maximum(self.reference, far + MARGIN * np.abs(far)))
+
     def open_strips(self, losses: Array | None = None) -> Open:
         """What the front, or that of other losses (k, m), leaves open."""
         known = np.maximum(self.front if losses is None else losses, self.best)
@@ -137,19 +150,24 @@ def _values(metrics: dict[str, float | None], trade_off: TradeOff) -> dict[str, 
 
 
 def _reference(trade_off: TradeOff, belief: FrontBelief, front: Array) -> Array:
-    """The study's own as losses (m,), or beyond the front so far and the front of hoped ends."""
+    """The study's own as losses (m,), or what lies a tenth beyond the front so far, the front of
+    hoped ends, and what those have of one metric that promise most of another."""
     if trade_off.reference_losses is not None:
         return np.array(trade_off.reference_losses)
     first, trials = belief.first, belief.trials
-    end = first.curves.clock.last
     drawn = np.arange(len(first.newcomers.x))
-    hoped = [front]
+    ends, hoped = [], []
     for means, deviations in (
         belief.of_trials(trials, first.ends(first.curves.x[trials])),
-        belief.of_newcomers(drawn, np.full(len(drawn), end)),
+        belief.of_newcomers(drawn, np.full(len(drawn), first.curves.clock.last)),
     ):
         pairs = zip(means, deviations, strict=True)
         hoped.append(belief.losses([mean - HOPE * deviation for mean, deviation in pairs]))
+        ends.append(belief.losses(means))
     best = trade_off.best_losses
-    whole = np.maximum(np.vstack(hoped), best)
-    return np.maximum(default_reference(whole), default_reference(np.maximum(front, best)))
+    promising = np.argsort(np.vstack(hoped), axis=0, kind="stable")[:PROMISING]
+    apart = np.vstack(ends)[promising.ravel()]
+    known = np.maximum(np.vstack([front, apart]), best)
+    far = default_reference(np.maximum(np.vstack([front, *hoped]), best))
+    low, high = known.min(axis=0), known.max(axis=0)
+    return np.maximum(np.maximum(far, high + MARGIN * (high - low)), default_reference(known))

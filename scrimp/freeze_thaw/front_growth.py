@@ -181,7 +181,7 @@ class GrowFront:
             reached = [known for known in range(place, -1, -1) if (whole & (level == known)).any()]
             here = whole & (level == reached[0]) if reached else whole
             losses = np.vstack([told.losses[here], ground.coming])
-            regions[place] = ground.open_strips(losses)
+            regions[place] = ground.at_level(losses).open_strips(losses)
         costs = np.zeros(len(slices))
         step = self.outlook.first
         return GrowthQuestion(slices, costs, group, step, newcomer, regions, Race(), LEAST_GROWTH)

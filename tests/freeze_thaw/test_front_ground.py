@@ -30,6 +30,7 @@ def gain(belief: FrontBelief, ground: Ground, mean: np.ndarray, std: np.ndarray)
         for own, m, s, goal in zip(belief.each, mean, std, ground.best, strict=True)
     )
     front = np.maximum(ground.front, ground.best)
+    front = front[(front < ground.reference).all(axis=1)]
     front = front[np.lexsort(front.T[::-1])]
     starts = np.concatenate([[-np.inf], front[:, 0]])
     ends = np.append(front[:, 0], ground.reference[0])
@@ -82,3 +83,23 @@ def test_goals_that_are_reached_no_longer_limit() -> None:
     ground = Ground.of(history, belief_of(history), [])
     assert np.isneginf(ground.best).all()
     assert np.isfinite(ground.log_volume)
+
+
+def test_a_corner_does_not_cut_off_the_rest() -> None:
+    """Where the front so far is a few cheap trials, wide networks count, since they promise more."""
+    history = played(14)
+    belief = belief_of(history)
+    ground = Ground.of(history, belief, [])
+    drawn = np.arange(len(belief.first.newcomers.x))
+    means, deviations = belief.of_newcomers(drawn, np.full(len(drawn), 9.0))
+    hoped = belief.losses([m - 2 * d for m, d in zip(means, deviations, strict=True)])
+    promising = np.argsort(hoped[:, 0], kind="stable")[:3]
+    assert (belief.losses(means)[promising] < ground.reference).all()
+
+
+def test_early_levels_have_a_reference_of_their_own() -> None:
+    history = played(14)
+    ground = Ground.of(history, belief_of(history), [])
+    early = ground.front + np.array([50.0, 0.0])
+    assert (ground.at_level(early).reference[0] > early[:, 0]).any()
+    assert ground.at_level(ground.front).reference.tolist() >= ground.reference.tolist()
