@@ -170,4 +170,5 @@ def _reference(trade_off: TradeOff, belief: FrontBelief, front: Array) -> Array:
     known = np.maximum(np.vstack([front, apart]), best)
     far = default_reference(np.maximum(np.vstack([front, *hoped]), best))
     low, high = known.min(axis=0), known.max(axis=0)
-    return np.maximum(np.maximum(far, high + MARGIN * (high - low)), default_reference(known))
+    found: Array = np.maximum(far, high + MARGIN * (high - low))
+    return np.maximum(found, default_reference(known))
