@@ -10,14 +10,12 @@ that ``n_jobs`` processes have work. With a durable ``storage``, a search that w
 where it was: rows of earlier runs are in ``cv_results_``, and are not fitted again.
 
 With ``resource="n_samples"``, or an iteration parameter such as ``"n_estimators"``, poor
-configurations get little of it, as in `HalvingRandomSearchCV`: each evaluation fits anew with as
-much as it is granted, and all of them together spend what ``n_trials`` full evaluations would.
+configurations get little of it, as in `HalvingRandomSearchCV`: each evaluation fits with as much as
+it is granted, and all of them together spend what ``n_trials`` full evaluations would. An estimator
+with ``warm_start=True`` goes on from the fits that it had, fold by fold; any other is fitted anew.
 """
 
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,13 +35,14 @@ from numpy.typing import ArrayLike
 from scrimp.checks import is_whole
 from scrimp.errors import StudyError
 from scrimp.history.problem import Budget
-from scrimp.history.trial import Trial
-from scrimp.integrations.foreign_space import Labels, objects_of, space_of
+from scrimp.integrations.continued_fits import STATES, ContinuedFit, warm_started
+from scrimp.integrations.foreign_space import space_of
+from scrimp.integrations.search_rows import Results, Rows
+from scrimp.integrations.search_talk import Evaluate, SearchSettings, SearchTalk
 from scrimp.integrations.subsampled_folds import SubsampledFolds
 from scrimp.space.space import Space
 from scrimp.tuning.catalog import Method
 from scrimp.tuning.studies import create_study
-from scrimp.tuning.study import Study
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -51,12 +50,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ScrimpSearchCV"]
 
-Results = dict[str, Any]
 Scoring = str | Callable[..., float] | Sequence[str] | Mapping[str, Callable[..., float]] | None
 """What scikit-learn takes for ``scoring``."""
-Evaluate = Callable[..., Results]
 
-ALIKE = 3  # failures before anything worked that end a search
 STEPS = 27  # the first grant of a resource is a 27th of all, three rungs below it
 
 
@@ -72,6 +68,8 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
     With several ``scoring`` metrics, ``refit`` names the one to optimize. ``n_trials`` counts
     configurations; with a ``resource``, full evaluations' worth of it.
     """
+
+    estimator: "BaseEstimator"
 
     def __init__(  # noqa: PLR0913 - the front door, with the names of scikit-learn
         self,
@@ -122,17 +120,26 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         if not is_whole(self.n_trials, least=1):
             raise StudyError(f"n_trials is {self.n_trials!r}; it must be a positive integer")
         self._data = X, y
+        estimator = self.estimator
+        if self._continued():
+            self.estimator = ContinuedFit(estimator, str(self.resource))
         try:
             super().fit(X, y, **params)
         finally:
+            self.estimator = estimator
             del self._data
+        refitted = vars(self).get("best_estimator_")
+        if isinstance(refitted, ContinuedFit):
+            self.best_estimator_ = refitted.estimator
         return self
 
     def __getstate__(self) -> dict[str, object]:
         """A search is pickled for its worker processes and by users: without the study, which
         stays in its storage, and without the data."""
         state: dict[str, object] = super().__getstate__()
-        return {key: value for key, value in state.items() if key not in ("study_", "_data")}
+        return {
+            key: value for key, value in state.items() if key not in ("study_", "_data", "_rows")
+        }
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """What scikit-learn calls to have candidates evaluated."""
@@ -148,10 +155,30 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
             load_if_exists=True,
             seed=self.seed,
         )
-        search = _Search(self, self.study_, labels, evaluate_candidates)
-        self._earlier = search.earlier()
-        self._failed: list[tuple[dict[str, object], float]] = []
-        search.run(self.n_trials)
+        parameter = None if self.resource == "n_samples" else self.resource
+        self._rows = Rows()
+        settings = SearchSettings(
+            labels,
+            parameter,
+            isinstance(self.estimator, ContinuedFit),
+            self.n_jobs,
+            self._subsampled if self.resource == "n_samples" else None,
+            self._formatted,
+        )
+        SearchTalk(self.study_, evaluate_candidates, self._rows, settings).run(self.n_trials)
+
+    def _continued(self) -> bool:
+        """Whether fits go on from the ones before."""
+        if self.resource in (None, "n_samples"):
+            return False
+        return warm_started(self.estimator, str(self.resource))
+
+    def _subsampled(self, grant: float) -> SubsampledFolds:
+        """The folds with a grant of rows."""
+        rows = self.max_resources or np.shape(self._data[0])[0]
+        classes = is_classifier(self.estimator)
+        whole = check_cv(self.cv, self._data[1], classifier=classes)
+        return SubsampledFolds(whole, grant / rows, self.seed)
 
     def _metric(self) -> str:
         """The scorer to optimize: the one that chooses what is refitted."""
@@ -195,19 +222,12 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         self, candidate_params: Any, n_splits: int, out: Any, more: Any = None
     ) -> Results:
         """Rows of earlier runs stand before those of this one, and failed ones after them."""
-        self._formatted = candidate_params, n_splits, out, more
-        nothing = [_nothing(out[0])] * n_splits
-        failed = [_Row(params, resources, nothing) for params, resources in self._failed]
-        params = [row.params for row in self._earlier]
-        params += [*candidate_params, *(row.params for row in failed)]
-        fits = [fit for row in self._earlier for fit in row.fits]
-        fits += [*out, *(fit for row in failed for fit in row.fits)]
-        joined = {
-            key: [row.resources for row in self._earlier]
-            + [*values, *(row.resources for row in failed)]
-            for key, values in (more or {}).items()
-        }
-        results: Results = super()._format_results(params, n_splits, fits, joined)
+        self._rows.evaluated = candidate_params, n_splits, out, more
+        return self._formatted()
+
+    def _formatted(self) -> Results:
+        """``cv_results_`` of all rows."""
+        results: Results = super()._format_results(*self._rows.joined(hidden=STATES))
         return results
 
     @staticmethod
@@ -219,176 +239,3 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         scores = np.nan_to_num(results[f"mean_test_{refit_metric}"], nan=-np.inf)
         most = results["n_resources"] == results["n_resources"].max()
         return int(np.where(most, scores, -np.inf).argmax())
-
-
-@dataclass(frozen=True)
-class _Row:
-    """An evaluation: its parameters, its resources, what each fold gave."""
-
-    params: dict[str, object]
-    resources: float
-    fits: list[dict[str, Any]]
-
-
-@dataclass
-class _Search:
-    """The conversation between a study and ``evaluate_candidates``."""
-
-    owner: ScrimpSearchCV
-    study: Study
-    labels: Labels
-    evaluate: Evaluate
-    results: Results = field(default_factory=dict)
-
-    def earlier(self) -> list[_Row]:
-        """What earlier runs evaluated, by the metrics that were told."""
-        rows = []
-        for trial in self.study.trials:
-            for point in trial.curve:
-                splits = _stored_folds(point.metrics)
-                if splits:
-                    params = self._candidate(trial, point.step)
-                    rows.append(_Row(params, point.step, splits))
-        return rows
-
-    def run(self, n_trials: int) -> None:
-        """Ask, evaluate, tell, until as much was spent as ``n_trials`` full evaluations spend."""
-        budget = self.study.budget
-        full = 1.0 if budget is None else budget.maximum
-        spent = sum(row.resources if budget else 1.0 for row in self.owner._earlier)
-        spent += sum(trial.status == "failed" for trial in self.study.trials) * full
-        waiting = [trial for trial in self.study.trials if trial.status == "running"]
-        count = 1
-        while spent < n_trials * full - 1e-9:
-            room = math.ceil((n_trials * full - spent) / full)
-            batch = waiting or self.study.ask(min(count, room))
-            waiting = []
-            for grant in sorted({trial.granted for trial in batch}):
-                self._evaluate_alike([trial for trial in batch if trial.granted == grant], grant)
-            spent += sum(trial.granted if budget else 1.0 for trial in batch)
-            count = max(1, joblib.effective_n_jobs(self.owner.n_jobs) // self._folds())
-        if not self.results:
-            self._repeat_best()
-        elif self.owner._failed:  # after the last rows were formatted
-            self.results.update(self.owner._format_results(*self.owner._formatted))
-
-    def _folds(self) -> int:
-        """The number of folds, once one evaluation is there."""
-        return max(
-            (int(found[1]) + 1 for key in self.results if (found := FOLD.fullmatch(key))), default=1
-        )
-
-    def _evaluate_alike(self, trials: list[Trial], grant: float) -> None:
-        """Evaluate and tell trials of the same grant."""
-        candidates = [self._candidate(trial, grant) for trial in trials]
-        try:
-            self.results = self._scored(candidates, grant)
-        except ValueError as error:  # scikit-learn: every fit of the batch failed
-            if "fits failed" not in str(error):
-                raise
-            self.owner._failed += [(params, int(grant)) for params in candidates]
-            reason = str(error).strip().splitlines()[-1]
-            for trial in trials:
-                self.study.tell(trial, state="failed", message=reason)
-            if not self.results and not self.owner._earlier and len(self.owner._failed) >= ALIKE:
-                raise
-            return
-        first = len(self.owner._earlier) + len(self.owner._formatted[0]) - len(trials)
-        for place, trial in enumerate(trials, start=first):
-            self._tell(trial, place)
-
-    def _scored(self, candidates: list[dict[str, object]], grant: float) -> Results:
-        """The results so far, with these candidates."""
-        if self.study.budget is None:
-            return self.evaluate(candidates)
-        more = {"n_resources": [int(grant)] * len(candidates)}
-        if self.owner.resource != "n_samples":
-            return self.evaluate(candidates, more_results=more)
-        classes = is_classifier(self.owner.estimator)
-        whole = check_cv(self.owner.cv, self.owner._data[1], classifier=classes)
-        folds = SubsampledFolds(whole, grant / self.study.budget.maximum, self.owner.seed)
-        return self.evaluate(candidates, cv=folds, more_results=more)
-
-    def _candidate(self, trial: Trial, grant: float) -> dict[str, object]:
-        """Parameters for the estimator."""
-        params = objects_of(trial.config, self.labels)
-        if self.owner.resource in (None, "n_samples"):
-            return params
-        return {**params, str(self.owner.resource): int(grant)}
-
-    def _tell(self, trial: Trial, place: int) -> None:
-        """Tell one row of the results, with all that a later run needs to show it."""
-        metrics = {
-            key: float(values[place])
-            for key, values in self.results.items()
-            if FOLD.fullmatch(key) or key in ("mean_fit_time", "mean_score_time")
-        }
-        score = float(self.results[f"mean_test_{self.study.metric}"][place])
-        if math.isfinite(score):
-            finite = {key: value for key, value in metrics.items() if math.isfinite(value)}
-            self.study.tell(trial, {**finite, self.study.metric: score})
-        else:
-            message = f"the mean score over the folds is {score}; scikit-learn warned why"
-            self.study.tell(trial, state="failed", message=message)
-
-    def _repeat_best(self) -> None:
-        """All was evaluated by earlier runs: scikit-learn wants one evaluation, so the best one is
-        made again, in the place of its row."""
-        rows, metric = self.owner._earlier, self.study.metric
-        if not rows:
-            raise StudyError(
-                f"all {len(self.study.trials)} trials of study {self.study.name!r} failed; ask for"
-                " more with n_trials, or take another study_name"
-            )
-        most = max(row.resources for row in rows)
-        best = max(
-            (row for row in rows if row.resources == most),
-            key=lambda row: float(np.mean([_score(fit, metric) for fit in row.fits])),
-        )
-        rows.remove(best)
-        self.results = self._scored([best.params], best.resources)
-
-
-def _nothing(fit: Mapping[str, Any]) -> dict[str, Any]:
-    """A fold of a fit that failed, in the shape of another fold.
-
-    >>> _nothing({"fit_time": 1.0, "test_scores": {"accuracy": 1.0}})
-    {'fit_time': nan, 'test_scores': {'accuracy': nan}}
-    """
-    return {
-        key: dict.fromkeys(value, math.nan) if isinstance(value, Mapping) else math.nan
-        for key, value in fit.items()
-    }
-
-
-def _score(fit: Mapping[str, Any], metric: str) -> float:
-    """A fold's score by the metric in question."""
-    scores = fit["test_scores"]
-    return float(scores[metric] if isinstance(scores, Mapping) else scores)
-
-
-FOLD = re.compile(r"split(\d+)_(test|train)_(.+)")
-
-
-def _stored_folds(metrics: Mapping[str, float | None]) -> list[dict[str, Any]]:
-    """What scikit-learn keeps of each fold, from the metrics of a report.
-
-    >>> _stored_folds({"split0_test_score": 0.5, "mean_fit_time": 2.0, "mean_score_time": 1.0})
-    [{'fit_time': 2.0, 'score_time': 1.0, 'test_scores': 0.5}]
-    """
-    found: dict[int, dict[str, dict[str, float]]] = {}
-    for key, value in metrics.items():
-        if (parts := FOLD.fullmatch(key)) is not None and value is not None:
-            scores = found.setdefault(int(parts[1]), {}).setdefault(f"{parts[2]}_scores", {})
-            scores[parts[3]] = value
-    times = {name: metrics.get(f"mean_{name}") or 0.0 for name in ("fit_time", "score_time")}
-    return [
-        {
-            **times,
-            **{
-                kind: by_name.get("score", by_name) if len(by_name) == 1 else by_name
-                for kind, by_name in found[fold].items()
-            },
-        }
-        for fold in sorted(found)
-    ]

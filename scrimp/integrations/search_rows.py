@@ -1,0 +1,91 @@
+"""Rows of ``cv_results_``: one evaluation each, what every fold of it gave, and how a study keeps
+it."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["FOLD", "Results", "Row", "Rows", "blank_fold", "stored_folds"]
+
+Results = dict[str, Any]
+FOLD = re.compile(r"split(\d+)_(test|train)_(.+)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """An evaluation: its parameters, its resources, what each fold gave."""
+
+    params: dict[str, object]
+    resources: float
+    fits: list[dict[str, Any]]
+
+
+@dataclass
+class Rows:
+    """What scikit-learn does not know of: evaluations of earlier runs, and those of which every fit
+    failed. ``evaluated`` is what it formatted last; ``repeats`` says that this is an evaluation of
+    an earlier run made again, which is not shown."""
+
+    earlier: list[Row] = field(default_factory=list)
+    failed: list[tuple[dict[str, object], float]] = field(default_factory=list)
+    evaluated: tuple[Any, int, Any, Any] | None = None
+    repeats: bool = False
+
+    def joined(self, hidden: str) -> tuple[list[Any], int, list[Any], dict[str, list[float]]]:
+        """All rows as scikit-learn formats them: earlier ones, those of this run, failed ones;
+        without the parameter ``hidden``."""
+        assert self.evaluated is not None
+        candidates, n_splits, out, more = self.evaluated
+        nothing = [blank_fold(out[0])] * n_splits
+        if self.repeats:
+            candidates, out, more = [], [], {key: [] for key in more or {}}
+        failed = [Row(params, resources, nothing) for params, resources in self.failed]
+        params = [row.params for row in self.earlier]
+        params += [*candidates, *(row.params for row in failed)]
+        fits = [fit for row in self.earlier for fit in row.fits]
+        fits += [*out, *(fit for row in failed for fit in row.fits)]
+        joined = {
+            key: [row.resources for row in self.earlier]
+            + [*values, *(row.resources for row in failed)]
+            for key, values in (more or {}).items()
+        }
+        shown = [{key: value for key, value in one.items() if key != hidden} for one in params]
+        return shown, n_splits, fits, joined
+
+
+def blank_fold(fit: Mapping[str, Any]) -> dict[str, Any]:
+    """A fold of a fit that failed, in the shape of another fold.
+
+    >>> blank_fold({"fit_time": 1.0, "test_scores": {"accuracy": 1.0}})
+    {'fit_time': nan, 'test_scores': {'accuracy': nan}}
+    """
+    return {
+        key: dict.fromkeys(value, math.nan) if isinstance(value, Mapping) else math.nan
+        for key, value in fit.items()
+    }
+
+
+def stored_folds(metrics: Mapping[str, float | None]) -> list[dict[str, Any]]:
+    """What scikit-learn keeps of each fold, from the metrics of a report.
+
+    >>> stored_folds({"split0_test_score": 0.5, "mean_fit_time": 2.0, "mean_score_time": 1.0})
+    [{'fit_time': 2.0, 'score_time': 1.0, 'test_scores': 0.5}]
+    """
+    found: dict[int, dict[str, dict[str, float]]] = {}
+    for key, value in metrics.items():
+        if (parts := FOLD.fullmatch(key)) is not None and value is not None:
+            scores = found.setdefault(int(parts[1]), {}).setdefault(f"{parts[2]}_scores", {})
+            scores[parts[3]] = value
+    times = {name: metrics.get(f"mean_{name}") or 0.0 for name in ("fit_time", "score_time")}
+    return [
+        {
+            **times,
+            **{
+                kind: by_name.get("score", by_name) if len(by_name) == 1 else by_name
+                for kind, by_name in found[fold].items()
+            },
+        }
+        for fold in sorted(found)
+    ]
