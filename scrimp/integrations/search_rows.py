@@ -3,13 +3,18 @@ it."""
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FOLD", "Results", "Row", "Rows", "blank_fold", "stored_folds"]
+__all__ = ["FOLD", "Evaluated", "Results", "Row", "Rows", "blank_fold", "stored_folds"]
 
 Results = dict[str, Any]
+"""What scikit-learn says of all evaluations, or of one fold."""
+Evaluated = tuple[
+    Sequence[dict[str, object]], int, Sequence[Results], Mapping[str, Sequence[float]] | None
+]
+"""Candidates, number of folds, what each fold of each gave, further columns."""
 FOLD = re.compile(r"split(\d+)_(test|train)_(.+)")
 
 
@@ -19,7 +24,7 @@ class Row:
 
     params: dict[str, object]
     resources: float
-    fits: list[dict[str, Any]]
+    fits: list[Results]
 
 
 @dataclass
@@ -30,10 +35,10 @@ class Rows:
 
     earlier: list[Row] = field(default_factory=list)
     failed: list[tuple[dict[str, object], float]] = field(default_factory=list)
-    evaluated: tuple[Any, int, Any, Any] | None = None
+    evaluated: Evaluated | None = None
     repeats: bool = False
 
-    def joined(self, hidden: str) -> tuple[list[Any], int, list[Any], dict[str, list[float]]]:
+    def joined(self, hidden: str) -> Evaluated:
         """All rows as scikit-learn formats them: earlier ones, those of this run, failed ones;
         without the parameter ``hidden``."""
         assert self.evaluated is not None
@@ -55,7 +60,7 @@ class Rows:
         return shown, n_splits, fits, joined
 
 
-def blank_fold(fit: Mapping[str, Any]) -> dict[str, Any]:
+def blank_fold(fit: Results) -> Results:
     """A fold of a fit that failed, in the shape of another fold.
 
     >>> blank_fold({"fit_time": 1.0, "test_scores": {"accuracy": 1.0}})
@@ -67,7 +72,7 @@ def blank_fold(fit: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def stored_folds(metrics: Mapping[str, float | None]) -> list[dict[str, Any]]:
+def stored_folds(metrics: Mapping[str, float | None]) -> list[Results]:
     """What scikit-learn keeps of each fold, from the metrics of a report.
 
     >>> stored_folds({"split0_test_score": 0.5, "mean_fit_time": 2.0, "mean_score_time": 1.0})

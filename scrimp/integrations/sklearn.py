@@ -16,7 +16,7 @@ with ``warm_start=True`` goes on from the fits that it had, fold by fold; any ot
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -219,10 +219,14 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         return Budget(self.resource, self.min_resources or max(1, highest // STEPS), highest)
 
     def _format_results(
-        self, candidate_params: Any, n_splits: int, out: Any, more: Any = None
+        self,
+        candidate_params: Sequence[dict[str, object]],
+        n_splits: int,
+        out: Sequence[Results],
+        more_results: Mapping[str, Sequence[float]] | None = None,
     ) -> Results:
         """Rows of earlier runs stand before those of this one, and failed ones after them."""
-        self._rows.evaluated = candidate_params, n_splits, out, more
+        self._rows.evaluated = candidate_params, n_splits, out, more_results
         return self._formatted()
 
     def _formatted(self) -> Results:

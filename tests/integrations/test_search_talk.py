@@ -1,0 +1,89 @@
+"""The conversation of a search, with a stand-in for scikit-learn's half."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.errors import StudyError
+
+pytest.importorskip("sklearn")
+
+from scrimp.integrations.search_rows import Results, Rows
+from scrimp.integrations.search_talk import SearchSettings, SearchTalk
+
+
+class Evaluator:
+    """Scores by a formula, in the place of ``evaluate_candidates``."""
+
+    def __init__(self, rows: Rows, broken: float = 2.0) -> None:
+        self.rows = rows
+        self.broken = broken
+        self.seen: list[dict[str, float]] = []
+
+    def __call__(
+        self,
+        candidates: Sequence[dict[str, float]],
+        more_results: Mapping[str, Sequence[int]] | None = None,
+    ) -> Results:
+        if any(one["x"] > self.broken for one in candidates):
+            raise ValueError("All the 1 fits failed.\ntoo large")
+        self.seen += candidates
+        folds = [{"fit_time": 0.0, "test_scores": 1.0 - one["x"]} for one in self.seen]
+        self.rows.evaluated = self.seen, 1, folds, None
+        scores = np.array([*self.earlier(), *(1.0 - one["x"] for one in self.seen)])
+        return {"split0_test_score": scores, "mean_test_score": scores}
+
+    def earlier(self) -> list[float]:
+        return [row.fits[0]["test_scores"] for row in self.rows.earlier]
+
+
+def talk(study: scrimp.Study, resource: str | None = None, **given: float) -> SearchTalk:
+    rows = Rows()
+    settings = SearchSettings({}, resource, False, 1, None, dict)
+    return SearchTalk(study, Evaluator(rows, **given), rows, settings)
+
+
+def study(**given: object) -> scrimp.Study:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    settings = {"metric": "score", "direction": "maximize", "seed": 0, "method": "random"}
+    return scrimp.create_study("s", space, storage="memory://", **settings | given)
+
+
+def test_it_asks_as_often_as_told_and_goes_on_from_what_is_there() -> None:
+    held = study()
+    first = talk(held)
+    first.run(3)
+    more = talk(held)
+    more.run(5)
+    assert len(first.evaluate.seen) == 3 and len(more.evaluate.seen) == 2
+    assert [row.params for row in more.rows.earlier] == first.evaluate.seen
+    assert [trial.value for trial in held.trials] == [
+        1 - trial.config["x"] for trial in held.trials
+    ]
+
+
+def test_a_budget_is_spent_and_set_as_the_parameter() -> None:
+    held = study(budget=scrimp.Budget("epochs", 1, 9), method="asha")
+    found = talk(held, "epochs")
+    found.run(2)
+    spent = [one["epochs"] for one in found.evaluate.seen]
+    assert set(spent) <= {1, 3, 9} and 18 <= sum(spent) < 27
+
+
+def test_what_is_finished_is_made_again_once_and_hidden() -> None:
+    held = study()
+    talk(held).run(2)
+    again = talk(held)
+    again.run(2)
+    assert again.rows.repeats and len(again.evaluate.seen) == 1 and len(held.trials) == 2
+
+
+def test_failures_are_told_and_three_alike_end_it() -> None:
+    held = study()
+    with pytest.raises(ValueError, match="too large"):
+        talk(held, broken=-1.0).run(5)
+    assert [trial.status for trial in held.trials] == ["failed"] * 3
+    with pytest.raises(StudyError, match="all 3 trials of study 's' failed"):
+        talk(held).run(3)
