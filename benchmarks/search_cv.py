@@ -1,4 +1,5 @@
-"""ScrimpSearchCV beside the searches that scikit-learn users have, with the same number of fits.
+"""ScrimpSearchCV beside the searches that scikit-learn users have, with the same number of fits and
+with the same time.
 
     python benchmarks/search_cv.py OUT.jsonl [SEEDS]      # goes on where it was
     python benchmarks/search_cv.py OUT.jsonl --table      # ranks and times of what is there
@@ -6,8 +7,13 @@
 Five data sets of scikit-learn, each with an estimator and a space; 20 evaluations of three folds
 per search. Halving spends them on 13 candidates with a ninth of the rows, five with a third, two
 with all. The score of a search is the mean over the folds of the parameters it returns, on all
-rows and for everyone the same folds, which the searches used as well. Needs scikit-learn, optuna,
-optuna-integration and pandas.
+rows and for everyone the same folds, which the searches used as well.
+
+Each evaluation is stamped with the processor time since its search began, deciding included. With
+the same time, every search is cut where the first of the four is through on that data set and seed,
+and answers with the best it has evaluated by then (halving: with the most rows so far).
+
+Needs scikit-learn, optuna, optuna-integration and pandas.
 """
 
 import json
@@ -35,6 +41,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 FITS = 20
+FOLDS = 3
 METHODS = ("ScrimpSearchCV", "RandomizedSearchCV", "HalvingRandomSearchCV", "OptunaSearchCV")
 
 
@@ -82,14 +89,34 @@ def problems():
     }
 
 
-def search(method, estimator, space, folds, seed):
+class Stamps:
+    """The estimator's own score, and when each was there."""
+
+    def __init__(self):
+        self.began = time.process_time()
+        self.scores = []
+        self.ends = []
+
+    def __call__(self, estimator, features, target):
+        score = estimator.score(features, target)
+        self.scores.append(float(score))
+        self.ends.append(time.process_time() - self.began)
+        return score
+
+    def evaluations(self):
+        """(mean over the folds, when the last of them was there) of each evaluation."""
+        means = np.reshape(self.scores, (-1, FOLDS)).mean(axis=1)
+        return means.tolist(), self.ends[FOLDS - 1 :: FOLDS]
+
+
+def search(method, estimator, space, seed, **given):
     """The search object, with the same number of fits whoever it is."""
     if method == "ScrimpSearchCV":
         from scrimp.integrations.sklearn import ScrimpSearchCV
 
-        return ScrimpSearchCV(estimator, space, n_trials=FITS, cv=folds, seed=seed, refit=True)
+        return ScrimpSearchCV(estimator, space, n_trials=FITS, seed=seed, **given)
     if method == "RandomizedSearchCV":
-        return RandomizedSearchCV(estimator, space, n_iter=FITS, cv=folds, random_state=seed)
+        return RandomizedSearchCV(estimator, space, n_iter=FITS, random_state=seed, **given)
     if method == "HalvingRandomSearchCV":
         from sklearn.experimental import enable_halving_search_cv  # noqa: F401
         from sklearn.model_selection import HalvingRandomSearchCV
@@ -100,15 +127,15 @@ def search(method, estimator, space, folds, seed):
             n_candidates=13,
             factor=3,
             min_resources="exhaust",
-            cv=folds,
             random_state=seed,
+            **given,
         )
     from optuna.logging import ERROR, set_verbosity
     from optuna_integration import OptunaSearchCV
 
     set_verbosity(ERROR)
-    given = {name: as_optuna(value) for name, value in space.items()}
-    return OptunaSearchCV(estimator, given, n_trials=FITS, cv=folds, random_state=seed)
+    ranges = {name: as_optuna(value) for name, value in space.items()}
+    return OptunaSearchCV(estimator, ranges, n_trials=FITS, random_state=seed, **given)
 
 
 def as_optuna(given):
@@ -130,23 +157,46 @@ def as_optuna(given):
 def run(out, seeds):
     """Every problem, seed and method that is not in the file yet."""
     done = {(row["data"], row["method"], row["seed"]) for row in rows_of(out)}
+    for method in METHODS:  # what is imported at first is nobody's time
+        features, target, estimator, space = problems()["iris"]
+        search(method, estimator, space, 0, cv=2).fit(features, target)
     for seed in range(seeds):
         for data, (features, target, estimator, space) in problems().items():
-            regression = data == "diabetes"
-            folds = (KFold if regression else StratifiedKFold)(3, shuffle=True, random_state=seed)
+            kind = KFold if data == "diabetes" else StratifiedKFold
+            folds = kind(FOLDS, shuffle=True, random_state=seed)
             for method in METHODS:
                 if (data, method, seed) in done:
                     continue
-                began = time.perf_counter(), time.process_time()
-                found = search(method, estimator, space, folds, seed).fit(features, target)
-                ended = time.perf_counter(), time.process_time()
-                best = clone(estimator).set_params(**found.best_params_)
-                score = cross_val_score(best, features, target, cv=folds).mean()
-                row = {"data": data, "method": method, "seed": seed, "score": float(score)}
-                row |= {"seconds": ended[0] - began[0], "cpu_seconds": ended[1] - began[1]}
+                stamps = Stamps()
+                asked = search(method, estimator, space, seed, cv=folds, scoring=stamps)
+                found = asked.fit(features, target)
+                spent = time.process_time() - stamps.began
+
+                def whole(params, data=(features, target), estimator=estimator, folds=folds):
+                    return cross_val_score(
+                        clone(estimator).set_params(**params), *data, cv=folds
+                    ).mean()
+
+                row = {"data": data, "method": method, "seed": seed, "cpu_seconds": spent}
+                row["score"] = float(whole(found.best_params_))
+                row["means"], row["ends"] = stamps.evaluations()
+                if method == "HalvingRandomSearchCV":
+                    row["resources"] = found.cv_results_["n_resources"].tolist()
+                    row["whole"] = [float(whole(each)) for each in found.cv_results_["params"]]
                 with out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
-                print(f"{data} {method} seed {seed}: {score:.4f}", flush=True)
+                print(f"{data} {method} seed {seed}: {row['score']:.4f}", flush=True)
+
+
+def score_at(row, seconds):
+    """The score of what a search would answer after so many seconds; nothing before its first."""
+    done = [place for place, end in enumerate(row["ends"]) if end <= seconds]
+    if not done:
+        return -np.inf
+    resources = row.get("resources", [1] * len(row["ends"]))
+    most = max(resources[place] for place in done)
+    best = max((place for place in done if resources[place] == most), key=row["means"].__getitem__)
+    return row.get("whole", row["means"])[best]
 
 
 def rows_of(out):
@@ -154,25 +204,40 @@ def rows_of(out):
 
 
 def table(out):
-    """Mean scores per data set, average rank (1 is best, ties averaged), CPU seconds."""
-    scores = defaultdict(dict)
-    seconds = defaultdict(list)
+    """Mean scores per data set, average rank (1 is best, ties averaged) with the same fits and with
+    the same time, and what a search takes."""
+    rows = defaultdict(dict)
     for row in rows_of(out):
-        scores[row["data"], row["seed"]][row["method"]] = row["score"]
-        seconds[row["method"]].append(row["cpu_seconds"])
-    whole = {key: found for key, found in scores.items() if len(found) == len(METHODS)}
+        rows[row["data"], row["seed"]][row["method"]] = row
+    whole = {key: found for key, found in rows.items() if len(found) == len(METHODS)}
+    cuts = {key: min(row["ends"][-1] for row in found.values()) for key, found in whole.items()}
     names = list(dict.fromkeys(data for data, _ in whole))
-    print(f"| search | {' | '.join(names)} | average rank | CPU seconds |")
-    print("|---" * (len(names) + 3) + "|")
-    ranks = {key: rankdata([-found[method] for method in METHODS]) for key, found in whole.items()}
+    heads = ["rank, same fits", "rank, same time", "evaluations in it", "CPU seconds"]
+    print(f"{len(whole)} searches each")
+    print(f"| search | {' | '.join([*names, *heads])} |")
+    print("|---" * (len(names) + 5) + "|")
+    fits = {key: ranks(found, lambda row: row["score"]) for key, found in whole.items()}
+    timed = {
+        key: ranks(found, lambda row, cut=cuts[key]: score_at(row, cut))
+        for key, found in whole.items()
+    }
     for place, method in enumerate(METHODS):
-        means = [
-            np.mean([found[method] for (data, _), found in whole.items() if data == name])
+        own = {key: found[method] for key, found in whole.items()}
+        cells = [
+            f"{np.mean([row['score'] for (data, _), row in own.items() if data == name]):.4f}"
             for name in names
         ]
-        rank = np.mean([rank[place] for rank in ranks.values()])
-        cells = " | ".join(f"{mean:.4f}" for mean in means)
-        print(f"| {method} | {cells} | {rank:.2f} | {np.mean(seconds[method]):.2f} |")
+        for by_key in (fits, timed):
+            cells.append(f"{np.mean([rank[place] for rank in by_key.values()]):.2f}")
+        within = [sum(end <= cuts[key] for end in row["ends"]) for key, row in own.items()]
+        cells.append(f"{np.mean(within):.1f}")
+        cells.append(f"{np.mean([row['cpu_seconds'] for row in own.values()]):.2f}")
+        print(f"| {method} | {' | '.join(cells)} |")
+
+
+def ranks(found, score):
+    """The rank of each method, the highest score first."""
+    return rankdata([-score(found[method]) for method in METHODS])
 
 
 if __name__ == "__main__":

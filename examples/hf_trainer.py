@@ -1,18 +1,20 @@
 """Tune the Trainer of Hugging Face transformers as a command, on one process or several.
 
-    python examples/hf_trainer.py tune [TRIALS] [PROCESSES]
+    python examples/hf_trainer.py tune [TRIALS] [PROCESSES] [torchrun | accelerate]
 
-Each trial is this script again: ``torchrun --nproc_per_node PROCESSES hf_trainer.py train``. All
-processes train and save; the first one reports. The model is small and new, and so is its text: it
-learns to count.
+Each trial is this script again, by ``torchrun --nproc_per_node PROCESSES hf_trainer.py train`` or
+``accelerate launch --num_processes PROCESSES hf_trainer.py train``. All processes train and save;
+the first one reports. The model is small and new, and so is its text: it learns to count.
 """
 
+import os
 import sys
 import warnings
 
 import scrimp
 
 EPOCHS = 9
+PROCESS = {"RANK": "0", "WORLD_SIZE": "1"}  # as launchers say it
 
 
 def train() -> None:
@@ -24,6 +26,8 @@ def train() -> None:
     from scrimp.integrations.transformers import ScrimpCallback
 
     warnings.simplefilter("ignore")
+    rank, count = (int(os.environ.get(name, default)) for name, default in PROCESS.items())
+    print(f"process {rank + 1} of {count}", flush=True)
     rows = torch.stack([torch.arange(start, start + 12) % 24 for start in range(192)])
     data = [{"input_ids": row, "labels": row} for row in rows]
 
@@ -61,7 +65,19 @@ def train() -> None:
     trainer.train(resume_from_checkpoint=callback.resume_from)
 
 
-def tune(trials: int, processes: int) -> None:
+def command(processes: int, launcher: str) -> list[str]:
+    """One process is the script itself; several are started by a launcher."""
+    if processes == 1:
+        return ["{python}", __file__, "train"]
+    if launcher == "accelerate":
+        launch = ["{python}", "-m", "accelerate.commands.launch", "--multi_gpu"]
+        launch += ["--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no"]
+        return [*launch, f"--num_processes={processes}", __file__, "train"]
+    launch = ["{python}", "-m", "torch.distributed.run", "--standalone"]
+    return [*launch, f"--nproc_per_node={processes}", __file__, "train"]
+
+
+def tune(trials: int = 8, processes: int = 1, launcher: str = "torchrun") -> None:
     """A study whose trials are commands."""
     study = scrimp.create_study(
         "hf-trainer",
@@ -75,12 +91,7 @@ def tune(trials: int, processes: int) -> None:
         load_if_exists=True,
         seed=0,
     )
-    launch = ["{python}", "-m", "torch.distributed.run", "--standalone"]
-    launch += [f"--nproc_per_node={processes}", __file__, "train"]
-    study.optimize(
-        scrimp.Command(launch if processes > 1 else ["{python}", __file__, "train"]),
-        n_trials=trials,
-    )
+    study.optimize(scrimp.Command(command(processes, launcher)), n_trials=trials)
     spent = round(sum(trial.budget for trial in study.trials))
     print(f"{len(study.trials)} configurations, {spent} epochs instead of {trials * EPOCHS}")
     print(f"eval_loss {study.best_value:.4f} with {study.best_params}")
@@ -90,6 +101,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["train"]:
         train()
     elif sys.argv[1:2] == ["tune"]:
-        tune(*[int(word) for word in [*sys.argv[2:], *["8", "1"][len(sys.argv) - 2 :]]])
+        tune(*[int(word) if word.isdigit() else word for word in sys.argv[2:5]])
     else:
         sys.exit(__doc__)

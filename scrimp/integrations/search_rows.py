@@ -30,13 +30,27 @@ class Row:
 @dataclass
 class Rows:
     """What scikit-learn does not know of: evaluations of earlier runs, and those of which every fit
-    failed. ``evaluated`` is what it formatted last; ``repeats`` says that this is an evaluation of
-    an earlier run made again, which is not shown."""
+    failed. ``evaluated`` is all that it has, of which the study was told the first ``told`` rows;
+    ``repeats`` says that this is an evaluation of an earlier run made again, which is not shown.
+    """
 
     earlier: list[Row] = field(default_factory=list)
     failed: list[tuple[dict[str, object], float]] = field(default_factory=list)
     evaluated: Evaluated | None = None
+    told: int = 0
     repeats: bool = False
+
+    def untold(self, hidden: str) -> Evaluated:
+        """The newest rows: those that the study is to be told."""
+        assert self.evaluated is not None
+        candidates, n_splits, out, more = self.evaluated
+        rest = {key: values[self.told :] for key, values in (more or {}).items()}
+        return (
+            _without(hidden, candidates[self.told :]),
+            n_splits,
+            out[self.told * n_splits :],
+            rest,
+        )
 
     def joined(self, hidden: str) -> Evaluated:
         """All rows as scikit-learn formats them: earlier ones, those of this run, failed ones;
@@ -56,8 +70,11 @@ class Rows:
             + [*values, *(row.resources for row in failed)]
             for key, values in (more or {}).items()
         }
-        shown = [{key: value for key, value in one.items() if key != hidden} for one in params]
-        return shown, n_splits, fits, joined
+        return _without(hidden, params), n_splits, fits, joined
+
+
+def _without(hidden: str, params: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    return [{key: value for key, value in one.items() if key != hidden} for one in params]
 
 
 def blank_fold(fit: Results) -> Results:

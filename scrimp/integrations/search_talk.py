@@ -27,7 +27,8 @@ class SearchSettings:
 
     ``resource`` is a parameter of the estimator that grants set, None for rows of the data or no
     budget; ``continued`` says whether fits go on from the ones before; ``folds`` gives the folds of
-    a grant, or None for those of the search. ``formatted`` makes the results anew.
+    a grant, or None for those of the search. ``formatted`` makes the results of all rows; what
+    `Evaluate` returns are those of the newest alone.
     """
 
     labels: Labels
@@ -66,8 +67,7 @@ class SearchTalk:
             count = max(1, joblib.effective_n_jobs(self.settings.n_jobs) // self._folds())
         if not self.results:
             self._repeat_one()
-        elif self.rows.failed:  # after the last rows were formatted
-            self.results.update(self.settings.formatted())
+        self.results.update(self.settings.formatted())
 
     def _earlier(self) -> list[Row]:
         """What earlier runs evaluated, by the metrics that were told."""
@@ -115,11 +115,9 @@ class SearchTalk:
             if not self.results and not self.rows.earlier and len(self.rows.failed) >= ALIKE:
                 raise
             return
-        evaluated = self.rows.evaluated
-        assert evaluated is not None
-        first = len(self.rows.earlier) + len(evaluated[0]) - len(trials)
-        for place, trial in enumerate(trials, start=first):
+        for place, trial in enumerate(trials):
             self._tell(trial, place)
+        self.rows.told += len(trials)
 
     def _scored(self, candidates: list[dict[str, object]], grant: float) -> Results:
         """The results so far, with these candidates."""
@@ -138,7 +136,7 @@ class SearchTalk:
         return {**params, self.settings.resource: int(grant)}
 
     def _tell(self, trial: Trial, place: int) -> None:
-        """Tell one row of the results, with all that a later run needs to show it."""
+        """Tell one of the newest rows, with all that a later run needs to show it."""
         metrics = {
             key: float(values[place])
             for key, values in self.results.items()

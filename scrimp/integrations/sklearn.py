@@ -225,12 +225,15 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         out: Sequence[Results],
         more_results: Mapping[str, Sequence[float]] | None = None,
     ) -> Results:
-        """Rows of earlier runs stand before those of this one, and failed ones after them."""
+        """The newest rows alone, as long as the search goes on: formatting all of them after each
+        evaluation would take time that grows with the square of their number."""
         self._rows.evaluated = candidate_params, n_splits, out, more_results
-        return self._formatted()
+        results: Results = super()._format_results(*self._rows.untold(hidden=STATES))
+        return results
 
     def _formatted(self) -> Results:
-        """``cv_results_`` of all rows."""
+        """``cv_results_``: rows of earlier runs stand before those of this one, and failed ones
+        after them."""
         results: Results = super()._format_results(*self._rows.joined(hidden=STATES))
         return results
 

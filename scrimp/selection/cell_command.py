@@ -20,7 +20,7 @@ from pathlib import Path
 from scrimp.errors import ScrimpError, TableError
 from scrimp.script import MARKER
 from scrimp.selection.results import Score, read_result
-from scrimp.selection.score_table import check_score
+from scrimp.selection.score_table import check_score, known_error
 
 __all__ = ["main"]
 
@@ -87,9 +87,7 @@ def _printed(line: str) -> Score:
         if not line.startswith("{"):
             return float(line), None
         record = json.loads(line)
-        return float(record["score"]), (
-            None if record.get("stderr") is None else float(record["stderr"])
-        )
+        return float(record["score"]), known_error(record.get("stderr"))
     except (ValueError, KeyError, TypeError):
         raise TableError(
             f"the command's last line is {line[:200]!r}, which is no score; print a number, or name"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scrimp.errors import StudyError
 from scrimp.executors.run_context import RunContext
 from scrimp.history.reports import as_metrics
-from scrimp.selection.score_table import Checkpoint, check_score
+from scrimp.selection.score_table import Checkpoint, check_score, known_error
 
 if TYPE_CHECKING:  # loading it takes SciPy
     pass
@@ -36,7 +36,7 @@ class Evaluation:
         elif isinstance(result, Mapping):
             result, stderr = result.get(METRIC), result.get("stderr")
         score = as_metrics(result, METRIC)[METRIC]
-        error = None if stderr is None else as_metrics(stderr, "stderr")["stderr"]
+        error = known_error(stderr)
         if math.isfinite(score):
             check_score(score, error, checkpoint, task)
         trial.report(score, stderr=error)

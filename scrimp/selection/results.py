@@ -18,6 +18,7 @@ from typing import Any, TypedDict
 from scrimp.checks import is_number
 from scrimp.errors import TableError
 from scrimp.json_values import Json
+from scrimp.selection.score_table import known_error
 
 __all__ = [
     "HarnessRecord",
@@ -173,7 +174,7 @@ def _of_records(
 
 def _score(score: Any, stderr: Any) -> Score:
     try:
-        error = None if stderr in (None, "") else float(stderr)
+        error = known_error(stderr)
         return float(score), error if error is not None and math.isfinite(error) else None
     except (TypeError, ValueError):
         raise TableError(f"the score {score!r} (standard error {stderr!r}) is no number") from None

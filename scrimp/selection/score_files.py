@@ -24,7 +24,7 @@ from typing import cast
 from scrimp.errors import TableError
 from scrimp.json_values import Json
 from scrimp.selection.results import HarnessRecord, benchmarks_of, harness_scores, sample_counts
-from scrimp.selection.score_table import Checkpoint, Entry, ScoreTable
+from scrimp.selection.score_table import UNKNOWN, Checkpoint, Entry, ScoreTable
 
 __all__ = [
     "by_numbers",
@@ -213,6 +213,7 @@ def _parse(record: Mapping[str, Json], where: str) -> tuple[str, str, float | No
     if not checkpoint or not task:
         raise TableError(f"{where}: a row must name its checkpoint and its task")
     parsed = []
+    stderr = "" if stderr.lower() in UNKNOWN else stderr
     for name, text in (("score", score), ("stderr", stderr)):
         try:
             parsed.append(float(text) if text else None)

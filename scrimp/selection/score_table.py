@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,17 @@ from numpy.typing import NDArray
 from scrimp.errors import TableError
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["LARGEST_SCORE", "Cell", "Checkpoint", "Entry", "Mask", "ScoreTable", "check_score"]
+__all__ = [
+    "LARGEST_SCORE",
+    "UNKNOWN",
+    "Cell",
+    "Checkpoint",
+    "Entry",
+    "Mask",
+    "ScoreTable",
+    "check_score",
+    "known_error",
+]
 
 Checkpoint = str | int | float
 Cell = tuple[int, int]
@@ -31,6 +42,8 @@ Entry = tuple[Checkpoint, str, float, float | None]
 Mask = NDArray[np.bool_]
 
 LARGEST_SCORE = 1e9
+UNKNOWN = ("", "n/a")
+"""What stands in the place of a standard error that nobody knows, in lower case."""
 DIRECTIONS = ("maximize", "minimize")
 _FAR = 10.0  # times the usual size of a score
 
@@ -260,6 +273,23 @@ class ScoreTable:
     @cached_property
     def _columns(self) -> dict[str, int]:
         return {task: column for column, task in enumerate(self.tasks)}
+
+
+def known_error(stderr: object) -> float | None:
+    """A standard error as a number; None where nobody knows it: None, an empty text, and ``"N/A"``,
+    which lm-evaluation-harness gives in its place.
+
+    >>> known_error("N/A"), known_error("0.5")
+    (None, 0.5)
+    """
+    if stderr is None or (isinstance(stderr, str) and stderr.strip().lower() in UNKNOWN):
+        return None
+    try:
+        return float(stderr if isinstance(stderr, SupportsFloat) else str(stderr))
+    except (TypeError, ValueError):
+        raise TableError(
+            f"the standard error {stderr!r} is no number; leave it out if it is not known"
+        ) from None
 
 
 def check_score(score: float, stderr: float | None, checkpoint: Checkpoint, task: str) -> None:

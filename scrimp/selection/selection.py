@@ -48,7 +48,7 @@ from scrimp.selection.cell_policy import (
     stop_rule,
 )
 from scrimp.selection.evaluation import METRIC, Evaluation, plain_checkpoint
-from scrimp.selection.score_table import Checkpoint, ScoreTable, check_score
+from scrimp.selection.score_table import Checkpoint, ScoreTable, check_score, known_error
 from scrimp.selection.stopping import CellStopRule
 from scrimp.space.html_table import html_table
 from scrimp.storage.store import EventStore
@@ -198,13 +198,13 @@ class Selection(Logged):
         task: str,
         score: SupportsFloat | Mapping[str, SupportsFloat] | None = None,
         *,
-        stderr: float | None = None,
+        stderr: SupportsFloat | str | None = None,
         state: Literal["completed", "failed"] | None = None,
         message: str = "",
         replacing: bool = False,
     ) -> None:
         """The score of a cell, asked for or not; ``state="failed"``, or a score that is not finite,
-        says it has none.
+        says it has none. ``stderr`` may be "N/A", as lm-evaluation-harness gives it.
 
         Telling the same score again is fine; another one needs ``replacing=True``.
         """
@@ -216,12 +216,13 @@ class Selection(Logged):
             raise ReportError(f"state is {state!r}; it must be 'completed' or 'failed'")
         failed = state == "failed"
         value = math.nan if failed else as_metrics(score, METRIC)[METRIC]
+        error = known_error(stderr)
         if math.isfinite(value):
-            check_score(value, stderr, label, task)
+            check_score(value, error, label, task)
             table.with_score(
-                label, task, value, stderr, replacing=replacing
+                label, task, value, error, replacing=replacing
             )  # refuses another score
-            if table.scores[cell] == value and (stderr is None or table.errors[cell] == stderr):
+            if table.scores[cell] == value and (error is None or table.errors[cell] == error):
                 return
         elif table.seen[cell]:
             raise ReportError(
@@ -230,7 +231,7 @@ class Selection(Logged):
         elif table.failed[cell]:
             return
         reason = (message or "told as failed") if failed else ""
-        while not self._append_outcome((label, task), value, stderr, reason):
+        while not self._append_outcome((label, task), value, error, reason):
             pass  # somebody decided first: look again
 
     def give_back(self, checkpoint: Checkpoint, task: str) -> None:

@@ -1,13 +1,16 @@
 """A selection as TOML: paths relative to its folder, patterns, and one command around the
 user's."""
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
+import scrimp
 from scrimp.errors import StudyError
 from scrimp.formats.selection_file import read_selection_file
+from scrimp.selection.score_files import read_scores
 
 HEAD = f"""
 name = "s"
@@ -97,3 +100,26 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
         read_selection_file(path)
     assert "line 1, checkpoints: no file" in str(refused.value)
     assert "line 4, command: " in str(refused.value) and "{checkpoint}" in str(refused.value)
+
+
+def test_costs_by_the_samples_that_earlier_results_count(tmp_path: Path) -> None:
+    path = tmp_path / "select.toml"
+    path.write_text('checkpoints = [1, 2]\nscores = "earlier"\ncost = "samples"\n' + HEAD)
+    with pytest.raises(StudyError, match="cost = 'samples' needs scores"):
+        read_selection_file(path)
+    record = {
+        "results": {"a": {"acc,none": 0.5, "acc_stderr,none": "N/A"}, "b": {"acc,none": 0.4}},
+        "n-samples": {name: {"original": 900, "effective": count} for name, count in SAMPLES},
+    }
+    (tmp_path / "earlier" / "1").mkdir(parents=True)
+    (tmp_path / "earlier" / "1" / "results_1.json").write_text(json.dumps(record))
+    plan = read_selection_file(path)
+    assert plan.question["cost"] == {"a": 1.0, "b": 2.5}
+    selection = scrimp.create_selection(**{**plan.question, "name": "s", "storage": "memory://"})
+    known = read_scores(plan.scores)
+    for row, column in zip(*known.seen.nonzero(), strict=True):
+        selection.tell(1, known.tasks[column], float(known.scores[row, column]), stderr="N/A")
+    assert selection.recommend().spent == 3.5  # one cell of each task
+
+
+SAMPLES = (("a", 40), ("b", 100))

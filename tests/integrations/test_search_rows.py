@@ -19,6 +19,13 @@ def test_rows_stand_in_their_order_without_the_hidden_parameter() -> None:
     assert more == {"n_resources": [3, 27, 9]}
 
 
+def test_what_is_told_is_not_formatted_again() -> None:
+    rows = Rows(told=1)
+    candidates = [{"c": 1, "secret": "y"}, {"c": 2, "secret": "y"}]
+    rows.evaluated = candidates, 1, [fold(0.1), fold(0.2)], {"n_resources": [3, 9]}
+    assert rows.untold(hidden="secret") == ([{"c": 2}], 1, [fold(0.2)], {"n_resources": [9]})
+
+
 def test_an_evaluation_made_again_is_not_shown() -> None:
     rows = Rows([Row({"c": 1}, 3, [fold(0.1)])], repeats=True)
     rows.evaluated = [{"c": 1}], 1, [fold(0.9)], {"n_resources": [3]}

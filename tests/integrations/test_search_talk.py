@@ -17,8 +17,7 @@ from scrimp.integrations.search_talk import SearchSettings, SearchTalk
 class Evaluator:
     """Scores by a formula, in the place of ``evaluate_candidates``."""
 
-    def __init__(self, rows: Rows, broken: float = 2.0) -> None:
-        self.rows = rows
+    def __init__(self, broken: float = 2.0) -> None:
         self.broken = broken
         self.seen: list[dict[str, float]] = []
 
@@ -30,19 +29,14 @@ class Evaluator:
         if any(one["x"] > self.broken for one in candidates):
             raise ValueError("All the 1 fits failed.\ntoo large")
         self.seen += candidates
-        folds = [{"fit_time": 0.0, "test_scores": 1.0 - one["x"]} for one in self.seen]
-        self.rows.evaluated = self.seen, 1, folds, None
-        scores = np.array([*self.earlier(), *(1.0 - one["x"] for one in self.seen)])
+        scores = np.array([1.0 - one["x"] for one in candidates])
         return {"split0_test_score": scores, "mean_test_score": scores}
-
-    def earlier(self) -> list[float]:
-        return [row.fits[0]["test_scores"] for row in self.rows.earlier]
 
 
 def talk(study: scrimp.Study, resource: str | None = None, **given: float) -> SearchTalk:
     rows = Rows()
     settings = SearchSettings({}, resource, False, 1, None, dict)
-    return SearchTalk(study, Evaluator(rows, **given), rows, settings)
+    return SearchTalk(study, Evaluator(**given), rows, settings)
 
 
 def study(**given: object) -> scrimp.Study:

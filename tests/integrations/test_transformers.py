@@ -140,10 +140,13 @@ def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -
     assert failed and all("of step 1 at" in trial.message for trial in failed)
 
 
-def test_torchrun_as_the_command_of_a_trial_where_the_first_process_speaks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("launcher", ["torchrun", "accelerate"])
+def test_launchers_as_the_command_of_a_trial_where_the_first_process_speaks(
+    tmp_path: Path, launcher: str
+) -> None:
     script = Path(__file__).resolve().parents[2] / "examples" / "hf_trainer.py"
     text = subprocess.run(
-        [sys.executable, str(script), "tune", "1", "2"],
+        [sys.executable, str(script), "tune", "1", "2", launcher],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -154,3 +157,5 @@ def test_torchrun_as_the_command_of_a_trial_where_the_first_process_speaks(tmp_p
     study = scrimp.load_study("hf-trainer", storage=f"sqlite:///{tmp_path}/scrimp.db")
     steps = [point.step for point in study.trials[0].curve]
     assert steps == list(range(1, len(steps) + 1))  # once each
+    log = study.trial_folder(0).with_name("trial-000000.log").read_text()
+    assert "process 1 of 2" in log and "process 2 of 2" in log

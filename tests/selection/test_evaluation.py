@@ -26,6 +26,7 @@ class Heard:
         (0.5, (0.5, None)),
         ((0.5, 0.1), (0.5, 0.1)),
         ({"score": np.float32(0.5), "stderr": 0.1, "other": 3}, (0.5, 0.1)),
+        ({"score": 0.5, "stderr": "N/A"}, (0.5, None)),
     ],
 )
 def test_a_score_with_its_error_in_three_forms(result: Any, told: tuple[float, float]) -> None:

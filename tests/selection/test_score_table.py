@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.errors import TableError
-from scrimp.selection.score_table import ScoreTable
+from scrimp.selection.score_table import ScoreTable, known_error
 
 
 @pytest.fixture
@@ -129,3 +129,10 @@ def test_a_task_that_grows_from_nothing_is_no_reason_to_warn():
         assert table.warnings == ()
         table = table.with_score(step, "grows", score).with_score(step, "other", 0.3)
     assert table.warnings == ()
+
+
+def test_standard_errors_that_nobody_knows():
+    assert [known_error(given) for given in (None, "", " N/A ", "n/a")] == [None] * 4
+    assert known_error("0.25") == known_error(np.float32(0.25)) == 0.25
+    with pytest.raises(TableError, match="standard error 'unknown' is no number; leave it out"):
+        known_error("unknown")
