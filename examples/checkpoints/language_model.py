@@ -3,34 +3,50 @@ of the evaluations.
 
     python examples/checkpoints/language_model.py FOLDER [STEPS] [--full]
 
-The text at hand is the source code of Python's standard library: the first part of each of twelve
-modules is for training, and the rest makes a task of lm-eval each, a local YAML file: in which of
-four lines do the words stand in their order? Training saves 40 checkpoints. scrimp picks one with
-48 of the 480 evaluations; ``--full`` evaluates all of them to say what that has cost. Also in the
-folder then: ``select.toml``, the same as commands (``scrimp select run select.toml``), and
-pictures. Run again, it goes on.
+The text at hand is what Python brings along: six parts of its reference, and six modules of its
+standard library. The first half of each is for training, and the other half makes a task of lm-eval,
+a local YAML file: which of four lines is the one without two neighbouring words exchanged?
+
+Training begins with as much prose as code, and the prose fades out, as when a general model is
+trained on for code. So tasks on code go on rising while those on prose are forgotten, and the best
+checkpoint over all of them is not the last. Training saves 40 checkpoints. scrimp picks one with 48
+of the 480 evaluations; ``--full`` evaluates all of them to say what that has cost, and leaves the
+table in ``scores.csv``. Also in the folder then: ``select.toml``, the same as commands (``scrimp
+select run select.toml``), and pictures. Run again, it goes on.
 
 Needs torch, transformers and lm-eval.
 """
 
+import csv
 import json
 import random
 import sys
 import sysconfig
 import time
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import scrimp
 
-AREAS = ["argparse", "ast", "configparser", "difflib", "doctest", "inspect"]
-AREAS += ["mailbox", "optparse", "pickle", "statistics", "tarfile", "typing"]
+PROSE = {
+    "classes": ["specialnames"],
+    "containers": ["typesseq", "typesmapping"],
+    "debugging": ["debugger", "execmodel"],
+    "formats": ["formatstrings", "strings"],
+    "statements": ["compound"],
+    "types": ["types"],
+}
+"""Task -> topics of Python's reference."""
+CODE = ["argparse", "doctest", "inspect", "mailbox", "tarfile", "typing"]
+AREAS = [*PROSE, *CODE]
 CHECKPOINTS = 40
-STEPS = 2000
-LETTERS = 24_000  # of each module for training
-QUESTIONS = 60
+STEPS = 4000
+LETTERS = 60_000  # of each area, half of them for training
+QUESTIONS = 150
 WINDOW = 64
 BATCH = 8
+FADES = 0.25, 0.75  # of the training: where the share of prose leaves a half, where it is nothing
 
 COMMAND = """# scrimp select run select.toml
 name = "language-model"
@@ -53,10 +69,22 @@ workers = 2
 
 
 def sources(area: str) -> tuple[str, str]:
-    """The part of a module for training, and the lines that questions are made of."""
-    path = Path(sysconfig.get_path("stdlib")) / f"{area}.py"
-    text = path.read_text(encoding="utf-8")
-    return text[:LETTERS], text[LETTERS:]
+    """The half of an area for training, and the half that questions are made of."""
+    if area in PROSE:
+        from pydoc_data.topics import topics
+
+        text = "\n".join(topics[topic] for topic in PROSE[area])
+    else:
+        text = (Path(sysconfig.get_path("stdlib")) / f"{area}.py").read_text(encoding="utf-8")
+    text = text[:LETTERS]
+    middle = text.index("\n", len(text) // 2)
+    return text[:middle], text[middle:]
+
+
+def share_of_prose(progress: float) -> float:
+    """How much of a batch is prose: a half at first, nothing at last."""
+    begin, end = FADES
+    return 0.5 * min(1.0, max(0.0, (end - progress) / (end - begin)))
 
 
 def write_tasks(folder: Path) -> None:
@@ -69,10 +97,9 @@ def write_tasks(folder: Path) -> None:
         asked = [at for at in range(2, len(lines)) if 5 <= len(set(lines[at].split())) <= 12]
         with (tasks / f"{area}.jsonl").open("w", encoding="utf-8") as file:
             for at in sorted(rng.sample(asked, min(QUESTIONS, len(asked)))):
-                right = lines[at]
-                wrong = [shuffled(right, rng) for _ in range(3)]
                 answer = rng.randrange(4)
-                choices = [*wrong[:answer], right, *wrong[answer:]]
+                choices = alike(lines[at], rng)
+                choices.insert(answer, choices.pop(0))
                 question = {"context": "\n".join(lines[at - 2 : at]) + "\n", "choices": choices}
                 file.write(json.dumps({**question, "answer": answer}) + "\n")
         (tasks / f"{area}.yaml").write_text(
@@ -90,13 +117,15 @@ def write_tasks(folder: Path) -> None:
         )
 
 
-def shuffled(line: str, rng: random.Random) -> str:
-    """The words of a line in another order."""
+def alike(line: str, rng: random.Random) -> list[str]:
+    """A line, and three more with two neighbouring words of it exchanged."""
     words = line.split()
-    other = words
-    while other == words:
-        other = rng.sample(words, len(words))
-    return line[: len(line) - len(line.lstrip())] + " ".join(other)
+    places = [at for at, pair in enumerate(pairwise(words)) if pair[0] != pair[1]]
+    orders = [words]
+    for at in rng.sample(places, 3):
+        orders.append([*words[:at], words[at + 1], words[at], *words[at + 2 :]])
+    blank = line[: len(line) - len(line.lstrip())]
+    return [blank + " ".join(order) for order in orders]
 
 
 def train(folder: Path, steps: int) -> None:
@@ -105,31 +134,25 @@ def train(folder: Path, steps: int) -> None:
     from tokenizers import ByteLevelBPETokenizer
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-    text = "\n".join(sources(area)[0] for area in AREAS)
+    texts = ["\n".join(sources(area)[0] for area in areas) for areas in (PROSE, CODE)]
     pairs = ByteLevelBPETokenizer()
-    pairs.train_from_iterator([text], vocab_size=768, special_tokens=["<end>"], show_progress=False)
+    pairs.train_from_iterator(texts, vocab_size=1024, special_tokens=["<end>"], show_progress=False)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=pairs._tokenizer, eos_token="<end>", bos_token="<end>", pad_token="<end>"
     )
-    data = torch.tensor(pairs.encode(text).ids)
+    prose, code = (torch.tensor(pairs.encode(text).ids) for text in texts)
+    print(f"{len(prose)} tokens of prose, {len(code)} of code", flush=True)
     torch.manual_seed(0)
-    model = GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=768,
-            n_positions=2 * WINDOW,
-            n_embd=64,
-            n_layer=2,
-            n_head=4,
-            bos_token_id=0,
-            eos_token_id=0,
-        )
-    )
+    size = {"n_positions": 2 * WINDOW, "n_embd": 64, "n_layer": 2, "n_head": 4}
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=1024, bos_token_id=0, eos_token_id=0, **size))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
-    draw = torch.Generator().manual_seed(0)
+    rng = random.Random(0)
     began = time.process_time()
     for step in range(1, steps + 1):
-        starts = torch.randint(0, len(data) - WINDOW, (BATCH,), generator=draw)
-        batch = torch.stack([data[start : start + WINDOW] for start in starts.tolist()])
+        share = share_of_prose(step / steps)
+        batch = torch.stack(
+            [window(prose if rng.random() < share else code, rng) for _ in range(BATCH)]
+        )
         loss = model(input_ids=batch, labels=batch).loss
         optimizer.zero_grad()
         loss.backward()
@@ -141,6 +164,12 @@ def train(folder: Path, steps: int) -> None:
             print(f"step {step}: training loss {loss.item():.3f}, {spent:.0f} s", flush=True)
             model.train()
     (folder / "trained").touch()
+
+
+def window(tokens, rng: random.Random):
+    """Tokens in a row from a place drawn at random."""
+    start = rng.randrange(len(tokens) - WINDOW)
+    return tokens[start : start + WINDOW]
 
 
 @cache
@@ -197,13 +226,23 @@ def select(folder: Path, names: list[str]) -> scrimp.Selection:
 
 
 def compare(folder: Path, names: list[str], chosen: str) -> None:
-    """Evaluate everything, and say what the choice has lost."""
-    path = folder / "full.json"
-    table = json.loads(path.read_text()) if path.exists() else {}
+    """Evaluate everything into ``scores.csv``, and say what the choice has lost."""
+    path = folder / "scores.csv"
+    table: dict[str, dict[str, float]] = {}
+    if path.exists():
+        with path.open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                table.setdefault(row["checkpoint"], {})[row["task"]] = float(row["score"])
+    else:
+        path.write_text("checkpoint,task,score,stderr\n", encoding="utf-8")
     for name in names:
-        if name not in table:
-            table[name] = {task: one[0] for task, one in scores(folder, name, AREAS).items()}
-            path.write_text(json.dumps(table))
+        if len(table.get(name, {})) == len(AREAS):
+            continue
+        found = scores(folder, name, AREAS)
+        table[name] = {task: score for task, (score, _) in found.items()}
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{name},{task},{one[0]},{one[1]}\n" for task, one in found.items()))
+        print(f"{name} on all tasks: {sum(table[name].values()) / len(AREAS):.4f}", flush=True)
     means = {name: sum(row.values()) / len(row) for name, row in table.items()}
     best = max(means, key=lambda name: means[name])
     rank = sorted(means.values(), reverse=True).index(means[chosen]) + 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FOLD", "Evaluated", "Results", "Row", "Rows", "blank_fold", "stored_folds"]
+__all__ = ["FOLD", "Evaluated", "Results", "SearchRow", "SearchRows", "blank_fold", "stored_folds"]
 
 Results = dict[str, Any]
 """What scikit-learn says of all evaluations, or of one fold."""
@@ -19,7 +19,7 @@ FOLD = re.compile(r"split(\d+)_(test|train)_(.+)")
 
 
 @dataclass(frozen=True)
-class Row:
+class SearchRow:
     """An evaluation: its parameters, its resources, what each fold gave."""
 
     params: dict[str, object]
@@ -28,13 +28,13 @@ class Row:
 
 
 @dataclass
-class Rows:
+class SearchRows:
     """What scikit-learn does not know of: evaluations of earlier runs, and those of which every fit
     failed. ``evaluated`` is all that it has, of which the study was told the first ``told`` rows;
     ``repeats`` says that this is an evaluation of an earlier run made again, which is not shown.
     """
 
-    earlier: list[Row] = field(default_factory=list)
+    earlier: list[SearchRow] = field(default_factory=list)
     failed: list[tuple[dict[str, object], float]] = field(default_factory=list)
     evaluated: Evaluated | None = None
     told: int = 0
@@ -60,7 +60,7 @@ class Rows:
         nothing = [blank_fold(out[0])] * n_splits
         if self.repeats:
             candidates, out, more = [], [], {key: [] for key in more or {}}
-        failed = [Row(params, resources, nothing) for params, resources in self.failed]
+        failed = [SearchRow(params, resources, nothing) for params, resources in self.failed]
         params = [row.params for row in self.earlier]
         params += [*candidates, *(row.params for row in failed)]
         fits = [fit for row in self.earlier for fit in row.fits]

@@ -11,10 +11,10 @@ from scrimp.errors import StudyError
 from scrimp.history.trial import Trial
 from scrimp.integrations.continued_fits import STATES, states_of
 from scrimp.integrations.foreign_space import Labels, objects_of
-from scrimp.integrations.search_rows import FOLD, Results, Row, Rows, stored_folds
+from scrimp.integrations.search_rows import FOLD, Results, SearchRow, SearchRows, stored_folds
 from scrimp.tuning.study import Study
 
-__all__ = ["Evaluate", "SearchSettings", "SearchTalk"]
+__all__ = ["Evaluate", "SearchTalk", "TalkSettings"]
 
 Evaluate = Callable[..., Results]
 
@@ -22,7 +22,7 @@ ALIKE = 3  # failures before anything worked that end a search
 
 
 @dataclass(frozen=True)
-class SearchSettings:
+class TalkSettings:
     """What a conversation is about.
 
     ``resource`` is a parameter of the estimator that grants set, None for rows of the data or no
@@ -45,8 +45,8 @@ class SearchTalk:
 
     study: Study
     evaluate: Evaluate
-    rows: Rows
-    settings: SearchSettings
+    rows: SearchRows
+    settings: TalkSettings
     results: Results = field(default_factory=dict)
 
     def run(self, n_trials: int) -> None:
@@ -69,10 +69,10 @@ class SearchTalk:
             self._repeat_one()
         self.results.update(self.settings.formatted())
 
-    def _earlier(self) -> list[Row]:
+    def _earlier(self) -> list[SearchRow]:
         """What earlier runs evaluated, by the metrics that were told."""
         return [
-            Row(self._candidate(trial, point.step), point.step, folds)
+            SearchRow(self._candidate(trial, point.step), point.step, folds)
             for trial in self.study.trials
             for point in trial.curve
             if (folds := stored_folds(point.metrics))

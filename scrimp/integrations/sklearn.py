@@ -37,8 +37,8 @@ from scrimp.errors import StudyError
 from scrimp.history.problem import Budget
 from scrimp.integrations.continued_fits import STATES, ContinuedFit, warm_started
 from scrimp.integrations.foreign_space import space_of
-from scrimp.integrations.search_rows import Results, Rows
-from scrimp.integrations.search_talk import Evaluate, SearchSettings, SearchTalk
+from scrimp.integrations.search_rows import Results, SearchRows
+from scrimp.integrations.search_talk import Evaluate, SearchTalk, TalkSettings
 from scrimp.integrations.subsampled_folds import SubsampledFolds
 from scrimp.space.space import Space
 from scrimp.tuning.catalog import Method
@@ -156,8 +156,8 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
             seed=self.seed,
         )
         parameter = None if self.resource == "n_samples" else self.resource
-        self._rows = Rows()
-        settings = SearchSettings(
+        self._rows = SearchRows()
+        settings = TalkSettings(
             labels,
             parameter,
             isinstance(self.estimator, ContinuedFit),

@@ -2,7 +2,7 @@
 
 import math
 
-from scrimp.integrations.search_rows import Row, Rows, blank_fold, stored_folds
+from scrimp.integrations.search_rows import SearchRow, SearchRows, blank_fold, stored_folds
 
 
 def fold(score: float) -> dict[str, object]:
@@ -10,7 +10,9 @@ def fold(score: float) -> dict[str, object]:
 
 
 def test_rows_stand_in_their_order_without_the_hidden_parameter() -> None:
-    rows = Rows([Row({"c": 1}, 3, [fold(0.1), fold(0.2)])], [({"c": 3, "secret": "x"}, 9)])
+    rows = SearchRows(
+        [SearchRow({"c": 1}, 3, [fold(0.1), fold(0.2)])], [({"c": 3, "secret": "x"}, 9)]
+    )
     rows.evaluated = [{"c": 2, "secret": "y"}], 2, [fold(0.3), fold(0.4)], {"n_resources": [27]}
     params, n_splits, fits, more = rows.joined(hidden="secret")
     assert params == [{"c": 1}, {"c": 2}, {"c": 3}] and n_splits == 2
@@ -20,14 +22,14 @@ def test_rows_stand_in_their_order_without_the_hidden_parameter() -> None:
 
 
 def test_what_is_told_is_not_formatted_again() -> None:
-    rows = Rows(told=1)
+    rows = SearchRows(told=1)
     candidates = [{"c": 1, "secret": "y"}, {"c": 2, "secret": "y"}]
     rows.evaluated = candidates, 1, [fold(0.1), fold(0.2)], {"n_resources": [3, 9]}
     assert rows.untold(hidden="secret") == ([{"c": 2}], 1, [fold(0.2)], {"n_resources": [9]})
 
 
 def test_an_evaluation_made_again_is_not_shown() -> None:
-    rows = Rows([Row({"c": 1}, 3, [fold(0.1)])], repeats=True)
+    rows = SearchRows([SearchRow({"c": 1}, 3, [fold(0.1)])], repeats=True)
     rows.evaluated = [{"c": 1}], 1, [fold(0.9)], {"n_resources": [3]}
     assert rows.joined(hidden="secret") == ([{"c": 1}], 1, [fold(0.1)], {"n_resources": [3]})
 

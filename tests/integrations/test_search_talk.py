@@ -10,8 +10,8 @@ from scrimp.errors import StudyError
 
 pytest.importorskip("sklearn")
 
-from scrimp.integrations.search_rows import Results, Rows
-from scrimp.integrations.search_talk import SearchSettings, SearchTalk
+from scrimp.integrations.search_rows import Results, SearchRows
+from scrimp.integrations.search_talk import SearchTalk, TalkSettings
 
 
 class Evaluator:
@@ -34,8 +34,8 @@ class Evaluator:
 
 
 def talk(study: scrimp.Study, resource: str | None = None, **given: float) -> SearchTalk:
-    rows = Rows()
-    settings = SearchSettings({}, resource, False, 1, None, dict)
+    rows = SearchRows()
+    settings = TalkSettings({}, resource, False, 1, None, dict)
     return SearchTalk(study, Evaluator(**given), rows, settings)
 
 
