@@ -128,8 +128,7 @@ class Domain:
     def snap(self, x: Array) -> Array:
         """The nearest legal rows to x (m, d), column by column, or the nearest rows of the pool."""
         if self.pool is not None:
-            squares = ((x[:, None, :] - self.pool[None]) ** 2).sum(axis=2)
-            nearest: Array = self.pool[squares.argmin(axis=1)]
+            nearest: Array = self.pool[_nearest(x, self.pool)]
             return nearest
         x = np.clip(x, 0.0, 1.0)
         for j, column in enumerate(self.columns):
@@ -216,6 +215,26 @@ class Domain:
         ):  # a child that comes alive may bring its own children alive
             x = np.where(off & self.active(x), fresh, x)
         return x
+
+
+def _nearest(x: Array, pool: Array) -> NDArray[np.intp]:
+    """The first of the rows of ``pool`` (C, d) that are nearest to each row of x (m, d).
+
+    A product of matrices finds those that come near enough, to rounding; of these distances are
+    taken one by one, so that ties are broken by order and not by rounding.
+    """
+    sizes = (pool * pool).sum(axis=1)
+    found = np.empty(len(x), dtype=np.intp)
+    step = max(1, 4_000_000 // max(len(pool), 1))
+    for start in range(0, len(x), step):
+        rows = x[start : start + step]
+        roughly = sizes - 2.0 * rows @ pool.T  # less the square of the row itself
+        near = roughly <= roughly.min(axis=1, keepdims=True) + 1e-9 * (1.0 + sizes.max())
+        for place, row in enumerate(rows):
+            close = np.flatnonzero(near[place])
+            squares = ((row - pool[close]) ** 2).sum(axis=1)
+            found[start + place] = close[squares.argmin()]
+    return found
 
 
 def contains_rows(x: Array, known: Array) -> Mask:

@@ -159,3 +159,14 @@ def test_contains_rows_agrees_with_all_pairs(seed, d, m, n):
         bool(len(known)) and bool((np.abs(known - row) <= 1e-6).all(axis=1).any()) for row in x
     ]
     np.testing.assert_array_equal(contains_rows(x, known), np.array(expected, dtype=bool))
+
+
+@pytest.mark.parametrize("levels", [None, 4])
+def test_the_nearest_row_of_a_pool_is_the_first_of_those_that_are_as_near(levels):
+    rng = np.random.default_rng(0)
+    pool, x = rng.random((500, 3)), rng.random((60, 3))
+    if levels is not None:  # many ties
+        pool, x = np.round(pool * levels) / levels, np.round(x * 2 * levels) / (2 * levels)
+    squares = ((x[:, None, :] - pool[None]) ** 2).sum(axis=2)
+    domain = Domain((Column(), Column(), Column()), pool=pool)
+    np.testing.assert_array_equal(domain.snap(x), pool[squares.argmin(axis=1)])
