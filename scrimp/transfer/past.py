@@ -64,8 +64,16 @@ class Past(PastKnowledge):
         return len(self.studies)
 
     def length_scales(self) -> tuple[float, ...]:
-        """What models of past studies found along each column; empty without any."""
-        return self.models("z-score").expected_length_scales() if len(self) else ()
+        """What models of past studies found along each column; empty without any that teaches."""
+        return self.teaching.expected_length_scales() if len(self.teaching) else ()
+
+    @cached_property
+    def teaching(self) -> SourceModels:
+        """The models (z-scores) of those studies that can be predicted at all."""
+        if not len(self):
+            return SourceModels(())
+        models = self.models("z-score")
+        return models.only(np.array([model.teaches for model in models.models]))
 
     def curves(self) -> Sequence[tuple[float, ...]]:
         """Of every study."""
@@ -73,16 +81,17 @@ class Past(PastKnowledge):
 
     def expected(self, x: Array) -> Array:
         """The average of z-scores that past models predict."""
-        return self._small.means(x).mean(axis=1) if len(self) else np.zeros(0)
+        return self._small.means(x).mean(axis=1) if len(self._small) else np.zeros(0)
 
     def expected_pullback(self, x: Array, d_expected: Array) -> Array:
         """Through the means of all models."""
         _, back = self._small.means_and_pullback(x)
-        return back(np.repeat(d_expected[:, None] / len(self), len(self), axis=1))
+        count = len(self._small)
+        return back(np.repeat(d_expected[:, None] / count, count, axis=1))
 
     @cached_property
     def _small(self) -> SourceModels:
-        return self.models("z-score").side_by_side(self.columns)
+        return self.teaching.side_by_side(self.columns)
 
     def without(self, name: str) -> "Past":
         """All studies but one; the models are shared."""

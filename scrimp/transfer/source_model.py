@@ -24,6 +24,8 @@ __all__ = ["NOISE", "NO_NOISE", "USUAL_KERNEL", "SourceFit", "SourceModel"]
 
 USUAL_KERNEL = "matern52-ard"
 
+LEAST_LEARNED = 0.1  # of a study, for its model to be believed
+
 NO_NOISE = 1e-8  # of the prior variance: what keeps the factor stable
 
 NOISE = Hyperparameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-4, 1.0))
@@ -196,8 +198,17 @@ class SourceModel:
 
     @cached_property
     def learned(self) -> float:
-        """How much of the study its model predicts: R^2 of leave-one-out means, on the rows of the
-        variance model."""
+        """How much of the study its model predicts: R^2 of leave-one-out means, on the n rows of
+        the variance model, less what p = min(d, n / 4) fitted length-scales explain of pure noise:
+        1 - (1 - R^2) (n - 1) / (n - p - 1)."""
         y = self.small.observed.y
         residual = y - self.small.leave_one_out().mean[:, 0]
-        return 1.0 - float(residual @ residual) / max(float(((y - y.mean()) ** 2).sum()), 1e-12)
+        missed = float(residual @ residual) / max(float(((y - y.mean()) ** 2).sum()), 1e-12)
+        count = len(y)
+        freedom = max(count - 1.0 - min(len(self.study.columns), count / 4.0), 1.0)
+        return 1.0 - missed * max(count - 1.0, 1.0) / freedom
+
+    @property
+    def teaches(self) -> bool:
+        """Whether there is more to it than noise."""
+        return self.learned > LEAST_LEARNED

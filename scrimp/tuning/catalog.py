@@ -264,7 +264,10 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
 
     encoding = Encoding(problem.space)
     untried = np.zeros((0, encoding.dimension))
-    configs = portfolio_configs(past, past.models("z-score"), encoding, untried, RECOMMENDED)
+    believed = dataclasses.replace(
+        past, studies=tuple(model.study for model in past.teaching.models)
+    )
+    configs = portfolio_configs(believed, past.teaching, encoding, untried, RECOMMENDED)
     return WarmStarted(policy, tuple(configs)) if configs else policy
 
 

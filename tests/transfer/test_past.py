@@ -4,6 +4,7 @@ import numpy as np
 
 from scrimp.transfer.past import NOTHING, Past
 from scrimp.transfer.source_model import SourceFit
+from scrimp.transfer.source_studies import source_study
 
 
 def test_a_fit_is_made_once_and_restored_afterwards(past: Past, monkeypatch) -> None:  # type: ignore[no-untyped-def]
@@ -71,3 +72,19 @@ def test_what_all_expect_is_the_average_of_their_models(past: Past) -> None:
     step = np.array([1e-5, 0.0, 0.0])
     numeric = d * (past.expected(x + step) - past.expected(x - step)) / 2e-5
     assert np.allclose(past.expected_pullback(x, d)[:, 0], numeric, atol=1e-5)
+
+
+def test_noise_teaches_nothing_to_methods_with_budgets(past: Past) -> None:
+    """However few rows there are: eight or sixty of them, shuffled."""
+    rng = np.random.default_rng(0)
+    for count in (8, 60):
+        noise = [
+            source_study(f"noise{k}", rng.random((count, 3)), rng.standard_normal(count))
+            for k in range(8)
+        ]
+        found = Past(tuple(noise), past.columns)
+        assert len(found.teaching) <= 3
+    mixed = Past((*past.studies, noise[-1]), past.columns)
+    assert mixed.teaching.names == past.models("z-score").names
+    useless = Past((noise[-1],), past.columns)
+    assert useless.length_scales() == () and not len(useless.expected(np.zeros((2, 3))))
