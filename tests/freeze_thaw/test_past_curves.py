@@ -7,6 +7,7 @@ import pytest
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_gp import SHARED, prior_mode
 from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.hint import Taught
 from scrimp.freeze_thaw.model import believe
 from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves, prior_centre
 from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
@@ -61,11 +62,8 @@ def test_a_new_study_begins_where_past_ones_ended() -> None:
     shapes = prior_centre([curve_parameters(fitted_curves(studied(20)), SPACE, SPACE)] * 9)
     young = studied(1)
     rows = young.derive(CurveTable())
-    found = [
-        np.array(
-            believe(young, rows, Encoding(SPACE), [], np.random.default_rng(0), centre).record.theta
-        )
-        for centre in ((), shapes)
-    ]
+    encoding, taught = Encoding(SPACE), [Taught(), Taught(shapes)]
+    beliefs = [believe(young, rows, encoding, [], np.random.default_rng(0), one) for one in taught]
+    found = [np.array(belief.record.theta) for belief in beliefs]
     apart = [np.abs(theta - np.array(shapes)).mean() for theta in found]
     assert apart[1] < 0.6 * apart[0]
