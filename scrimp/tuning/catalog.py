@@ -264,10 +264,7 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
 
     encoding = Encoding(problem.space)
     untried = np.zeros((0, encoding.dimension))
-    believed = dataclasses.replace(
-        past, studies=tuple(model.study for model in past.teaching.models)
-    )
-    configs = portfolio_configs(believed, past.teaching, encoding, untried, RECOMMENDED)
+    configs = portfolio_configs(past, past.models("z-score"), encoding, untried, RECOMMENDED)
     return WarmStarted(policy, tuple(configs)) if configs else policy
 
 
