@@ -53,9 +53,10 @@ NUMBERS = {"len(self._steps)"}
 
 UNPICKLES = {"load", "loads", "Unpickler"}
 PICKLERS = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
-FROM_ITS_OWN_PARENT = {"executors/worker_process.py"}
+FROM_ITS_OWN_PARENT = {"executors/worker_process.py", "integrations/continued_fits.py"}
 """Worker processes get the objective from the process that started them, over a pipe that nobody
-else holds."""
+else holds; a search's fits read states from a folder that the search made for its own user and
+removes."""
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:

@@ -33,7 +33,7 @@ HEADINGS = {
 """What stands above a picture until it is drawn; above one without a line here stands its name."""
 
 SELECTION = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
-APART = ("compare", "regret")
+APART = ("attainment", "compare", "regret")
 """Pictures of several studies, and of results of comparisons: no study's page shows them."""
 
 OTHERS = tuple(name for name in plots.__all__ if name not in {*HEADINGS, *APART})

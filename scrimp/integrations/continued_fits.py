@@ -4,8 +4,9 @@ means to an estimator with ``warm_start=True``.
     warm_started(SGDClassifier(warm_start=True), "max_iter")     # True
     ContinuedFit(SGDClassifier(warm_start=True), "max_iter")     # in the estimator's place
 
-The state of every fold is a file in the folder of its trial. Its name is a checksum of the rows, so
-a fold goes on from a fit on the very same rows or begins anew.
+The state of every fold is a file in a folder that the search made for itself alone: reading it runs
+what it says, so none is read that another process or an earlier one left. Its name is a checksum of
+the rows, so a fold goes on from a fit on the very same rows or begins anew.
 """
 
 import os
@@ -17,10 +18,7 @@ import joblib
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from scrimp.history.trial import Trial
-from scrimp.tuning.study import Study
-
-__all__ = ["STATES", "ContinuedFit", "states_of", "warm_started"]
+__all__ = ["STATES", "ContinuedFit", "warm_started"]
 
 STATES = "scrimp_states"  # the parameter that tells a fit the folder of its trial's states
 WHOLE = {"n_estimators"}  # parameters that count what earlier fits did
@@ -31,11 +29,6 @@ def warm_started(estimator: BaseEstimator, resource: str) -> bool:
     owner = resource.rpartition("__")[0]
     params = estimator.get_params()
     return bool(params.get(f"{owner}__warm_start" if owner else "warm_start", False))
-
-
-def states_of(study: Study, trial: Trial) -> str:
-    """The folder for the states of a trial's folds."""
-    return str(study.trial_folder(trial.id) / "folds")
 
 
 class ContinuedFit:

@@ -5,14 +5,27 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-__all__ = ["FOLD", "Evaluated", "Results", "SearchRow", "SearchRows", "blank_fold", "stored_folds"]
+import numpy as np
+from numpy.typing import NDArray
 
-Results = dict[str, Any]
-"""What scikit-learn says of all evaluations, or of one fold."""
+__all__ = [
+    "FOLD",
+    "Evaluated",
+    "Fold",
+    "Results",
+    "SearchRow",
+    "SearchRows",
+    "blank_fold",
+    "stored_folds",
+]
+
+Results = dict[str, NDArray[np.float64]]
+"""Columns of ``cv_results_``: what scikit-learn says of all evaluations."""
+Fold = dict[str, float | dict[str, float]]
+"""What it says of one fold: times and scores, by name where there are several metrics."""
 Evaluated = tuple[
-    Sequence[dict[str, object]], int, Sequence[Results], Mapping[str, Sequence[float]] | None
+    Sequence[dict[str, object]], int, Sequence[Fold], Mapping[str, Sequence[float]] | None
 ]
 """Candidates, number of folds, what each fold of each gave, further columns."""
 FOLD = re.compile(r"split(\d+)_(test|train)_(.+)")
@@ -24,7 +37,7 @@ class SearchRow:
 
     params: dict[str, object]
     resources: float
-    fits: list[Results]
+    fits: list[Fold]
 
 
 @dataclass
@@ -77,7 +90,7 @@ def _without(hidden: str, params: Sequence[dict[str, object]]) -> list[dict[str,
     return [{key: value for key, value in one.items() if key != hidden} for one in params]
 
 
-def blank_fold(fit: Results) -> Results:
+def blank_fold(fit: Fold) -> Fold:
     """A fold of a fit that failed, in the shape of another fold.
 
     >>> blank_fold({"fit_time": 1.0, "test_scores": {"accuracy": 1.0}})
@@ -89,7 +102,7 @@ def blank_fold(fit: Results) -> Results:
     }
 
 
-def stored_folds(metrics: Mapping[str, float | None]) -> list[Results]:
+def stored_folds(metrics: Mapping[str, float | None]) -> list[Fold]:
     """What scikit-learn keeps of each fold, from the metrics of a report.
 
     >>> stored_folds({"split0_test_score": 0.5, "mean_fit_time": 2.0, "mean_score_time": 1.0})

@@ -2,14 +2,16 @@
 
 import math
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import joblib
 
 from scrimp.errors import StudyError
 from scrimp.history.trial import Trial
-from scrimp.integrations.continued_fits import STATES, states_of
+from scrimp.integrations.continued_fits import STATES
 from scrimp.integrations.foreign_space import Labels, objects_of
 from scrimp.integrations.search_rows import FOLD, Results, SearchRow, SearchRows, stored_folds
 from scrimp.tuning.study import Study
@@ -48,9 +50,15 @@ class SearchTalk:
     rows: SearchRows
     settings: TalkSettings
     results: Results = field(default_factory=dict)
+    states: Path = field(init=False)
 
     def run(self, n_trials: int) -> None:
         """Ask, evaluate, tell, until as much was spent as ``n_trials`` full evaluations spend."""
+        with tempfile.TemporaryDirectory(prefix="scrimp-folds-") as folder:  # for its owner alone
+            self.states = Path(folder)
+            self._run(n_trials)
+
+    def _run(self, n_trials: int) -> None:
         self.rows.earlier += self._earlier()
         budget = self.study.budget
         full = 1.0 if budget is None else budget.maximum
@@ -102,7 +110,7 @@ class SearchTalk:
         candidates = [self._candidate(trial, grant) for trial in trials]
         if self.settings.continued:
             for trial, params in zip(trials, candidates, strict=True):
-                params[STATES] = states_of(self.study, trial)
+                params[STATES] = str(self.states / str(trial.id))
         try:
             self.results = self._scored(candidates, grant)
         except ValueError as error:  # scikit-learn: every fit of the batch failed
@@ -151,7 +159,7 @@ class SearchTalk:
             self.study.tell(trial, state="failed", message=message)
         budget = self.study.budget
         if self.settings.continued and budget is not None and trial.granted >= budget.maximum:
-            shutil.rmtree(states_of(self.study, trial), ignore_errors=True)  # it is at its end
+            shutil.rmtree(self.states / str(trial.id), ignore_errors=True)  # it is at its end
 
     def _repeat_one(self) -> None:
         """All was evaluated by earlier runs: scikit-learn wants one evaluation, so the one with the

@@ -37,7 +37,7 @@ from scrimp.errors import StudyError
 from scrimp.history.problem import Budget
 from scrimp.integrations.continued_fits import STATES, ContinuedFit, warm_started
 from scrimp.integrations.foreign_space import space_of
-from scrimp.integrations.search_rows import Results, SearchRows
+from scrimp.integrations.search_rows import Fold, Results, SearchRows
 from scrimp.integrations.search_talk import Evaluate, SearchTalk, TalkSettings
 from scrimp.integrations.subsampled_folds import SubsampledFolds
 from scrimp.space.space import Space
@@ -222,7 +222,7 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         self,
         candidate_params: Sequence[dict[str, object]],
         n_splits: int,
-        out: Sequence[Results],
+        out: Sequence[Fold],
         more_results: Mapping[str, Sequence[float]] | None = None,
     ) -> Results:
         """The newest rows alone, as long as the search goes on: formatting all of them after each

@@ -1,12 +1,16 @@
 """What past studies promise, as loud as is asked for."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
+from scrimp.acquisition.acquisition import Acquisition
 from scrimp.acquisition.context import Context
 from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import ExactGP
-from scrimp.surrogates.surrogate import Array, Data
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
+from scrimp.testing.acquisitions import AcquisitionBattery
 from scrimp.transfer.early_promise import EarlyPromise
 from scrimp.transfer.normalise import NORMALISERS
 from scrimp.transfer.source_model import SourceFit
@@ -15,6 +19,7 @@ from scrimp.transfer.source_studies import source_study
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
 from scrimp.transfer.task_prior import TaskBasis
 from scrimp.transfer.task_prior_suggester import mixed_belief
+from tests.transfer.test_task_posterior import MODEL
 
 COLUMNS = (Column(), Column())
 RNG = np.random.default_rng(0)
@@ -54,6 +59,16 @@ def test_both_speak_in_shares_of_the_most_they_promise() -> None:
     expected = (1 - early - least) * improvement + early * loud + least * gains.mean(axis=1)
     found = np.exp(acquisition.bind(models, context)(ROWS))
     assert found / found.max() == pytest.approx(expected / expected.max(), rel=1e-9)
+
+
+class TestEarlyPromise(AcquisitionBattery):
+    def acquisition(self) -> Acquisition:
+        past = MODEL.basis.sources
+        agreement = np.full(len(past), 1 / len(past))
+        return EarlyPromise(past, agreement, 0.4, 0.03, self.rows(20, seed=9))
+
+    def models(self) -> Mapping[str, FittedSurrogate]:
+        return {"loss": MODEL}
 
 
 def test_gradients() -> None:

@@ -10,10 +10,17 @@ from scrimp.fronts.hypervolume import hypervolume
 from scrimp.history.events import Noted
 from scrimp.history.notes import FromPortfolio, Modelled
 from scrimp.storage.memory import MemoryStorage
+from scrimp.testing.suggesters import SuggesterBattery
+from scrimp.transfer.trade_off_prior import TradeOffPriorSuggester
 from scrimp.tuning.sources import read_past
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1), z=scrimp.Float(0, 1))
 METRICS = {"error": "minimize", "speed": "maximize"}
+
+
+class TestTradeOffPrior(SuggesterBattery):
+    def suggester(self):
+        return TradeOffPriorSuggester()
 
 
 def measure(params, shift=0.0):
