@@ -19,6 +19,9 @@ question's own goal and by changes of one discrete parameter at a time
 more corners there are, 2^d, the less that is worth. Mere probability will not do: where the goal is
 expected to be met, it is highest for the closest copy of what is known.
 
+And some are *drawn*, as all of ASHA's are: where neighbours differ by more than the model can know
+(runs that end early, levels that say little), what it hopes for is worth no more than a draw.
+
 What a run has of its own (the term a3 of the model) is left out of the standard deviation here. It
 is the same wherever a new configuration lies, so it is no reason to choose one; counted in, the
 surroundings of the best configuration would look promising however often they were tried. The
@@ -51,6 +54,7 @@ EFFORT = MaximizeSettings(starts=4, cycles=2, ascent=AscentSettings(rounds=20))
 CLIMBED = 0.2  # the share of nominees that are climbed to, at most
 # in d dimensions at most 25 / 2^d: a climb is good where a study can afford to look at many corners
 CORNERS = 25.0
+DRAWN = 0.15  # the share of nominees that are drawn newcomers, whoever they are
 PARENTS = 8  # who lives on from one generation to the next
 CHILDREN = 10  # steps from each of them
 GENERATIONS = 8
@@ -99,6 +103,8 @@ def nominee(
     belief: CurveBelief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
 ) -> Array:
     """A configuration (1, d) that nobody tried, from the newcomers at these ``places`` (k,) on."""
+    if rng.random() < DRAWN:
+        return belief.newcomers.x[[int(rng.choice(places))]]
     share = min(CLIMBED, CORNERS / 2.0 ** belief.curves.x.shape[1])
     found = climbed if rng.random() < share else ending_best
     return belief.newcomers.encoding.domain.snap(

@@ -86,20 +86,24 @@ def test_who_ends_best_does_not_depend_on_what_is_asked() -> None:
     assert at_end(best)[0] > at_end(belief.newcomers.x).max()
 
 
-def test_the_nominee_is_legal_and_new_and_few_are_climbed_to() -> None:
+def test_the_nominee_is_legal_and_new_and_few_are_drawn_or_climbed_to() -> None:
     belief, question = studied("horizon")
     places = np.arange(len(belief.newcomers.x))
-    corners = 0
+    corners, drawn = 0, 0
     for seed in range(40):
         best = nominee(belief, question, places, np.random.default_rng(seed))
         config = Encoding(SPACE).decode(best)[0]
         assert SPACE.validate(config) == config
         assert np.abs(belief.curves.x - best).max(axis=1).min() > 1e-6
         coin = np.random.default_rng(seed)
+        if coin.random() < 0.15:
+            drawn += 1
+            assert (belief.newcomers.x == best).all(axis=1).any()
+            continue
         found = climbed if coin.random() < 0.2 else ending_best
         corners += found is climbed
         np.testing.assert_allclose(best, found(belief, question, places, coin), atol=1e-6)
-    assert 2 <= corners <= 16
+    assert 2 <= corners <= 16 and 2 <= drawn <= 14
 
 
 def test_surroundings_that_were_tried_are_no_longer_uncertain() -> None:
