@@ -22,7 +22,8 @@ import pytest
     ],
 )
 def test_the_error_names_the_extra(name: str, needs: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, needs, None)
+    for module in [needs, *(one for one in sys.modules if one.startswith(f"{needs}."))]:
+        monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"scrimp.integrations.{name}", raising=False)
     extra = name.replace("_", "-")
     words = rf"needs {needs}\S*, .* pip install 'scrimp\[{extra}\]'"
