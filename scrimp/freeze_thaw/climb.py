@@ -30,6 +30,7 @@ chosen one then competes with paused trials with all its uncertainty.
     x = nominee(belief, question, places, rng)             # (1, d)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,7 +47,7 @@ from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb
 from scrimp.freeze_thaw.model import CurveBelief
 from scrimp.freeze_thaw.questions import Question
 
-__all__ = ["NewcomerScore", "climbed", "ending_best", "nominee"]
+__all__ = ["NewcomerScore", "climbed", "ending_best", "evolved", "nominee"]
 
 Array = NDArray[np.float64]
 
@@ -117,13 +118,25 @@ def ending_best(
 ) -> Array:
     """The most expected improvement at the end of training that an evolution from the newcomers
     and the trials that end lowest finds."""
-    curves, domain = belief.curves, belief.newcomers.encoding.domain
+    curves = belief.curves
     trials = np.unique(curves.trial[belief.order])
     ends, _ = belief.of_trials(trials, belief.ends(curves.x[trials]))
     lowest = curves.x[trials[np.argsort(ends, kind="stable")[:PARENTS]]]
     score = NewcomerScore(belief, replace(question, step=curves.clock.last, goal=float(ends.min())))
-    drawn = belief.newcomers.x[places]
-    x = np.vstack([drawn, lowest])
+    return evolved(score, belief, belief.newcomers.x[places], lowest, rng)
+
+
+def evolved(
+    score: Callable[[Array], Array],
+    belief: CurveBelief,
+    drawn: Array,
+    parents: Array,
+    rng: np.random.Generator,
+) -> Array:
+    """The highest score that an evolution from the ``drawn`` newcomers (k, d) and these ``parents``
+    (p, d) finds in configurations that nobody tried, (1, d)."""
+    tried, domain = belief.curves.x, belief.newcomers.encoding.domain
+    x = np.vstack([drawn, parents])
     scores = score(x)
     for _ in range(GENERATIONS):
         best = np.argsort(-scores, kind="stable")[:PARENTS]
@@ -132,7 +145,7 @@ def ending_best(
         children = domain.perturb(parents, widths * (rng.random(parents.shape) < MOVING), rng)
         x = np.vstack([x[best], children])
         scores = np.concatenate([scores[best], score(children)])
-    fresh = ~contains_rows(x, curves.x)
+    fresh = ~contains_rows(x, tried)
     x, scores = (x[fresh], scores[fresh]) if fresh.any() else (drawn, score(drawn))
     return x[[int(np.argmax(scores))]]
 

@@ -21,16 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.domain import contains_rows
-from scrimp.freeze_thaw.climb import (
-    CHILDREN,
-    DIGITS,
-    FINEST,
-    GENERATIONS,
-    MOVING,
-    PARENTS,
-    shared_deviation,
-)
+from scrimp.freeze_thaw.climb import DIGITS, PARENTS, evolved, shared_deviation
 from scrimp.freeze_thaw.curve_rows import RowList, Waiting
 from scrimp.freeze_thaw.front_ground import Ground, Open, added
 from scrimp.freeze_thaw.front_model import FrontBelief
@@ -214,8 +205,8 @@ class GrowFront:
 def nominee(belief: FrontBelief, ground: Ground, places: Places, rng: np.random.Generator) -> Array:
     """A configuration (1, d) that nobody tried: the most that an evolution from the newcomers at
     ``places`` and the trials whose expected ends add most finds to add at the end of training."""
-    first, domain = belief.first, belief.first.newcomers.encoding.domain
-    curves, trials = first.curves, belief.trials
+    first, trials = belief.first, belief.trials
+    curves = first.curves
     means, deviations = belief.of_trials(trials, first.ends(curves.x[trials]))
     ends = belief.losses(means)
     region = ground.open_strips(np.vstack([ground.front, ends]))
@@ -231,19 +222,8 @@ def nominee(belief: FrontBelief, ground: Ground, places: Places, rng: np.random.
 
     open_ = added(belief, means, deviations, ground.open_strips())
     parents = curves.x[trials[np.argsort(-open_, kind="stable")[:PARENTS]]]
-    drawn = first.newcomers.x[places]
-    x = np.vstack([drawn, parents])
-    scores = score(x)
-    for _ in range(GENERATIONS):
-        best = np.argsort(-scores, kind="stable")[:PARENTS]
-        parents = np.repeat(x[best], CHILDREN, axis=0)
-        widths = 0.5 ** rng.uniform(1.0, FINEST, size=(len(parents), 1))
-        children = domain.perturb(parents, widths * (rng.random(parents.shape) < MOVING), rng)
-        x = np.vstack([x[best], children])
-        scores = np.concatenate([scores[best], score(children)])
-    fresh = ~contains_rows(x, curves.x)
-    x, scores = (x[fresh], scores[fresh]) if fresh.any() else (drawn, score(drawn))
-    return domain.snap(np.round(x[[int(np.argmax(scores))]], DIGITS))
+    best = evolved(score, first, first.newcomers.x[places], parents, rng)
+    return first.newcomers.encoding.domain.snap(np.round(best, DIGITS))
 
 
 def _digits(number: float) -> float:
