@@ -35,7 +35,7 @@ from scrimp.history.history import History
 from scrimp.history.notes import FirstDesign, Notes
 from scrimp.history.problem import Problem
 from scrimp.suggesters.choosing import Choice
-from scrimp.suggesters.first_design import check_design, first_configs
+from scrimp.suggesters.first_design import check_design, first_configs, spread_instead
 from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models
 from scrimp.suggesters.shared_settings import shared_settings
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
@@ -122,11 +122,7 @@ class BayesianSuggester(Suggester):
                 return self._by_weights(history, training, count, rng)
             return self._by_models(history, training, count, rng)
         except NumericalError as error:
-            # Never silently random: the note makes it a degraded decision that everybody sees.
-            spread = first_configs(history, count, count, rng)
-            return Suggestion(
-                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
-            )
+            return spread_instead(history, count, rng, error)
 
     def _by_models(
         self, history: History, training: Training, count: int, rng: np.random.Generator

@@ -5,13 +5,14 @@ import numpy as np
 from scrimp.errors import ConfigError, MethodError
 from scrimp.history.events import Config
 from scrimp.history.history import History
+from scrimp.history.notes import Notes
 from scrimp.space.space import Pool, Space
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.quasi_random import QuasiRandomSuggester
 from scrimp.suggesters.random import draw_fresh
-from scrimp.suggesters.suggester import Request
+from scrimp.suggesters.suggester import Request, Suggestion
 
-__all__ = ["DESIGNS", "check_design", "first_configs", "guess"]
+__all__ = ["DESIGNS", "check_design", "first_configs", "guess", "spread_instead"]
 
 DESIGNS = ("sobol", "random")
 
@@ -75,3 +76,14 @@ def first_configs(
         spread = QuasiRandomSuggester().suggest(history, Request(1.0), wanted - len(configs), rng)
         configs += spread.configs
     return configs
+
+
+def spread_instead(
+    history: History, count: int, rng: np.random.Generator, error: Exception
+) -> Suggestion:
+    """What a method suggests whose model failed. Never silently random: the note makes it a
+    degraded decision that everybody sees."""
+    spread = first_configs(history, count, count, rng)
+    return Suggestion(
+        tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
+    )

@@ -32,7 +32,7 @@ from scrimp.history.history import History
 from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.choosing import Choice
-from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.first_design import first_configs, spread_instead
 from scrimp.suggesters.model_fitting import REFIT_SHARE, ModelSettings, fit_models
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.shared_settings import shared_settings
@@ -195,10 +195,7 @@ class TransferSuggester(Suggester):
         try:
             return self._best(history, encoding, training, count, rng)
         except NumericalError as error:
-            spread = first_configs(history, count, count, rng)
-            return Suggestion(
-                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
-            )
+            return spread_instead(history, count, rng, error)
 
     def _first(
         self, history: History, encoding: Encoding, training: Training, count: int

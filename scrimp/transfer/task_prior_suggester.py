@@ -53,7 +53,7 @@ from scrimp.history.history import History
 from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
 from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, explores
 from scrimp.suggesters.choosing import Choice
-from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.first_design import first_configs, spread_instead
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
@@ -153,10 +153,7 @@ class TaskPriorSuggester(Suggester):
         try:
             return self._best(history, learned, encoding, training, count, rng)
         except (NumericalError, np.linalg.LinAlgError) as error:
-            spread = first_configs(history, count, count, rng)
-            return Suggestion(
-                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
-            )
+            return spread_instead(history, count, rng, error)
 
     def _said(self, history: History, learned: "Learned | None") -> Sources | None:
         """What the first decision tells about the past."""

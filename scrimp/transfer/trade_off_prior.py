@@ -31,7 +31,7 @@ from scrimp.history.history import History
 from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.choosing import Choice, lonely_rows
-from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.first_design import first_configs, spread_instead
 from scrimp.suggesters.model_fitting import (
     FURTHER,
     Models,
@@ -109,10 +109,7 @@ class TradeOffPriorSuggester(TaskPriorSuggester):
         try:
             return self._adding_most(history, lessons, training, count, rng)
         except (NumericalError, np.linalg.LinAlgError) as error:
-            spread = first_configs(history, count, count, rng)
-            return Suggestion(
-                tuple(spread), Notes(degraded=f"the model failed ({error}); quasi-random instead")
-            )
+            return spread_instead(history, count, rng, error)
 
     def _told_of(self, history: History, lessons: "Lessons | None") -> Sources | None:
         """What the first decision tells about the past."""
