@@ -26,6 +26,7 @@ from scrimp.freeze_thaw.curve_rows import RowList
 from scrimp.freeze_thaw.curve_target import CurveTarget
 from scrimp.freeze_thaw.front_rows import MetricRows, metric_rows
 from scrimp.freeze_thaw.front_target import front_target, to_loss, to_target
+from scrimp.freeze_thaw.kept_models import WhileRowsLast
 from scrimp.freeze_thaw.model import (
     GROWTH,
     REDRAW,
@@ -35,12 +36,8 @@ from scrimp.freeze_thaw.model import (
 )
 from scrimp.fronts.dominance import non_dominated
 from scrimp.fronts.hypervolume import contributions, default_reference
-from scrimp.history.events import Event, Retried, StudyChanged
-from scrimp.history.fold import Fold
 from scrimp.history.history import History
 from scrimp.history.notes import CurveFit, MetricFit, NewcomerPool
-from scrimp.history.problem import Problem
-from scrimp.history.trial import Trial
 from scrimp.suggesters.trade_offs import chebyshev
 
 __all__ = ["FrontBelief", "MetricCurves", "believe_front"]
@@ -187,19 +184,6 @@ class _Kept:
         self.columns: list[CandidateColumns] = []
 
 
-@dataclass(frozen=True)
-class _Cache(Fold[_Kept]):
-    def begin(self, problem: Problem) -> _Kept:
-        del problem
-        return _Kept()
-
-    def step(self, state: _Kept, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        if isinstance(event, Retried) or (
-            isinstance(event, StudyChanged) and event.problem is not None
-        ):
-            state.clear()  # rows may have gone
-
-
 def believe_front(
     history: History,
     rows: RowList,
@@ -214,7 +198,7 @@ def believe_front(
     if not len(told.known(len(rows.trial))) or any(not len(own.trial) for own in curves):
         return None
     record = _record(history, curves, len(rows.trial), rng)
-    kept = history.derive(_Cache())
+    kept = history.derive(WhileRowsLast(_Kept))
     with kept.lock:
         factors, orders = _grown(kept, record, curves)
         newcomers, columns = _drawn(kept, record, curves, encoding, history.problem.seed)

@@ -23,14 +23,13 @@ from scrimp.freeze_thaw.curve_gp import SHARED, TEMPER, CurveRows, fit_curve_pro
 from scrimp.freeze_thaw.curve_rows import RowList, losses_of
 from scrimp.freeze_thaw.curve_target import SHIFT, WIDE_SHIFT, CurveTarget
 from scrimp.freeze_thaw.hint import UNTAUGHT, Hint, Taught, featured
+from scrimp.freeze_thaw.kept_models import WhileRowsLast
 from scrimp.freeze_thaw.run_lengths import expected_ends
 from scrimp.gp.features import Features
-from scrimp.history.events import Event, Retried, StudyChanged
-from scrimp.history.fold import Fold
 from scrimp.history.history import History
 from scrimp.history.notes import CurveFit, NewcomerPool
 from scrimp.history.problem import Problem
-from scrimp.history.trial import BEHIND, Trial
+from scrimp.history.trial import BEHIND
 from scrimp.space.space import Pool
 
 __all__ = ["CurveBelief", "StudyCurves", "believe", "fitted_parameters"]
@@ -253,19 +252,6 @@ class _Kept:
         self.pool: tuple[tuple[int, int, int], Newcomers, CandidateColumns] | None = None
 
 
-@dataclass(frozen=True)
-class _Cache(Fold[_Kept]):
-    def begin(self, problem: Problem) -> _Kept:
-        del problem
-        return _Kept()
-
-    def step(self, state: _Kept, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        if isinstance(event, Retried) or (
-            isinstance(event, StudyChanged) and event.problem is not None
-        ):
-            state.clear()  # rows may have gone
-
-
 def believe(  # the parts of a belief
     history: History,
     rows: RowList,
@@ -281,7 +267,7 @@ def believe(  # the parts of a belief
     """
     curves = StudyCurves.of(history, rows, encoding, taught.hint)
     record = _record(history, curves, rng, taught.shapes)
-    kept = history.derive(_Cache())
+    kept = history.derive(WhileRowsLast(_Kept))
     with kept.lock:
         grown, order = _sync(kept, record, curves)
         newcomers, columns = _sync_pool(kept, record, curves, encoding, history.problem.seed)
