@@ -2,6 +2,7 @@
 
 import scrimp
 from scrimp.freeze_thaw.kept_models import WhileRowsLast
+from scrimp.storage.memory import MemoryStorage
 
 
 class Kept:
@@ -13,7 +14,8 @@ class Kept:
 
 
 def test_another_try_of_a_trial_clears_what_is_kept_and_a_report_does_not() -> None:
-    study = scrimp.create_study("kept", scrimp.Space(x=scrimp.Float(0, 1)), seed=0)
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("kept", space, storage=MemoryStorage(), seed=0)
     fold = WhileRowsLast(Kept)
     trial = study.ask()
     assert study.history.derive(fold).rows == 7
