@@ -5,7 +5,9 @@
     python benchmarks/families.py report families.jsonl --choices task-prior,task-prior:start=5
 
 A family is a table of tasks (one model, many data sets). ``run`` plays every method on every task
-(or on some, ``--tasks 12``), with the other tasks of its family as past studies. ``report`` takes,
+(or on some, ``--tasks 12``), with the other tasks of its family as past studies: three tasks of
+each family first, then three more, then six, so that a run that is stopped early still speaks of
+all families. ``report`` takes,
 for each family, the one of the ``choices`` that has the least mean regret on the *other* families,
 and compares what it does on this one with each method: the paired difference of regret after 2, 3,
 5, 10, 20 and 50 evaluations (95 % interval over tasks), family by family and pooled, and the
@@ -16,6 +18,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,25 +33,39 @@ Runs = dict[str, dict[tuple[str, int], dict[str, Array]]]
 METHODS = "auto,gp:initial=3,portfolio,tst-r,taf-r,rgpe,rmogp"
 POINTS = (2, 3, 5, 10, 20, 50)
 CHOSEN_AT = (2, 3, 5, 10, 20)
-COLD = "gp:initial=3"
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+"""Multiples of it, less their whole part, never crowd."""
 
 
 def run(given: argparse.Namespace) -> None:
-    """`scrimp bench transfer`, table after table."""
-    for table in given.tables:
-        print(table, flush=True)
+    """`scrimp bench transfer`, table after table, in rounds of 3, 6, 12, ... tasks."""
+    for number, table, names in rounds(given.tables, given.tasks):
+        print(f"round {number}: {table}, {len(names)} tasks", flush=True)
         command = [sys.executable, "-m", "scrimp", "bench", "transfer", str(table)]
         command += ["--methods", given.methods, "--seeds", str(given.seeds)]
         command += ["--trials", str(given.trials), "--sources", given.sources]
-        command += ["--tasks", ",".join(spread(table, given.tasks))]
-        subprocess.run([*command, "--out", str(given.out)], check=True)
+        command += ["--tasks", ",".join(names), "--processes", str(given.processes)]
+        subprocess.run(
+            [*command, "--out", str(given.out)], check=True, stdout=subprocess.DEVNULL
+        )  # what it prints is told better by the report
+
+
+def rounds(tables: list[Path], most: int) -> Iterator[tuple[int, Path, list[str]]]:
+    """The number of a round, a table and its tasks up to that round; tables that have no more are
+    left out."""
+    number, count, left = 1, 3, list(tables)
+    while left:
+        for table in left:
+            yield number, table, spread(table, min(count, most))
+        left = [t for t in left if min(most, len(read_tasks(t).tasks)) > count]
+        number, count = number + 1, 2 * count
 
 
 def spread(table: Path, most: int) -> list[str]:
-    """At most so many of a table's tasks, evenly over all of them."""
+    """So many of a table's tasks, all over it; the first of many are those of few."""
     names = read_tasks(table).tasks
-    places = np.linspace(0, len(names) - 1, min(most, len(names))).astype(int)
-    return [names[place] for place in places]
+    order = np.argsort(np.arange(len(names)) * GOLDEN % 1.0, kind="stable")
+    return [names[place] for place in order[:most]]
 
 
 def read(paths: list[Path], sources: str) -> Runs:
@@ -146,6 +163,7 @@ def main() -> None:
     one.add_argument("--seeds", type=int, default=1)
     one.add_argument("--trials", type=int, default=50)
     one.add_argument("--sources", default="full")
+    one.add_argument("--processes", type=int, default=1, help="runs at the same time")
     one.add_argument("--tasks", type=int, default=1000, help="new ones per family; all are past")
     one.set_defaults(do=run)
     two = commands.add_parser("report")

@@ -68,14 +68,14 @@ def scaled_predictions(means: Array) -> Array:
     return np.asarray((means - low) / np.where(width > 0.0, width, 1.0))
 
 
-def agreement_weights(scaled: Array, losses: Array) -> Array:
+def agreement_weights(scaled: Array, losses: Array, rate: float = 2.0) -> Array:
     """Weights (M,) of past studies by their predictions (n, M) for what was evaluated, with losses
-    (n,)."""
+    (n,): exp(-rate (discordant pairs - fewest) / (n - 1))."""
     count = len(losses)
     if count < 2:
         return np.full(scaled.shape[1], 1.0 / scaled.shape[1])
     wrong = ordering_errors(scaled, losses)
-    weights = np.exp(-2.0 * (wrong - wrong.min()) / (count - 1))
+    weights = np.exp(-rate * (wrong - wrong.min()) / (count - 1))
     return np.asarray(weights / weights.sum())
 
 

@@ -4,7 +4,8 @@ evidence.
 1. *Gate.* A past study counts only if its model predicts it (leave-one-out R^2 above 0.1) and says
    something about the candidates (standard deviation above 0.05). When none is left, this is the
    plain Gaussian process, exactly.
-2. *Start.* Up to three configurations of the adaptive portfolio.
+2. *Start.* Up to ``start`` configurations of the adaptive portfolio, three unless said otherwise;
+   ``auto`` asks for five, with a ``doubt`` of 0.1 (see `adaptive_start`).
 3. *Then* every belief of `task_prior.beliefs`, and from four evaluations on the Gaussian process
    fitted to this study alone, are averaged by their evidence. The cold one's evidence is lowered by
    a quarter of (d + 1) log n, half of a BIC term, for its hyperparameters were chosen to explain
@@ -19,8 +20,7 @@ evidence.
    left, or knows nothing, the best places of past studies come first: values need not agree for
    good places to be the same.
 
-5. *Early on in small spaces* (at most two parameters), if asked for, as ``auto`` does, past
-   studies count for more: by a share of ``early`` (1 - n / 10) after n evaluations, in which each
+5. *Early on in small spaces* (at most two parameters), if asked for, past studies count for more: by a share of ``early`` (1 - n / 10) after n evaluations, in which each
    counts by how well it orders what was seen (see `early_promise`). There a few configurations
    serve most studies. With more parameters that was no gain.
 6. *Own turns*, if asked for, as ``auto`` does. Where few studies are the past, two or three
@@ -41,7 +41,6 @@ import msgspec
 import numpy as np
 
 from scrimp.acquisition.confidence import LowerConfidenceBound
-from scrimp.acquisition.domain import contains_rows
 from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
@@ -60,17 +59,12 @@ from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
+from scrimp.transfer.adaptive_start import AdaptiveStart
 from scrimp.transfer.common_points import SEARCH, common_rows
 from scrimp.transfer.early_promise import EarlyPromise
 from scrimp.transfer.normalise import normaliser_named
 from scrimp.transfer.past import NOTHING, Past
-from scrimp.transfer.portfolio import (
-    LEAST_GAIN,
-    agreement_weights,
-    candidate_rows,
-    next_of_portfolio,
-    scaled_predictions,
-)
+from scrimp.transfer.portfolio import agreement_weights, candidate_rows, scaled_predictions
 from scrimp.transfer.source_model import NOISE
 from scrimp.transfer.suggester import weight_notes
 from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
@@ -105,7 +99,8 @@ class TaskPriorSuggester(Suggester):
     samples over running trials. ``cost_exponent``: what is promised / cost^exponent when the study
     has a cost. ``early``: the share of what past studies promise at the beginning, in spaces of at
     most two parameters; it falls to 0 within 10 evaluations. ``own_turns``: whether, where past
-    studies are few, some decisions are the cold process's own.
+    studies are few, some decisions are the cold process's own. ``doubt``: how far the portfolio
+    doubts past studies, in shares of their range; see `adaptive_start`.
     """
 
     start: int = 3
@@ -114,6 +109,7 @@ class TaskPriorSuggester(Suggester):
     cost_exponent: float = 1.0
     early: float = 0.0
     own_turns: bool = False
+    doubt: float = 0.0
     past: Past = field(default=NOTHING, metadata={"handed_in": True})
 
     learns: ClassVar[bool] = True
@@ -129,6 +125,8 @@ class TaskPriorSuggester(Suggester):
                 raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not 0.0 <= self.early <= MOST_EARLY:
             raise MethodError(f"early is {self.early}; it must be from 0 to {MOST_EARLY}")
+        if not 0.0 <= self.doubt <= 1.0:
+            raise MethodError(f"doubt is {self.doubt}; it must be from 0 to 1")
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
@@ -168,27 +166,8 @@ class TaskPriorSuggester(Suggester):
     ) -> list[Config]:
         """The next configurations of the adaptive portfolio, while there are fewer than
         ``start``."""
-        known = training.known
-        lacking = min(count, self.start + int(training.failed.sum()) - len(known))
-        rows: list[int] = []
-        while len(rows) < lacking:
-            taken = contains_rows(learned.rows, known)
-            taken[rows] = True
-            if not taken.any():
-                best, weights = (
-                    np.ones(len(learned.basis.sources)),
-                    agreement_weights(learned.scaled[:0], training.y),
-                )
-            else:
-                best = learned.scaled[taken].min(axis=0)
-                seen = [
-                    int(np.argmin(((learned.rows - row) ** 2).sum(axis=1))) for row in training.x
-                ]
-                weights = agreement_weights(learned.scaled[seen], training.y)
-            chosen, gain = next_of_portfolio(learned.scaled, best, weights, ~taken)
-            if gain <= LEAST_GAIN:
-                break
-            rows.append(chosen)
+        lacking = min(count, self.start + int(training.failed.sum()) - len(training.known))
+        rows = learned.start(self.doubt).next_rows(training, lacking)
         return encoding.decode(learned.rows[rows]) if rows else []
 
     def _best(  # the parts of one decision
@@ -238,11 +217,18 @@ class TaskPriorSuggester(Suggester):
 @dataclass(frozen=True, eq=False)
 class Learned:
     """What the past says about this space: a basis, candidates ``rows`` (C, d) for the start, and
-    predictions there (C, M)."""
+    predictions there (C, M) as losses and in ``units`` of the models, both scaled to [0, 1]."""
 
     basis: TaskBasis
     rows: Array
     scaled: Array
+    units: Array
+
+    def start(self, doubt: float) -> AdaptiveStart:
+        """What chooses the first configurations: by losses, or, with doubt, by units of the models,
+        in which the best and the second best are further apart."""
+        scaled = self.units if doubt else self.scaled
+        return AdaptiveStart(self.rows, scaled, self.basis.rest, doubt)
 
     def promise(self, data: Data, early: float = 0.0) -> EarlyPromise:
         """What the mixture of beliefs promises, and a little of what past studies do; more at the
@@ -290,7 +276,7 @@ def learn(past: Past, encoding: Encoding, seed: int, normalise: str = NORMALISE)
             encoding.columns, common_rows(encoding.domain, rows, seed)
         )
     basis = TaskBasis(sources, kernel, kernel, max(kappa, LEAST_KAPPA))
-    return Learned(basis, rows, scaled_predictions(losses))
+    return Learned(basis, rows, scaled_predictions(losses), scaled_predictions(predicted))
 
 
 def _everywhere(encoding: Encoding, seed: int) -> Array:

@@ -15,7 +15,7 @@ from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.suggester import Suggester
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive
+from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, tell
 from scrimp.transfer.past import Past
 from scrimp.transfer.source_studies import SourceStudy, source_study
 from scrimp.transfer.task_posterior import TaskImprovement
@@ -197,8 +197,29 @@ def test_on_a_continuous_space() -> None:
     assert min(loss(trial.config) for trial in history.trials) < 0.01
 
 
+def test_doubt_takes_what_is_good_for_many_first() -> None:
+    """Of five configurations none is next to another, and all are good."""
+    suggester = TaskPriorSuggester(start=5, doubt=0.1, past=Past(GOOD, COLUMNS))
+    history = drive(suggester, begin(Problem(SPACE, seed=1)), 5, loss)
+    rows = SPACE.to_units([trial.config for trial in history.trials])
+    apart = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2))[np.triu_indices(5, 1)]
+    assert apart.min() > 0.03
+    assert max(loss(trial.config) for trial in history.trials) < 0.3
+    assert ask(suggester, history).notes.reason != FromPortfolio()
+
+
+def test_configurations_of_the_user_before_the_start() -> None:
+    history = begin(Problem(SPACE))
+    for a in (0.11, 0.52):
+        history = tell(history, {"a": a, "b": 0.5, "n": 3}, loss({"a": a, "b": 0.5, "n": 3}))
+    found = ask(TaskPriorSuggester(past=Past(GOOD, COLUMNS)), history)
+    assert found.notes.reason == FromPortfolio()
+
+
 def test_bad_settings() -> None:
     with pytest.raises(MethodError, match="start is 0; it must be at least 1"):
         TaskPriorSuggester(start=0)
     with pytest.raises(MethodError, match=r"early is 1.0; it must be from 0 to 0.9"):
         TaskPriorSuggester(early=1.0)
+    with pytest.raises(MethodError, match=r"doubt is 2.0; it must be from 0 to 1"):
+        TaskPriorSuggester(doubt=2.0)

@@ -1,0 +1,78 @@
+"""With which configurations to begin: the adaptive portfolio, and how far it doubts past studies.
+
+With N_i(x) the prediction of past study i, scaled to [0, 1] over the candidates, c_i the best of it
+among what was tried, and w_i how well it orders the results so far,
+
+    x* = argmax over x of  sum_i w_i E max(0, c_i - N_i(x) - e(x)),      e(x) ~ N(0, s(x)^2)
+    s(x)^2 = doubt^2 (1 - k(x)^8),      k(x) the kernel between x and the nearest that was tried
+
+The new task is like one of the past ones, but for an error e that only close neighbours share.
+Without doubt every past study is taken at its word, and the next configuration is what serves the
+one or two that the first served badly. With doubt it is rather one that is good for many.
+
+    AdaptiveStart(rows, scaled, kernel, doubt=0.1).next_rows(training, 1)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.acquisition.domain import contains_rows
+from scrimp.acquisition.improvement import log_expected_improvement
+from scrimp.encoding.training_data import Training
+from scrimp.gp.kernel import Kernel
+from scrimp.surrogates.surrogate import Array
+from scrimp.transfer.portfolio import LEAST_GAIN, agreement_weights, next_of_portfolio
+
+__all__ = ["AdaptiveStart"]
+
+RATE = 2.0
+DOUBTING_RATE = 4.0
+"""How fast the weight of a past study falls with the pairs that it orders wrongly."""
+
+SHARED = 8
+LEAST_SHARE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveStart:
+    """Candidates ``rows`` (C, d), scaled predictions (C, M) there and a ``kernel`` of variance one,
+    which says how close configurations are."""
+
+    rows: Array
+    scaled: Array
+    kernel: Kernel
+    doubt: float = 0.0
+
+    def next_rows(self, training: Training, count: int) -> list[int]:
+        """The next ``count`` candidates, fewer if nothing is left that helps any past study."""
+        found: list[int] = []
+        weights = self._weights(training)
+        while len(found) < count:
+            taken = contains_rows(self.rows, training.known)
+            taken[found] = True
+            best = self.scaled[taken].min(axis=0) if taken.any() else np.ones(len(weights))
+            chosen, gain = self._next(best, weights, taken)
+            if gain <= LEAST_GAIN:
+                break
+            found.append(chosen)
+        return found
+
+    def _weights(self, training: Training) -> Array:
+        seen = [int(np.argmin(((self.rows - row) ** 2).sum(axis=1))) for row in training.x]
+        rate = DOUBTING_RATE if self.doubt else RATE
+        return agreement_weights(self.scaled[seen], training.y, rate)
+
+    def _next(self, best: Array, weights: Array, taken: NDArray[np.bool_]) -> tuple[int, float]:
+        if not self.doubt:
+            return next_of_portfolio(self.scaled, best, weights, ~taken)
+        share = np.ones(len(self.rows))
+        if taken.any():
+            nearest = self.kernel(self.rows, self.rows[taken]).max(axis=1)
+            share = np.maximum(1.0 - nearest**SHARED, LEAST_SHARE)
+        doubt = self.doubt * np.sqrt(share)[:, None]
+        gains = np.exp(log_expected_improvement(self.scaled, doubt, best)) @ weights
+        gains[taken] = -1.0
+        chosen = int(np.argmax(gains))
+        return chosen, float(gains[chosen])

@@ -1,0 +1,68 @@
+"""The start with doubt: its gain against draws of the errors, and neighbours that share them."""
+
+import numpy as np
+
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training, training_data
+from scrimp.gp.catalog import kernel_by_name
+from scrimp.gp.kernel import Kernel, Scaled
+from scrimp.history.problem import Problem
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+from scrimp.testing.suggesters import begin, tell
+from scrimp.transfer.adaptive_start import AdaptiveStart
+from scrimp.transfer.portfolio import agreement_weights, greedy_portfolio, scaled_predictions
+
+SPACE = Space(x=Float(0.0, 1.0))
+ENCODING = Encoding(SPACE)
+
+
+def kernel(length: float) -> Kernel:
+    scaled = kernel_by_name("matern52-ard", ENCODING.columns)
+    assert isinstance(scaled, Scaled)
+    return scaled.inner.with_values(np.array([length]))
+
+
+def trained(*told: tuple[float, float]) -> Training:
+    history = begin(Problem(SPACE))
+    for x, value in told:
+        history = tell(history, {"x": x}, value)
+    return training_data(history, ENCODING)
+
+
+ROWS = np.linspace(0.0, 1.0, 11)[:, None]
+SCALED = scaled_predictions(np.random.default_rng(3).random((11, 5)))
+
+
+def test_without_doubt_it_is_the_greedy_portfolio() -> None:
+    start = AdaptiveStart(ROWS, SCALED, kernel(0.1))
+    assert start.next_rows(trained(), 3) == greedy_portfolio(SCALED, 3)
+
+
+def test_the_gain_is_that_of_drawn_errors() -> None:
+    """Far apart by the kernel, every candidate has an error of its own."""
+    told = trained((0.2, 1.0), (0.5, 0.4), (0.9, 0.7))
+    seen = [2, 5, 9]
+    weights = agreement_weights(SCALED[seen], told.y, 4.0)
+    best = SCALED[seen].min(axis=0)
+    errors = 0.3 * np.random.default_rng(0).standard_normal((100_000, 1))
+    gains = [(np.maximum(best - row - errors, 0.0) @ weights).mean() for row in SCALED]
+    gains = [-1.0 if place in seen else gain for place, gain in enumerate(gains)]
+    start = AdaptiveStart(ROWS, SCALED, kernel(1e-3), doubt=0.3)
+    assert start.next_rows(told, 1) == [int(np.argmax(gains))]
+
+
+def test_what_is_next_to_a_configuration_that_was_tried_promises_nothing_new() -> None:
+    rows = np.array([[0.5], [0.5001], [0.9], [0.1]])
+    scaled = np.array([[0.0, 0.0], [0.001, 0.001], [0.2, 0.2], [1.0, 1.0]])
+    told = trained((0.5, 0.3))
+    assert AdaptiveStart(rows, scaled, kernel(0.2), doubt=0.1).next_rows(told, 2) == [2, 1]
+    assert AdaptiveStart(rows, scaled, kernel(1e-6), doubt=0.1).next_rows(told, 2) == [1, 2]
+
+
+def test_results_elsewhere_weigh_past_studies_too() -> None:
+    """Two configurations of the user, neither among the candidates: the second past study, which
+    orders them rightly, decides."""
+    rows, scaled = np.array([[0.0], [0.3], [0.7]]), np.array([[0.0, 1.0], [0.5, 0.6], [1.0, 0.0]])
+    told = trained((0.01, 2.0), (0.71, 1.0))
+    assert AdaptiveStart(rows, scaled, kernel(0.1)).next_rows(told, 1) == [2]
