@@ -20,9 +20,10 @@ evidence.
    left, or knows nothing, the best places of past studies come first: values need not agree for
    good places to be the same.
 
-5. *Early on in small spaces* (at most two parameters), if asked for, past studies count for more: by a share of ``early`` (1 - n / 10) after n evaluations, in which each
-   counts by how well it orders what was seen (see `early_promise`). There a few configurations
-   serve most studies. With more parameters that was no gain.
+5. *Early on in small spaces* (at most two parameters), if asked for, past studies count for more:
+   by a share of ``early`` (1 - n / 10) after n evaluations, in which each counts by how well it
+   orders what was seen (see `early_promise`). There a few configurations serve most studies. With
+   more parameters that was no gain.
 6. *Own turns*, if asked for, as ``auto`` does. Where few studies are the past, two or three
    functions explain a handful of values too easily, and evidence against them comes late.
    So with M past studies, fewer than MANY, one decision in 2 + M // 4 is that of the cold process
