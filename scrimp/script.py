@@ -29,7 +29,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +72,26 @@ def steps(last: int = 1) -> Iterator[int]:
     _place.clear()
 
 
-def report(*, step: float | None = None, stderr: float | None = None, **metrics: float) -> bool:
+def report(
+    *,
+    step: float | None = None,
+    stderr: float | Mapping[str, float] | None = None,
+    **metrics: float,
+) -> bool:
     """Tell metrics of the current step; True to go on, False to end here. Durable when it returns.
 
     Save the checkpoint before: the report keeps it, and nothing may change it until ``report``
     returns.
     """
     at = _place.get("step") if step is None else step
-    record: dict[str, float | bool] = {name: float(value) for name, value in metrics.items()}
+    record: dict[str, float | bool | dict[str, float]] = {
+        name: float(value) for name, value in metrics.items()
+    }
     record |= {} if at is None else {"step": at}
-    record |= {} if stderr is None else {"stderr": float(stderr)}
+    if isinstance(stderr, Mapping):
+        record["stderr"] = {name: float(error) for name, error in stderr.items()}
+    elif stderr is not None:
+        record["stderr"] = float(stderr)
     answers = os.environ.get("SCRIMP_ANSWERS")
     if answers is not None:
         record["answer"] = True

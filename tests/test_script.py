@@ -56,8 +56,10 @@ def test_inside_it_goes_on_where_the_trial_paused(
     assert script.params() == {"lr": 0.1, "kind": "a"} and script.resumed()
     for _ in script.steps(last=100):
         script.report(loss=0.5, stderr=0.1)
-    script.report(loss=0.25, step=4.5)
-    assert [record["step"] for record in printed(capsys)] == [4.0, 4.5, 4.5]
+    script.report(loss=0.25, size=2.0, step=4.5, stderr={"loss": 0.1, "size": 1})
+    records = printed(capsys)
+    assert [record["step"] for record in records] == [4.0, 4.5, 4.5]
+    assert [record["stderr"] for record in records] == [0.1, 0.1, {"loss": 0.1, "size": 1.0}]
 
 
 @pytest.mark.parametrize(("answer", "goes_on"), [(b"go\n", True), (b"end\n", False)])

@@ -70,7 +70,8 @@ class Training:
     constraints held; None without constraints. ``log_cost``: of the trial up to the report, NaN
     where unknown; None when the study has no cost. ``repeatable``: whether a known configuration
     may be tried again. ``further``: with several metrics, the losses of those after the first by
-    name, NaN where one was not reported; a goal does not cut them.
+    name, NaN where one was not reported; a goal does not cut them. ``further_noise``: the variances
+    of those of them that have told standard errors.
     """
 
     trial: NDArray[np.int64]  # (n,) ids
@@ -90,6 +91,13 @@ class Training:
     known: Array  # (k, d) of all trials, pending ones included
     repeatable: bool
     further: Mapping[str, Array] = field(default_factory=dict)  # of (n,)
+    further_noise: Mapping[str, Array] = field(default_factory=dict)  # of (n,)
+
+    def noise_of(self, metric: str | None, rows: NDArray[np.intp]) -> Array | None:
+        """The variances at some rows (k,) of a metric after the first, by name, or of the first;
+        None where none was told."""
+        told = self.noise if metric is None else self.further_noise.get(metric)
+        return None if told is None else told[rows]
 
     def of_rows(self, kept: Mask) -> "Training":
         """The same with some of its observations (n,) only."""
@@ -106,6 +114,7 @@ class Training:
             feasible=None if self.feasible is None else self.feasible[kept],
             log_cost=None if self.log_cost is None else self.log_cost[kept],
             further={name: values[kept] for name, values in self.further.items()},
+            further_noise={name: own[kept] for name, own in self.further_noise.items()},
         )
 
 
@@ -251,7 +260,7 @@ def _training(
         budget=np.array([budget for _, budget, _ in seen], dtype=float),
         x=rows[ids],
         y=y,
-        noise=_noise(points),
+        noise=_variances([None if point is None else point.stderr for point in points]),
         failed=failed,
         violations=violations,
         deviations=deviations,
@@ -266,6 +275,7 @@ def _training(
         known=rows[usable],
         repeatable=problem.noisy,
         further=_further(problem, points, failed),
+        further_noise=_further_noise(problem, points),
     )
 
 
@@ -284,11 +294,23 @@ def _further(
     return found
 
 
-def _noise(points: Sequence[Observation | None]) -> Array | None:
-    errors = np.array(
-        [0.0 if point is None or point.stderr is None else point.stderr for point in points],
-        dtype=float,
-    )
+def _further_noise(problem: Problem, points: Sequence[Observation | None]) -> dict[str, Array]:
+    """The variances of the losses after the first, of the metrics with standard errors."""
+    if problem.trade_off is None:
+        return {}
+    told = [None if point is None else point.further_stderr for point in points]
+    if not any(told):
+        return {}
+    each = {
+        name: _variances([None if errors is None else errors.get(name) for errors in told])
+        for name in problem.trade_off.names[1:]
+    }
+    return {name: variances for name, variances in each.items() if variances is not None}
+
+
+def _variances(told: Sequence[float | None]) -> Array | None:
+    """The squares of standard errors (n,), 0 where none was told; None where none was at all."""
+    errors = np.array([0.0 if error is None else error for error in told], dtype=float)
     return errors**2 if errors.any() else None
 
 

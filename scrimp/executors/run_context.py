@@ -28,7 +28,14 @@ from scrimp.executors.clock import Clock, stopwatch_of
 from scrimp.executors.executor import Assignment
 from scrimp.history.annotations import as_annotation
 from scrimp.history.events import Config, Ended, Event, Reported
-from scrimp.history.reports import Names, as_metrics, as_stderr, readable, report_events
+from scrimp.history.reports import (
+    Names,
+    Stderr,
+    as_metrics,
+    as_standard_errors,
+    readable,
+    report_events,
+)
 from scrimp.json_values import Json
 
 __all__ = ["Objective", "RunContext", "run_objective"]
@@ -213,7 +220,7 @@ class RunContext:
         /,
         *,
         step: float | None = None,
-        stderr: float | None = None,
+        stderr: Stderr = None,
         **metrics: SupportsFloat,
     ) -> bool:
         """Tell metrics of the current step; True to go on, False to end here. Durable when it
@@ -223,6 +230,7 @@ class RunContext:
         if value is not None:
             named = {**as_metrics(value, self._metric, stepped), **metrics}
         numbers = as_metrics(named, self._metric, stepped)
+        errors = as_standard_errors(stderr, self._metric)
         at = self._place(step)
         if not self._goes_on:
             return False
@@ -236,8 +244,9 @@ class RunContext:
             step=at,
             metrics=dict(numbers),
             attempt=self.attempt,
-            stderr=as_stderr(stderr),
+            stderr=errors.first,
             cost=now - self._since if cost is None else cost,
+            further_stderr=errors.further,
             time=self._clock(),
         )
         self._since, self._step, self.reported = now, max(self._step, at), True

@@ -23,6 +23,7 @@ def observation(event: Reported, problem: Problem) -> Observation:
         event.time,
         problem.violation(event.metrics),
         problem.losses(event.metrics),
+        event.further_stderr,
     )
 
 

@@ -153,7 +153,8 @@ class BudgetGranted(_Event, frozen=True, tag="budget_granted"):
 
 class Reported(_Event, frozen=True, tag="reported"):
     """Metrics of a trial after ``step`` units of budget; ``cost`` is what this stretch took, in the
-    study's cost metric."""
+    study's cost metric. ``stderr``: the standard error of the study's metric, of the first where
+    there are several; ``further_stderr``: those of the others by name."""
 
     trial: int
     step: float
@@ -161,6 +162,7 @@ class Reported(_Event, frozen=True, tag="reported"):
     attempt: int = 1
     stderr: float | None = None
     cost: float | None = None
+    further_stderr: dict[str, float] | None = None
 
 
 class Ended(_Event, frozen=True, tag="ended"):

@@ -7,6 +7,7 @@ the study's own metric the trial has failed: the message keeps what it was.
 import math
 import numbers
 from collections.abc import Mapping
+from typing import NamedTuple, SupportsFloat
 
 from scrimp.checks import did_you_mean
 from scrimp.errors import ReportError
@@ -17,8 +18,10 @@ __all__ = [
     "LONGEST_NAME",
     "MOST_METRICS",
     "Names",
+    "StandardErrors",
+    "Stderr",
     "as_metrics",
-    "as_stderr",
+    "as_standard_errors",
     "cut",
     "headline",
     "names_of",
@@ -43,6 +46,18 @@ MOST_METRICS = 1000
 
 Names = str | tuple[str, ...]
 """What every report must have: the study's metric, or the names of all where there are several."""
+
+
+Stderr = SupportsFloat | Mapping[str, SupportsFloat] | None
+"""A standard error as users tell it: a number, of the study's metric or the first of several, or
+one for each metric by name."""
+
+
+class StandardErrors(NamedTuple):
+    """Of one report: of the study's metric, or the first of several, and of the others by name."""
+
+    first: float | None = None
+    further: dict[str, float] | None = None
 
 
 def names_of(metric: Names) -> tuple[str, ...]:
@@ -119,14 +134,33 @@ def _as_float(name: str, value: object) -> float:
         return math.inf
 
 
-def as_stderr(value: object) -> float | None:
-    """A standard error, or None without one; what is negative or not finite is refused, for it
-    would spoil every model."""
-    if value is None:
-        return None
-    number = _as_float("stderr", value)
+def as_standard_errors(value: object, metric: Names) -> StandardErrors:
+    """Standard errors, from a number (of the study's metric, or the first of several) or a mapping
+    of the names of metrics to numbers; what is negative or not finite is refused, for it would
+    spoil every model.
+
+    >>> as_standard_errors({"seconds": 2, "error": 0.1}, ("error", "seconds"))
+    StandardErrors(first=0.1, further={'seconds': 2.0})
+    """
+    names = names_of(metric)
+    named = value if isinstance(value, Mapping) else {names[0]: value}
+    found = {}
+    for name, error in named.items():
+        if name not in names:
+            raise ReportError(
+                f"stderr has {name!r}, which is no metric of the study; it may have"
+                f" {', '.join(names)}{did_you_mean(str(name), list(names))}"
+            )
+        if error is not None:
+            found[name] = _as_error("stderr" if len(names) == 1 else f"stderr of {name!r}", error)
+    first = found.pop(names[0], None)
+    return StandardErrors(first, found or None)
+
+
+def _as_error(name: str, value: object) -> float:
+    number = _as_float(name, value)
     if not 0.0 <= number < math.inf:
-        raise ReportError(f"stderr is {value!r}; it must be a finite number of at least 0")
+        raise ReportError(f"{name} is {value!r}; it must be a finite number of at least 0")
     return number
 
 
@@ -194,6 +228,7 @@ def report_events(report: Reported, metric: Names) -> list[Event]:
         attempt=report.attempt,
         stderr=report.stderr,
         cost=report.cost,
+        further_stderr=report.further_stderr,
         time=report.time,
     )
     lacking = next((name for name in names_of(metric) if finite.get(name) is None), None)

@@ -27,7 +27,8 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
 
     ``violation`` is the largest one over all constraints: not positive where all hold, None where
     one was not reported. ``losses``: in a study of several metrics what counts of each, None where
-    one is missing; ``loss`` is then that of the first.
+    one is missing; ``loss`` is then that of the first, and so is ``stderr``; ``further_stderr`` has
+    the standard errors of the others by name, where some were told.
     """
 
     step: float
@@ -38,6 +39,7 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
     time: float = 0.0
     violation: float | None = -math.inf
     losses: Losses | None = None
+    further_stderr: dict[str, float] | None = None
 
     @property
     def feasible(self) -> bool:

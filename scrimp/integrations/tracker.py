@@ -140,8 +140,10 @@ def _known(history: History, number: int | None) -> Trial | None:
 
 
 def finite_metrics(point: Observation) -> dict[str, float]:
-    """The metrics of a report that are numbers, with its standard error and cost."""
+    """The metrics of a report that are numbers, with its standard errors and cost."""
+    further = point.further_stderr or {}
     beside = {"stderr": point.stderr, "cost": point.cost}
+    beside |= {f"stderr {name}": error for name, error in further.items()}
     return {name: value for name, value in (beside | point.metrics).items() if value is not None}
 
 

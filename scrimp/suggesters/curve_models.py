@@ -306,7 +306,8 @@ def fit_curves(
     models, fitted, records, data = {}, {}, {}, {}
     for name, values in columns.items():
         rows = kept[np.isfinite(values[kept])]
-        noise = None if training.noise is None or name != settings.model else training.noise[rows]
+        metric = None if name == settings.model else name.removeprefix(f"{settings.model}:")
+        noise = training.noise_of(metric, rows)
         x = with_share(training.x[rows], training.budget[rows] / full)
         data[name] = Data(x, values[rows], noise)
         recorded = (history.notes.fit or {}).get(name)

@@ -171,7 +171,7 @@ def fit_models(
         np.arange(len(training.y)) if settings.impute_failures else np.flatnonzero(~training.failed)
     )
     kept = rows[_subset(training.y[rows], settings.max_data, history.problem.seed)]
-    noise = None if training.noise is None else training.noise[kept]
+    noise = training.noise_of(None, kept)
     usual = loss if isinstance(loss, Surrogate) else loss_model(columns, settings)
     given = loss if isinstance(loss, Mapping) else {}
     fits = {
@@ -182,7 +182,8 @@ def fit_models(
         if not len(own):
             raise NumericalError(f"metric {name!r} was not reported yet: nothing can be learned")
         own_model = given.get(FURTHER + name, usual)
-        fits[FURTHER + name] = (own_model, Data(training.x[own], values[own]))
+        data = Data(training.x[own], values[own], training.noise_of(name, own))
+        fits[FURTHER + name] = (own_model, data)
     fits |= _side_models(training, columns, settings)
     fitted, states = {}, {}
     for name, (model, data) in fits.items():

@@ -114,7 +114,7 @@ def scalarised(training: Training, trade_off: TradeOff, weights: Array) -> Train
     if not known.all():
         training, losses = training.of_rows(known), losses[known]
     losses = np.maximum(losses, trade_off.best_losses)
-    return replace(training, y=chebyshev(losses, weights), further={}, noise=None)
+    return replace(training, y=chebyshev(losses, weights), further={}, further_noise={}, noise=None)
 
 
 def chebyshev(losses: Array, weights: Array) -> Array:

@@ -37,7 +37,13 @@ EVERY_KIND: list[Event] = [
     ),
     BudgetGranted(trial=0, budget=3.0, attempt=2, worker="host-1"),
     Reported(
-        trial=0, step=1.0, metrics={"loss": 0.25, "memory": None}, stderr=0.5, cost=12.0, time=1e9
+        trial=0,
+        step=1.0,
+        metrics={"loss": 0.25, "memory": None},
+        stderr=0.5,
+        cost=12.0,
+        further_stderr={"memory": 0.1},
+        time=1e9,
     ),
     Ended(trial=0, status="failed", message="Traceback …\n  ValueError: x"),
     happened.Lost(trial=0, attempt=2, message="no sign of life"),

@@ -298,6 +298,7 @@ def _believed(
 
 def _seen(training: Training, name: str) -> Data:
     """What one metric learns from without a past."""
-    losses = training.y if name == "loss" else training.further[name.removeprefix(FURTHER)]
+    further = None if name == "loss" else name.removeprefix(FURTHER)
+    losses = training.y if further is None else training.further[further]
     rows = np.flatnonzero(~training.failed & np.isfinite(losses))[-ModelSettings().max_data :]
-    return Data(training.x[rows], losses[rows])
+    return Data(training.x[rows], losses[rows], training.noise_of(further, rows))

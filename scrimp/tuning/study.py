@@ -23,6 +23,7 @@ from scrimp.history.events import Config, Retried, StudyChanged
 from scrimp.history.history import History
 from scrimp.history.limits import Durable, Placement
 from scrimp.history.problem import Budget, Direction, Problem
+from scrimp.history.reports import Stderr
 from scrimp.history.trial import Observation, Trial
 from scrimp.json_values import Json
 from scrimp.policies.policy import Finish, Policy, Wait
@@ -270,7 +271,7 @@ class Study(Logged):
         trial: Trial | int,
         *,
         step: float,
-        stderr: float | None = None,
+        stderr: Stderr = None,
         **metrics: SupportsFloat,
     ) -> bool:
         """Tell metrics after ``step`` units of budget. True: go on; False: end here (stopped,
@@ -282,7 +283,7 @@ class Study(Logged):
         trial: Trial | int,
         value: SupportsFloat | Mapping[str, SupportsFloat] | None = None,
         *,
-        stderr: float | None = None,
+        stderr: Stderr = None,
         state: Literal["completed", "failed"] | None = None,
         message: str = "",
     ) -> Trial:

@@ -2,7 +2,7 @@
 limits.
 
 trial = open_trial(ledger, 7)
-append_report(ledger, trial, step=3.0, metrics={"error": 0.4}, stderr=None)
+append_report(ledger, trial, step=3.0, metrics={"error": 0.4}, errors=StandardErrors(0.02))
 end_trial(ledger, trial, "failed", "out of memory")
 """
 
@@ -15,7 +15,14 @@ from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import Ended, Enqueued, Reported, StudyChanged
 from scrimp.history.limits import Totals
-from scrimp.history.reports import as_metrics, as_stderr, readable, report_events
+from scrimp.history.reports import (
+    StandardErrors,
+    Stderr,
+    as_metrics,
+    as_standard_errors,
+    readable,
+    report_events,
+)
 from scrimp.history.trial import Trial, check_step
 from scrimp.json_values import Json
 from scrimp.policies.policy import Policy, Verdict
@@ -54,11 +61,12 @@ def open_trial(ledger: Ledger, trial: Trial | int) -> Trial:
     return current
 
 
-def tell_result(ledger: Ledger, trial: Trial | int, value: object, stderr: float | None) -> Trial:
+def tell_result(ledger: Ledger, trial: Trial | int, value: object, stderr: Stderr) -> Trial:
     """Record the result of a trial, a number or metrics by name; the trial as it is then."""
     current = open_trial(ledger, trial)
-    metrics = as_metrics(value, ledger.history.problem.reported)
-    append_report(ledger, current, current.granted, metrics, as_stderr(stderr))
+    reported = ledger.history.problem.reported
+    metrics, errors = as_metrics(value, reported), as_standard_errors(stderr, reported)
+    append_report(ledger, current, current.granted, metrics, errors)
     return ledger.history.trials[current.id]
 
 
@@ -68,14 +76,15 @@ def tell_step(
     trial: Trial | int,
     step: float,
     metrics: Mapping[str, object],
-    stderr: float | None,
+    stderr: Stderr,
 ) -> bool:
     """Record metrics after ``step``, and whether the trial goes on from there."""
     current = open_trial(ledger, trial)
     check_step(current, step)
     problem = ledger.history.problem
     numbers = as_metrics(metrics, problem.reported, stepped=problem.budget is not None)
-    append_report(ledger, current, float(step), numbers, as_stderr(stderr))
+    errors = as_standard_errors(stderr, problem.reported)
+    append_report(ledger, current, float(step), numbers, errors)
     history = ledger.history
     now = history.trials[current.id]
     if now.status == "running" and deciding().review(history, now.id) is Verdict.STOP:
@@ -85,7 +94,7 @@ def tell_step(
 
 
 def append_report(
-    ledger: Ledger, trial: Trial, step: float, metrics: dict[str, float], stderr: float | None
+    ledger: Ledger, trial: Trial, step: float, metrics: dict[str, float], errors: StandardErrors
 ) -> None:
     """Record metrics after ``step``; `ReportError` when they do not count, since somebody else told
     the trial or took it over."""
@@ -95,8 +104,9 @@ def append_report(
         step=step,
         metrics=dict(metrics),
         attempt=trial.attempt,
-        stderr=stderr,
+        stderr=errors.first,
         cost=metrics.get(problem.cost) if problem.cost is not None else None,
+        further_stderr=errors.further,
         time=now,
     )
     curve = ledger.append(report_events(report, problem.reported)).trials[trial.id].curve

@@ -26,6 +26,7 @@ from scrimp.history.events import (
 )
 from scrimp.history.history import History
 from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
+from scrimp.history.trade_off import TradeOff
 from scrimp.space.parameter import Categorical, Float
 from scrimp.space.space import Space
 
@@ -213,6 +214,16 @@ def test_standard_errors_become_variances():
     assert training.noise is not None
     assert training.noise.tolist() == [0.25, 0.0]
     assert training.repeatable
+
+
+def test_each_of_several_metrics_has_its_own_standard_errors():
+    told = Reported(
+        trial=0, step=9, metrics={"loss": 1.0, "q": 2.0}, stderr=0.5, further_stderr={"q": 0.1}
+    )
+    both = TradeOff({"loss": "minimize", "q": "maximize"})
+    training = data(study(*started(0, 1.0), told, trade_off=both))
+    for kept in (training, training.of_rows(np.array([True]))):
+        assert [kept.noise_of(m, [0])[0] for m in (None, "q")] == pytest.approx([0.25, 0.01])
 
 
 def test_constraints():

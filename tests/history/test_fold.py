@@ -141,8 +141,11 @@ def test_curve_value_and_loss() -> None:
 
 def test_details_of_a_report_are_kept() -> None:
     trial = trial_after(
-        granted(3), reported(1, stderr=0.1, cost=4.0, time=7.0), reported(2, cost=5.0)
+        granted(3),
+        reported(1, stderr=0.1, cost=4.0, time=7.0, further_stderr={"size": 0.2}),
+        reported(2, cost=5.0),
     )
+    assert [point.further_stderr for point in trial.curve] == [{"size": 0.2}, None]
     assert (trial.curve[0].stderr, trial.curve[0].cost, trial.curve[0].time, trial.cost) == (
         0.1,
         4.0,

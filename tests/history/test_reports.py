@@ -10,7 +10,14 @@ import pytest
 import scrimp
 from scrimp.errors import ReportError
 from scrimp.history.events import Ended, Reported
-from scrimp.history.reports import LONGEST_MESSAGE, as_metrics, headline, readable, report_events
+from scrimp.history.reports import (
+    LONGEST_MESSAGE,
+    as_metrics,
+    as_standard_errors,
+    headline,
+    readable,
+    report_events,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +59,39 @@ def test_names(name: Any) -> None:
 
 def test_a_good_report_stays_as_it_is() -> None:
     report = Reported(
-        trial=3, step=2.0, metrics={"loss": 0.5}, attempt=2, stderr=0.1, cost=7.0, time=9.0
+        trial=3,
+        step=2.0,
+        metrics={"loss": 0.5},
+        attempt=2,
+        stderr=0.1,
+        cost=7.0,
+        further_stderr={"size": 0.2},
+        time=9.0,
     )
     assert report_events(report, "loss") == [report]
+
+
+def test_standard_errors_are_one_number_or_one_for_each_metric() -> None:
+    assert as_standard_errors(None, "loss") == (None, None)
+    assert as_standard_errors(np.float32(0.5), "loss") == (0.5, None)
+    assert as_standard_errors({"loss": 0.5}, "loss") == (0.5, None)
+    both = ("loss", "size")
+    assert as_standard_errors(0.5, both) == (0.5, None)
+    assert as_standard_errors({"size": 1, "loss": None}, both) == (None, {"size": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"sise": 0.1}, r"stderr has 'sise', which is no metric of the study; .*size"),
+        ({"size": -1.0}, r"stderr of 'size' is -1.0; it must be a finite number of at least 0"),
+        ({"loss": math.nan}, r"stderr of 'loss' is nan"),
+        ({"loss": "small"}, r"stderr of 'loss'.* must be a number"),
+    ],
+)
+def test_standard_errors_that_cannot_be_are_refused(told: Any, said: str) -> None:
+    with pytest.raises(ReportError, match=said):
+        as_standard_errors(told, ("loss", "size"))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])

@@ -57,6 +57,18 @@ def test_every_model_the_problem_needs_is_fitted() -> None:
     np.testing.assert_allclose(np.exp(cost), [1.9, 1.1], rtol=0.05)
 
 
+def test_the_model_of_each_metric_takes_its_own_standard_errors() -> None:
+    both = {"p": "minimize", "q": "maximize"}
+    study = scrimp.create_study("s", SPACE, metrics=both, storage="memory://", seed=1)
+    for k in range(4):
+        error = {"q": 0.5} if k % 2 else None
+        study.tell(study.ask(), {"p": 0.1 * k, "q": 0.3 * k}, stderr=error)
+    models = fitted(study)
+    assert models.fitted["loss"].data.noise is None
+    told = models.fitted["loss:q"].data.noise
+    assert told is not None and told[1] == told[3] > told[0] == told[2] == 0.0
+
+
 def test_refits_follow_a_geometric_schedule() -> None:
     rng = np.random.default_rng(0)
     model = loss_model(encoding_of(SPACE).columns, ModelSettings())
