@@ -4,12 +4,13 @@ how much of its budget they reach the front that it has at its end.
     python benchmarks/environments.py syne-tune          # once
     python benchmarks/compare_front_budgets.py lcbench_yahpo.npz --tasks 4 --seeds 5 --out fronts.jsonl
     python benchmarks/compare_front_budgets.py gpt_python.npz --methods auto --seeds 5 --out fronts.jsonl
+    python benchmarks/compare_front_budgets.py forest:alexnet_imagenet.npz --out fronts.jsonl
 
 Four workers train on a virtual clock until ``--fulls`` full trainings are spent. Objectives: the
 value after each level, and one that is constant along a run: the logarithm of the seconds of a
-level, or of the number of weights where a table has no run times. Of a pool MO-ASHA, which draws at
+level, or of the number of weights where there are no run times. Of a pool MO-ASHA, which draws at
 random, draws rows. Regret: the share of the hypervolume of the true front that is missing, as in
-`scrimp bench objectives`. What the file holds is not run again.
+`scrimp bench objectives`; that of a surrogate is searched for. What the file holds is not run again.
 """
 
 import argparse
@@ -27,12 +28,19 @@ from environments import python
 from front_budget_loop import Config, Run, Workers
 
 import scrimp
-from scrimp.bench.curve_tasks import EPOCHS
+from scrimp.bench.curve_files import is_modelled, open_curves
+from scrimp.bench.curve_model import is_curve_model
+from scrimp.bench.curve_tasks import EPOCHS, ModelCurves
 from scrimp.bench.metrics import paired_interval, with_interval
 from scrimp.bench.results import append_result, read_runs
 from scrimp.bench.tables import read_table
-from scrimp.bench.trade_off_suite import FrontMeter, table_objectives
-from scrimp.bench.yahpo import is_yahpo, read_yahpo, searched_parameters
+from scrimp.bench.trade_off_suite import (
+    FrontMeter,
+    searched_front,
+    table_objectives,
+    weights_of,
+)
+from scrimp.bench.yahpo import is_yahpo, read_yahpo
 from scrimp.errors import StudyError
 from scrimp.fronts.dominance import non_dominated
 from scrimp.space.space import Space
@@ -41,7 +49,6 @@ HERE = Path(__file__).resolve().parent
 PEER = "mo-asha"
 NAMES = ("value", "constant")
 SHARES = tuple(k / 20 for k in range(1, 21))
-SAMPLED = 4096
 Array = Any
 
 
@@ -68,15 +75,58 @@ def network_training(path: Path, task: str) -> Training:
         seconds = np.maximum(found["time"][:, -1:].astype(float), 1e-3) / len(EPOCHS)
         return np.stack([error, np.log10(seconds) + 0 * error], axis=-1)
 
-    every = runs(network.space.sample(SAMPLED, np.random.default_rng(0))).reshape(-1, 2)
-    return Training(
-        network.space,
-        searched_parameters(network.meta),
-        lambda config: runs([config])[0].tolist(),
-        dict,
-        every[non_dominated(every)],
-        len(EPOCHS),
-    )
+    return searched_training(network.space, runs, lambda config: runs([config])[0].tolist())
+
+
+def surrogate_training(path: Path, task: str) -> Training:
+    """A task of a surrogate of learning curves: its value, and the logarithm of the number of
+    weights or, where the space does not say it, of what a level costs."""
+    made = open_curves(path).task(task)
+    assert isinstance(made.curves, ModelCurves)
+    curves = made.curves
+
+    def runs(configs: Sequence[Config]) -> Array:
+        value, cost = curves.arrays(list(configs))
+        weights = weights_of(made.space, configs)
+        second = np.log10(cost[:, 0] if weights is None else weights)
+        return np.stack([value, np.broadcast_to(second[:, None], value.shape)], axis=-1)
+
+    def run_of(config: Config) -> Run:
+        found: Run = runs([config])[0, : len(curves.curve(config).values)].tolist()
+        return found
+
+    return searched_training(made.space, runs, run_of)
+
+
+def searched_training(
+    space: Space, runs: Callable[[Sequence[Config]], Array], run_of: Callable[[Config], Run]
+) -> Training:
+    """Runs (n, L, 2) of a continuous space; the front is that of the lowest values along a run that
+    a search finds."""
+
+    def ends(configs: Sequence[Config]) -> Array:
+        found = runs(configs)
+        lowest = np.where(np.isfinite(found[:, :, 0]), found[:, :, 0], np.inf).min(axis=1)
+        return np.column_stack([lowest, found[:, 0, 1]])
+
+    front = searched_front(space, ends)
+    levels = len(runs(space.sample(1, np.random.default_rng(0)))[0])
+    return Training(space, described(space), run_of, dict, front, levels)
+
+
+def described(space: Space) -> list[dict[str, Any]]:
+    """The parameters of a space as peers read them."""
+    found: list[dict[str, Any]] = []
+    for name, parameter in space.items():
+        if isinstance(parameter, scrimp.Float | scrimp.Int):
+            kind = "int" if isinstance(parameter, scrimp.Int) else "float"
+            ends = {"low": parameter.low, "high": parameter.high, "log": parameter.log}
+            found.append({"name": name, "type": kind, **ends})
+        elif isinstance(parameter, scrimp.Ordinal):
+            found.append({"name": name, "type": "ordinal", "choices": list(parameter.values)})
+        elif isinstance(parameter, scrimp.Categorical):
+            found.append({"name": name, "type": "choice", "choices": list(parameter.choices)})
+    return found
 
 
 def table_training(path: Path, task: str) -> Training:
@@ -206,6 +256,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results-front-budgets.jsonl"))
     parser.add_argument("--methods", default=f"auto,asha,{PEER}")
     parser.add_argument("--tasks", type=int, default=4, help="the first so many")
+    parser.add_argument("--only", default="", help="tasks by name, separated by commas")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--fulls", type=int, default=20)
     parser.add_argument("--workers", type=int, default=4)
@@ -215,13 +266,22 @@ def main() -> None:
     show(given.out)
 
 
+def tasks_of(table: Path) -> tuple[Sequence[str], Callable[[Path, str], Training]]:
+    """The tasks of a file, and what makes their runs."""
+    if is_modelled(table) or is_curve_model(table):
+        return open_curves(table).tasks, surrogate_training
+    if is_yahpo(table):
+        return read_yahpo(table).tasks, network_training
+    return read_table(table).tasks, table_training
+
+
 def run_missing(given: argparse.Namespace) -> None:
     """What the file does not hold, seeds outermost."""
-    network = is_yahpo(given.table)
-    names = (read_yahpo if network else read_table)(given.table).tasks[: given.tasks]
-    trainings = {
-        name: (network_training if network else table_training)(given.table, name) for name in names
-    }
+    names, make = tasks_of(given.table)
+    names = given.only.split(",") if given.only else names[: given.tasks]
+    trainings = {name: make(given.table, name) for name in names}
+    kind, colon, rest = str(given.table).rpartition(":")
+    called = kind + colon + Path(rest).stem
     parts = ("table", "task", "method", "seed", "size")
     done = {tuple(dict(record).get(part) for part in parts) for record in read_runs(given.out)}
     for seed in range(given.seeds):
@@ -229,7 +289,7 @@ def run_missing(given: argparse.Namespace) -> None:
             for method in given.methods.split(","):
                 if method == PEER and not python("syne-tune").exists():
                     continue
-                key = (given.table.stem, name, method, seed, given.fulls)
+                key = (called, name, method, seed, given.fulls)
                 if key in done:
                     continue
                 own_seed = zlib.crc32(f"{name}/{seed}".encode()) % 2**31

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,10 @@ __all__ = [
     "FrontQuestion",
     "question_of",
     "run_trade_off",
+    "searched_front",
     "table_objectives",
     "trade_off_cells",
+    "weights_of",
 ]
 
 FORMULAS_TABLE = "formulas"
@@ -71,10 +74,18 @@ def _two_layers(config: Config) -> int:
     return first + first * second + second
 
 
-WEIGHTS: tuple[tuple[tuple[str, ...], Callable[[Config], int]], ...] = (
+def _funnel(config: Config) -> float:
+    """Layers that narrow evenly from the widest to none, as those of LCBench do."""
+    layers, widest = int(config["num_layers"]), float(config["max_units"])
+    widths = [widest * (1.0 - k / (layers + 1)) for k in range(layers + 1)]
+    return sum(first * second for first, second in pairwise(widths))
+
+
+WEIGHTS: tuple[tuple[tuple[str, ...], Callable[[Config], float]], ...] = (
     (("n_units_1", "n_units_2"), _two_layers),
     (("width", "depth"), lambda config: int(config["depth"]) * int(config["width"]) ** 2),
     (("width", "layers"), lambda config: int(config["layers"]) * int(config["width"]) ** 2),
+    (("num_layers", "max_units"), _funnel),
 )
 """How many weights a network has, by the parameters that say it; without inputs and outputs, whose
 number a table does not say."""
@@ -236,11 +247,11 @@ def _of_network(network: Network, task: str) -> FrontQuestion:
         )
         return np.column_stack([100.0 - error, entropy, np.log10(np.maximum(seconds, 1e-3))])
 
-    front = _searched_front(network.space, losses)
+    front = searched_front(network.space, losses)
     return FrontQuestion(network.space, lambda config: (losses([config])[0].tolist(), []), front)
 
 
-def _searched_front(space: Space, losses: Callable[[Sequence[Config]], Array]) -> Array:
+def searched_front(space: Space, losses: Callable[[Sequence[Config]], Array]) -> Array:
     """The front of random configurations and of mixtures and changes of the best among them."""
     rng = np.random.default_rng(0)
     units = rng.random((SAMPLED, len(space)))
@@ -266,12 +277,18 @@ def table_objectives(task: TaskTable) -> Array:
     if task.elapsed is not None:
         seconds = task.elapsed[np.arange(len(task.end)), task.end - 1]
         columns.append(np.log10(np.where(seconds > 0, seconds, math.nan)))
-    weights = next((count for names, count in WEIGHTS if set(names) <= set(task.pool)), None)
+    weights = weights_of(task.pool, task.pool.configs)
     if weights is not None:
-        columns.append(np.log10([float(weights(config)) for config in task.pool.configs]))
+        columns.append(np.log10(weights))
     if len(columns) == 1:
         raise TableError(
             f"the table of {task.name!r} has neither run times nor the widths of layers, so it has"
             " one objective only; leave it out"
         )
     return np.column_stack(columns)
+
+
+def weights_of(space: Space, configs: Sequence[Config]) -> Array | None:
+    """How many weights networks have, (n,), where the space says it."""
+    counted = next((count for names, count in WEIGHTS if set(names) <= set(space)), None)
+    return None if counted is None else np.array([float(counted(config)) for config in configs])

@@ -14,6 +14,7 @@ from scrimp.bench.trade_off_suite import (
     run_trade_off,
     table_objectives,
     trade_off_cells,
+    weights_of,
 )
 from scrimp.errors import TableError
 from scrimp.space.space import Pool
@@ -75,6 +76,12 @@ def test_a_table_without_run_times_has_its_weights_left(tmp_path):
     write_table(tmp_path / "small.npz", elapsed=False)
     losses = table_objectives(read_table(tmp_path / "small.npz").task("one"))
     assert losses.shape == (20, 2) and losses[0, 1] == np.log10(3)
+
+
+def test_layers_of_lcbench_narrow_evenly():
+    config = {"num_layers": 2, "max_units": 6}
+    assert weights_of(config, [config]).tolist() == [6 * 4 + 4 * 2]
+    assert weights_of({"x": 1}, [{"x": 1}]) is None
 
 
 def test_a_table_with_one_objective_is_refused_at_once(tmp_path):

@@ -69,3 +69,21 @@ def test_a_study_of_scrimp_is_played_with_its_budgets():
     )
     play = budgets.played(training, "asha", 0, Namespace(fulls=2, workers=2))
     assert play["reports"][-1][0] == 18 and play["trials"] > 2  # halving: more than two in full
+
+
+def test_the_front_of_a_surrogate_is_that_of_the_lowest_values_along_runs(monkeypatch):
+    from scrimp import Categorical, Float, Int, Ordinal, Space
+
+    monkeypatch.setattr("scrimp.bench.trade_off_suite.SAMPLED", 32)
+    space = Space(x=Float(0.0, 1.0), n=Int(1, 4), o=Ordinal([1, 2]), c=Categorical(["a", "b"]))
+
+    def runs(configs):
+        x = np.array([config["x"] for config in configs])
+        value = np.stack([x + 1.0, x, np.where(x < 0.5, np.nan, x + 2.0)], axis=1)
+        return np.stack([value, np.broadcast_to(1.0 - x[:, None], value.shape)], axis=-1)
+
+    training = budgets.searched_training(space, runs, lambda config: runs([config])[0].tolist())
+    assert training.levels == 3 and np.allclose(training.front.sum(axis=1), 1.0)
+    kinds = [(own["name"], own["type"]) for own in training.description]
+    assert kinds == [("x", "float"), ("n", "int"), ("o", "ordinal"), ("c", "choice")]
+    assert training.description[3]["choices"] == ["a", "b"]
