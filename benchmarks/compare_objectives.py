@@ -8,7 +8,8 @@
     python benchmarks/compare_objectives.py --only show --out objectives.jsonl
 
 Speed: CPU seconds of one ask after one newly told trial, 100 observations of ZDT1, two objectives,
-six parameters, one thread each. Quality: `scrimp bench objectives`, and the peers in processes of
+six parameters, one thread each; of scrimp also with noisy losses and with three trials running,
+where it decides by joint draws. Quality: `scrimp bench objectives`, and the peers in processes of
 their own environments, which ask this one what a configuration gives and are measured by the same
 fronts. Of a pool, which no peer can search, a peer gets the row nearest to what it asked for that
 it has not had yet. What the results file holds is not run again, so a stopped run goes on where it
@@ -50,6 +51,8 @@ PEERS = {
     "smac-parego": ("smac", "peer_smac_objectives.py"),
 }
 MODELS = ("optuna-gp", "botorch-nehvi")
+SPEEDS = {"zdt1": (0.0, 0), "zdt1 noisy": (0.3, 0), "zdt1 parallel": (0.0, 3)}
+"""What is timed of scrimp: noise in standard deviations of the losses, and running trials."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 Losses = tuple[list[float], list[float]] | None
@@ -141,9 +144,9 @@ def run_peer(name: str, cells: list[Cell], out: Path) -> None:
             print(f"{name} {cell.task} seed {cell.seed}: {record['regret'][-1]:.3f}", flush=True)
 
 
-def own_speed(method: str, size: int, repeats: int) -> dict[str, object]:
-    """Seconds of one ask of scrimp, in this process."""
-    problem = TRADE_OFFS["zdt1"]
+def own_speed(method: str, case: str, size: int, repeats: int) -> dict[str, object]:
+    """Seconds of one ask of scrimp in one of `SPEEDS`, in this process."""
+    problem, (noise, running) = TRADE_OFFS["zdt1"], SPEEDS[case]
     study = scrimp.create_study(
         "speed",
         described_space(problem.space),
@@ -151,20 +154,28 @@ def own_speed(method: str, size: int, repeats: int) -> dict[str, object]:
         method=method,
         storage="memory://",
         seed=0,
+        noisy=noise > 0,
     )
     points, losses = speed_losses(size)
+    rng, spread = np.random.default_rng(0), noise * np.std(losses, axis=0)
+
+    def tell(trial: scrimp.Trial, exact: list[float]) -> None:
+        f1, f2 = exact + spread * rng.standard_normal(2)
+        study.tell(trial, {"f1": f1, "f2": f2})
+
     for point in points:
         study.enqueue({f"x{k + 1}": float(x) for k, x in enumerate(point)})
     for own in losses:
-        study.tell(study.ask(), {"f1": own[0], "f2": own[1]})
+        tell(study.ask(), own)
+    for _ in range(running):
+        study.ask()
     trial, seconds = study.ask(), []
     for _ in range(repeats):
-        own = problem.evaluate(trial.config)[0]
-        study.tell(trial, {"f1": own[0], "f2": own[1]})
+        tell(trial, problem.evaluate(trial.config)[0])
         start = time.process_time()
         trial = study.ask()
         seconds.append(time.process_time() - start)
-    head = {"suite": "objective-speed", "table": "speed", "task": "zdt1", "method": method}
+    head = {"suite": "objective-speed", "table": "speed", "task": case, "method": method}
     least, middle = min(seconds), statistics.median(seconds)
     return {**head, "seed": 0, "size": size, "ask_seconds": least, "ask_seconds_median": middle}
 
@@ -175,7 +186,7 @@ def show(paths: list[Path]) -> None:
     for record in records:
         if record["suite"] == "objective-speed":
             print(
-                f"{record['method']:>16}: {1e3 * record['ask_seconds']:.0f} ms least,"
+                f"{record['method']:>16} {record['task']}: {1e3 * record['ask_seconds']:.0f} ms least,"
                 f" {1e3 * record['ask_seconds_median']:.0f} ms median"
             )
     header, rows = trade_off_summary([r for r in records if r["suite"] == "objectives"])
@@ -219,8 +230,9 @@ def main() -> None:
     given = parsed()
     peers = [name for name in given.peers.split(",") if name]
     if given.only in (None, "speed"):
-        if ("objective-speed", "zdt1", "gp", 0, given.size) not in finished(given.out):
-            append(given.out, own_speed("gp", given.size, 5))
+        for case in SPEEDS:
+            if ("objective-speed", case, "gp", 0, given.size) not in finished(given.out):
+                append(given.out, own_speed("gp", case, given.size, 5))
         for name in (peer for peer in peers if peer in MODELS):
             if command := peer_command(name, "speed"):
                 options = ["--out", str(given.out), "--size", str(given.size)]

@@ -49,10 +49,12 @@ _ENTRIES = 200_000  # of candidates times boxes at a time: what stays in the cac
 @dataclass(frozen=True, eq=False)
 class OpenRegion:
     """What a front leaves open: the ``strips`` of its k boxes along each of m objectives, and the
-    logarithm of what a unit of each box's volume is worth (k,)."""
+    logarithm of what a unit of each box's volume is worth (k,). ``starts`` (f,): where the boxes of
+    each fantasy begin."""
 
     strips: tuple[Strips, ...]
     log_worth: Array
+    starts: tuple[int, ...] = (0,)
 
     @staticmethod
     def of(boxes: Boxes, best: Array | None = None, log_worth: Array | None = None) -> "OpenRegion":
@@ -63,35 +65,69 @@ class OpenRegion:
         columns = zip(lower[left].T, boxes.upper[left].T, strict=True)
         return OpenRegion(tuple(Strips.between(low, high) for low, high in columns), worth[left])
 
+    @staticmethod
+    def joined(regions: "Sequence[OpenRegion]") -> "OpenRegion":
+        """What is open in several fantasies, side by side: one pass over all of them costs little
+        more than one."""
+        sizes = [len(region.log_worth) for region in regions]
+        return OpenRegion(
+            tuple(map(Strips.joined, zip(*(region.strips for region in regions), strict=True))),
+            np.concatenate([region.log_worth for region in regions]),
+            tuple(np.cumsum([0, *sizes[:-1]]).tolist()),
+        )
+
+    def summed(self, values: Array) -> Array:
+        """The sums (n, f) of values (n, k) over the boxes of each fantasy."""
+        # slice by slice: `reduceat` rounds otherwise, and decisions of old logs must come out again
+        ends = (*self.starts[1:], values.shape[1])
+        sums = np.empty((len(values), len(self.starts)))
+        for place, (start, end) in enumerate(zip(self.starts, ends, strict=True)):
+            values[:, start:end].sum(axis=1, out=sums[:, place])
+        return sums
+
+    def log_summed(self, logs: Array) -> tuple[Array, Array]:
+        """The logarithms (n, f) of the sums of exp(logs) over the boxes of each fantasy, logs
+        (n, k), and the share that each box has of its sum (n, k)."""
+        sizes = np.diff((*self.starts, logs.shape[1]))
+        top = np.maximum.reduceat(logs, self.starts, axis=1)
+        top = np.where(np.isfinite(top), top, 0.0)
+        shares = np.empty_like(logs)  # in the same order in memory, on which rounding depends
+        np.exp(np.subtract(logs, np.repeat(top, sizes, axis=1), out=shares), out=shares)
+        total = self.summed(shares)
+        with np.errstate(divide="ignore"):
+            value = top + np.log(total / sizes) + np.log(sizes)
+        shares /= np.repeat(np.maximum(total, np.finfo(float).tiny), sizes, axis=1)
+        return value, shares
+
 
 def log_hypervolume_improvement(
     means: Sequence[Array], stds: Sequence[Array], region: OpenRegion
 ) -> Array:
-    """log EHVI (n,) of candidates with means and standard deviations (n,) in each objective.
+    """log EHVI (n, f) of candidates in each of f fantasies, with means, (n,) or (n, f), and standard
+    deviations (n,) in each objective.
 
     >>> region = OpenRegion.of(open_boxes(np.array([[0.0, 0.0]]), np.ones(2)))
-    >>> round(float(log_hypervolume_improvement([-np.ones(1)] * 2, [np.full(1, 1e-6)] * 2, region)[0]), 6)
+    >>> round(float(log_hypervolume_improvement([-np.ones(1)] * 2, [np.full(1, 1e-6)] * 2, region)[0, 0]), 6)
     1.098612
     """
     total = region.log_worth
     for mean, std, strips in zip(means, stds, region.strips, strict=True):
         total = total + log_cleared(mean, std, strips)
-    value: Array = averaged(total, True, axis=1)[0] + np.log(total.shape[1])
-    return value
+    return region.log_summed(total)[0]
 
 
 def _with_derivatives(
     means: Sequence[Array], stds: Sequence[Array], region: OpenRegion
 ) -> tuple[Array, list[Array], list[Array]]:
-    """The same with its derivatives by each mean and each std, (n,) each."""
+    """The same with its derivatives by each mean and each std, (n, f) each."""
     parts = [
         log_cleared_and_derivatives(mean, std, strips)
         for mean, std, strips in zip(means, stds, region.strips, strict=True)
     ]
     total = region.log_worth + sum(part[0] for part in parts)
-    value, shares = averaged(total, True, axis=1)
-    by_mean, by_std = ([(shares * part[place]).sum(axis=1) for part in parts] for place in (1, 2))
-    return value + np.log(total.shape[1]), by_mean, by_std
+    value, shares = region.log_summed(total)
+    by_mean, by_std = ([region.summed(shares * part[place]) for part in parts] for place in (1, 2))
+    return value, by_mean, by_std
 
 
 @dataclass(frozen=True)
@@ -109,11 +145,9 @@ class LogHypervolumeImprovement(Acquisition):
         members = [model_named(models, name).members for name in self.names]
         longest = max(map(len, members))
         combined = [tuple(own[k % len(own)] for own in members) for k in range(longest)]
-        return BoundHypervolume(tuple((each, self._regions(each, context)) for each in combined))
+        return BoundHypervolume(tuple((each, self._open(each, context)) for each in combined))
 
-    def _regions(
-        self, models: Sequence[FittedSurrogate], context: Context
-    ) -> tuple[OpenRegion, ...]:
+    def _open(self, models: Sequence[FittedSurrogate], context: Context) -> OpenRegion:
         """What the front leaves open in each fantasy."""
         believed = [believed_losses(model, context) for model in models]
         fantasies = max(losses.shape[1] for losses in believed)
@@ -124,8 +158,8 @@ class LogHypervolumeImprovement(Acquisition):
             rows = np.maximum(rows, best)
         else:
             best = None  # where all goals are reached, more is better again
-        return tuple(
-            self._region(models, rows[:, place], reference, best) for place in range(fantasies)
+        return OpenRegion.joined(
+            [self._region(models, rows[:, place], reference, best) for place in range(fantasies)]
         )
 
     def _reference(self, models: Sequence[FittedSurrogate], rows: Array, context: Context) -> Array:
@@ -182,7 +216,7 @@ def _log_worth(models: Sequence[FittedSurrogate], boxes: Boxes) -> Array:
     return total
 
 
-Member = tuple[tuple[FittedSurrogate, ...], tuple[OpenRegion, ...]]
+Member = tuple[tuple[FittedSurrogate, ...], OpenRegion]
 
 
 @dataclass(frozen=True)
@@ -196,29 +230,11 @@ class BoundHypervolume(FantasyAverage):
         return True
 
     def terms(self, x: Array) -> Array:
-        each = [self._member_values(models, regions, x) for models, regions in self.members]
+        each = [_values(models, region, x) for models, region in self.members]
         return each[0] if len(each) == 1 else averaged(np.stack(each), True, axis=0)[0]
 
-    def _member_values(
-        self, models: Sequence[FittedSurrogate], regions: Sequence[OpenRegion], x: Array
-    ) -> Array:
-        posteriors = [model.posterior(x) for model in models]
-        means = [posterior.mean for posterior in posteriors]
-        stds = [_deviations(posterior)[0] for posterior in posteriors]
-        values = np.empty((len(x), len(regions)))
-        for fantasy, region in enumerate(regions):
-            step = max(1, _ENTRIES // max(len(region.log_worth), 1))
-            for start in range(0, len(x), step):
-                rows = slice(start, start + step)
-                values[rows, fantasy] = log_hypervolume_improvement(
-                    [_column(mean, fantasy)[rows] for mean in means],
-                    [std[rows] for std in stds],
-                    region,
-                )
-        return values
-
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        each = [self._member_terms(models, regions, x) for models, regions in self.members]
+        each = [_values_and_pullback(models, region, x) for models, region in self.members]
         if len(each) == 1:
             return each[0]
         terms, weights = averaged(np.stack([values for values, _ in each]), True, axis=0)
@@ -229,39 +245,49 @@ class BoundHypervolume(FantasyAverage):
 
         return terms, pull
 
-    def _member_terms(
-        self, models: Sequence[FittedSurrogate], regions: Sequence[OpenRegion], x: Array
-    ) -> tuple[Array, TermsPullback]:
-        pairs = [model.posterior_and_pullback(x) for model in models]
-        deviations = [_deviations(posterior) for posterior, _ in pairs]
-        found = [
-            _with_derivatives(
-                [_column(posterior.mean, fantasy) for posterior, _ in pairs],
-                [std for std, _ in deviations],
-                region,
-            )
-            for fantasy, region in enumerate(regions)
-        ]
 
-        def pull(d_terms: Array) -> Array:
-            total = np.zeros_like(x)
-            for place, (posterior, back) in enumerate(pairs):
-                by_mean = d_terms * np.stack([each[1][place] for each in found], axis=1)
-                if posterior.mean.shape[1] == 1:  # without fantasies: it belongs to all of them
-                    by_mean = by_mean.sum(axis=1, keepdims=True)
-                by_std = (d_terms * np.stack([each[2][place] for each in found], axis=1)).sum(
-                    axis=1
-                )
-                std, resolved = deviations[place]
-                total += back(by_mean, by_std * 0.5 * resolved / std)
-            return total
-
-        return np.stack([each[0] for each in found], axis=1), pull
+def _values(models: Sequence[FittedSurrogate], region: OpenRegion, x: Array) -> Array:
+    """log EHVI (n, f) at x (n, d) in each fantasy."""
+    posteriors = [model.posterior(x) for model in models]
+    means = [posterior.mean for posterior in posteriors]
+    stds = [_deviations(posterior)[0] for posterior in posteriors]
+    values = np.empty((len(x), len(region.starts)))
+    step = max(1, _ENTRIES // max(len(region.log_worth), 1))
+    for start in range(0, len(x), step):
+        rows = slice(start, start + step)
+        values[rows] = log_hypervolume_improvement(
+            [_columns(mean[rows], region) for mean in means], [std[rows] for std in stds], region
+        )
+    return values
 
 
-def _column(mean: Array, fantasy: int) -> Array:
-    """The means (n,) of one fantasy; a model without fantasies has one column for all."""
-    return mean[:, fantasy if mean.shape[1] > 1 else 0]
+def _values_and_pullback(
+    models: Sequence[FittedSurrogate], region: OpenRegion, x: Array
+) -> tuple[Array, TermsPullback]:
+    pairs = [model.posterior_and_pullback(x) for model in models]
+    deviations = [_deviations(posterior) for posterior, _ in pairs]
+    value, by_mean, by_std = _with_derivatives(
+        [_columns(posterior.mean, region) for posterior, _ in pairs],
+        [std for std, _ in deviations],
+        region,
+    )
+
+    def pull(d_terms: Array) -> Array:
+        total = np.zeros_like(x)
+        for place, (posterior, back) in enumerate(pairs):
+            d_mean = d_terms * by_mean[place]
+            if posterior.mean.shape[1] == 1:  # without fantasies: it belongs to all of them
+                d_mean = d_mean.sum(axis=1, keepdims=True)
+            std, resolved = deviations[place]
+            total += back(d_mean, (d_terms * by_std[place]).sum(axis=1) * 0.5 * resolved / std)
+        return total
+
+    return value, pull
+
+
+def _columns(mean: Array, region: OpenRegion) -> Array:
+    """The means (n, f) in each fantasy; a model without fantasies has one column for all."""
+    return np.broadcast_to(mean, (len(mean), len(region.starts)))
 
 
 def _deviations(posterior: Posterior) -> tuple[Array, Array]:

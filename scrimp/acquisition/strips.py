@@ -18,6 +18,7 @@ improvement using box decomposition algorithms", 2019; in logarithms Ament et al
 improvements to expected improvement", 2023).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,11 +39,13 @@ _FARTHEST, _HIGHEST = -1e150, 30.0
 @dataclass(frozen=True, eq=False)
 class Strips:
     """k strips along one objective between shared ``edges`` (e,): ``low`` and ``high`` (k,) are
-    places among them, a low one of -1 is minus infinity."""
+    places among them, a low one of -1 is minus infinity. ``fantasy`` (e,): in which fantasy each
+    edge lies, where strips of several are joined."""
 
     edges: Array
     low: NDArray[np.intp]
     high: NDArray[np.intp]
+    fantasy: NDArray[np.intp] | None = None
 
     @staticmethod
     def between(lower: Array, upper: Array) -> "Strips":
@@ -51,9 +54,35 @@ class Strips:
         low = np.where(np.isfinite(lower), np.searchsorted(edges, lower), -1)
         return Strips(edges, low.astype(np.intp), np.searchsorted(edges, upper))
 
+    @staticmethod
+    def joined(parts: "Sequence[Strips]") -> "Strips":
+        """The strips of several fantasies, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = [len(part.edges) for part in parts]
+        before = np.cumsum([0, *sizes[:-1]])
+        shifted = [
+            (np.where(part.low >= 0, part.low + start, -1), part.high + start)
+            for part, start in zip(parts, before, strict=True)
+        ]
+        return Strips(
+            np.concatenate([part.edges for part in parts]),
+            np.concatenate([low for low, _ in shifted]),
+            np.concatenate([high for _, high in shifted]),
+            np.repeat(np.arange(len(parts)), sizes),
+        )
+
+    def mean_at(self, mean: Array) -> Array:
+        """The means (m, e) that the edges meet, or (m, 1) where all meet the same: of losses (m,),
+        or of one column for each fantasy (m, f)."""
+        if mean.ndim == 1:
+            return mean[:, None]
+        return mean if self.fantasy is None else mean[:, self.fantasy]
+
 
 def log_cleared(mean: Array, std: Array, strips: Strips) -> Array:
-    """log W (m, k) of each strip for losses of these means and standard deviations (m,).
+    """log W (m, k) of each strip for losses of these means, (m,) or (m, f) with f fantasies, and
+    standard deviations (m,).
 
     >>> one = Strips.between(np.array([-1.0]), np.array([1.0]))
     >>> float(log_cleared(np.zeros(1), np.ones(1), one)[0, 0].round(9))
@@ -66,7 +95,8 @@ def log_cleared_and_derivatives(
     mean: Array, std: Array, strips: Strips
 ) -> tuple[Array, Array, Array]:
     """log W (m, k) and its derivatives by mean and by std, (m, k) each."""
-    edge = log_expected_improvement_and_derivatives(mean[:, None], std[:, None], strips.edges)
+    means = strips.mean_at(mean)
+    edge = log_expected_improvement_and_derivatives(means, std[:, None], strips.edges)
     value, by_mean, by_std = (part[:, strips.high] for part in edge)
     closed = np.flatnonzero(strips.low >= 0)
     if not len(closed):
@@ -84,7 +114,8 @@ def log_cleared_and_derivatives(
         row, place = np.nonzero(narrow)
         where = closed[place]
         ends = strips.edges[strips.low[where]], strips.edges[strips.high[where]]
-        exact = _narrow(mean[row], std[row], *ends)
+        met = np.broadcast_to(means, edge[0].shape)[row, strips.high[where]]
+        exact = _narrow(met, std[row], *ends)
         value[row, where], by_mean[row, where], by_std[row, where] = exact
     return value, by_mean, by_std
 

@@ -204,7 +204,7 @@ def _report(names: "list[str] | Mapping[str, Direction]", values: list[float]) -
     return dict(zip(names, values, strict=True))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def question_of(source: str, task: str) -> FrontQuestion:
     """The problem called ``task``: a formula, or what the file ``source`` has by that name."""
     if source and is_yahpo(source):

@@ -109,7 +109,7 @@ def test_agrees_with_the_sum_over_all_subsets(m):
     region = OpenRegion.of(open_boxes(front, reference))
     for mean in (rng.random(m), rng.random(m) - 1.0, rng.random(m) + 3.0):
         std = rng.uniform(0.5, 1.0, m)
-        value = log_hypervolume_improvement(mean[:, None], std[:, None], region)[0]
+        value = log_hypervolume_improvement(mean[:, None], std[:, None], region)[0, 0]
         with mpmath.workdps(120):
             exact = float(by_subsets(mean, std, front, reference))
         assert value == pytest.approx(exact, rel=1e-9, abs=1e-9)
@@ -125,7 +125,7 @@ def test_is_the_average_of_what_draws_add():
         for _ in range(1500)
     ]
     region = OpenRegion.of(open_boxes(front, reference))
-    value = np.exp(log_hypervolume_improvement(mean[:, None], std[:, None], region)[0])
+    value = np.exp(log_hypervolume_improvement(mean[:, None], std[:, None], region)[0, 0])
     assert value == pytest.approx(np.mean(gains), abs=4 * np.std(gains) / np.sqrt(1500))
 
 
@@ -142,7 +142,20 @@ def test_the_front_is_what_the_models_believe():
         region,
     )
     bound = LogHypervolumeImprovement(tuple(models)).bind(models, Context(rows))
-    np.testing.assert_allclose(bound(x), expected, rtol=1e-9)
+    np.testing.assert_allclose(bound(x), expected[:, 0], rtol=1e-9)
+
+
+def test_joined_fantasies_have_what_each_has_alone():
+    rng = np.random.default_rng(0)
+    fronts = [rng.random((size, 3)) for size in (6, 1, 9)]
+    regions = [OpenRegion.of(open_boxes(front, np.full(3, 1.1))) for front in fronts]
+    means = [rng.normal(0.5, 1.0, (4, 3)) for _ in range(3)]
+    means[0][0] = 40.0  # far off: narrow strips
+    stds = [rng.uniform(1e-3, 1.0, 4) for _ in range(3)]
+    joined = log_hypervolume_improvement(means, stds, OpenRegion.joined(regions))
+    for place, region in enumerate(regions):
+        own = log_hypervolume_improvement([mean[:, place] for mean in means], stds, region)
+        assert joined[:, place].tolist() == own[:, 0].tolist()
 
 
 def test_a_given_reference_counts():
@@ -163,7 +176,7 @@ def test_beyond_a_goal_nothing_counts():
         for best in (None, np.array([0.25, -np.inf]), np.array([0.25, 0.25]))
     ]
     there = [np.array([-3.0])] * 2, [np.array([1e-3])] * 2
-    gains = [np.exp(log_hypervolume_improvement(*there, one)[0]) for one in region]
+    gains = [np.exp(log_hypervolume_improvement(*there, one)[0, 0]) for one in region]
     np.testing.assert_allclose(gains, [4 * 4 - 0.25, 0.75 * 4 - 0.25, 0.75**2 - 0.25], rtol=1e-6)
 
 
