@@ -8,7 +8,9 @@ among what was tried, and w_i how well it orders the results so far,
 
 The new task is like one of the past ones, but for an error e that only close neighbours share.
 Without doubt every past study is taken at its word, and the next configuration is what serves the
-one or two that the first served badly. With doubt it is rather one that is good for many.
+one or two that the first served badly. With doubt it is rather one that is good for many. And with
+doubt the portfolio is left as soon as past studies order the results, three at least, no better
+than chance: when they have more than half of the pairs wrong on average.
 
     AdaptiveStart(rows, scaled, kernel, doubt=0.1).next_rows(training, 1)
 """
@@ -24,6 +26,7 @@ from scrimp.encoding.training_data import Training
 from scrimp.gp.kernel import Kernel
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.portfolio import LEAST_GAIN, agreement_weights, next_of_portfolio
+from scrimp.transfer.weights import rank_distances
 
 __all__ = ["AdaptiveStart"]
 
@@ -31,6 +34,8 @@ RATE = 2.0
 DOUBTING_RATE = 4.0
 """How fast the weight of a past study falls with the pairs that it orders wrongly."""
 
+FEWEST = 3  # results by which past studies are judged
+CHANCE = 0.5
 SHARED = 8
 LEAST_SHARE = 1e-4
 
@@ -46,9 +51,15 @@ class AdaptiveStart:
     doubt: float = 0.0
 
     def next_rows(self, training: Training, count: int) -> list[int]:
-        """The next ``count`` candidates, fewer if nothing is left that helps any past study."""
+        """The next ``count`` candidates, fewer if nothing is left that helps any past study; none
+        when doubt has been confirmed."""
         found: list[int] = []
-        weights = self._weights(training)
+        seen = [int(np.argmin(((self.rows - row) ** 2).sum(axis=1))) for row in training.x]
+        predicted = self.scaled[seen]
+        if self.doubt and len(seen) >= FEWEST and _wrong(predicted, training.y) > CHANCE:
+            return found
+        rate = DOUBTING_RATE if self.doubt else RATE
+        weights = agreement_weights(predicted, training.y, rate)
         while len(found) < count:
             taken = contains_rows(self.rows, training.known)
             taken[found] = True
@@ -58,11 +69,6 @@ class AdaptiveStart:
                 break
             found.append(chosen)
         return found
-
-    def _weights(self, training: Training) -> Array:
-        seen = [int(np.argmin(((self.rows - row) ** 2).sum(axis=1))) for row in training.x]
-        rate = DOUBTING_RATE if self.doubt else RATE
-        return agreement_weights(self.scaled[seen], training.y, rate)
 
     def _next(self, best: Array, weights: Array, taken: NDArray[np.bool_]) -> tuple[int, float]:
         if not self.doubt:
@@ -76,3 +82,8 @@ class AdaptiveStart:
         gains[taken] = -1.0
         chosen = int(np.argmax(gains))
         return chosen, float(gains[chosen])
+
+
+def _wrong(predicted: Array, losses: Array) -> float:
+    """The share of pairs that past studies order wrongly, on average over studies."""
+    return float(rank_distances(predicted, losses).mean())

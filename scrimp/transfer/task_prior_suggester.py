@@ -171,6 +171,13 @@ class TaskPriorSuggester(Suggester):
         rows = learned.start(self.doubt).next_rows(training, lacking)
         return encoding.decode(learned.rows[rows]) if rows else []
 
+    def _since_start(self, outcomes: Array) -> Array:
+        """Outcomes (n,) by which patience is measured. A portfolio with doubt counts as one trial:
+        its first is often the best, and nothing is wrong with a model that has not decided yet."""
+        if not self.doubt or len(outcomes) <= self.start:
+            return outcomes
+        return np.append(outcomes[: self.start].min(), outcomes[self.start :])
+
     def _best(  # the parts of one decision
         self,
         history: History,
@@ -189,7 +196,7 @@ class TaskPriorSuggester(Suggester):
         posterior, cold = mixed_belief(learned.basis, target.inner, target.steps, alone=alone)
         incumbent = "mean" if history.problem.noisy else "observed"
         fitted = {**models.fitted, "loss": posterior}
-        outcomes = np.where(training.failed, np.inf, training.y)
+        outcomes = self._since_start(np.where(training.failed, np.inf, training.y))
         stuck = (
             self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
         )

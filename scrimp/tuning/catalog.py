@@ -161,7 +161,7 @@ def _parts(entry: MethodEntry) -> "list[type[DataclassInstance]]":
     ]
 
 
-_WITH_PAST: Mapping[str, Json] = {"early": 0.6, "own_turns": True}
+_WITH_PAST: Mapping[str, Json] = {"doubt": 0.1, "own_turns": True, "start": 5}
 """What ``auto`` asks of the task prior; it is recorded, so that studies which began without it decide
 as they did."""
 

@@ -41,8 +41,8 @@ def test_without_doubt_it_is_the_greedy_portfolio() -> None:
 
 def test_the_gain_is_that_of_drawn_errors() -> None:
     """Far apart by the kernel, every candidate has an error of its own."""
-    told = trained((0.2, 1.0), (0.5, 0.4), (0.9, 0.7))
     seen = [2, 5, 9]
+    told = trained(*zip(ROWS[seen, 0].tolist(), SCALED[seen].mean(axis=1).tolist(), strict=True))
     weights = agreement_weights(SCALED[seen], told.y, 4.0)
     best = SCALED[seen].min(axis=0)
     errors = 0.3 * np.random.default_rng(0).standard_normal((100_000, 1))
@@ -66,3 +66,19 @@ def test_results_elsewhere_weigh_past_studies_too() -> None:
     rows, scaled = np.array([[0.0], [0.3], [0.7]]), np.array([[0.0, 1.0], [0.5, 0.6], [1.0, 0.0]])
     told = trained((0.01, 2.0), (0.71, 1.0))
     assert AdaptiveStart(rows, scaled, kernel(0.1)).next_rows(told, 1) == [2]
+
+
+def test_a_past_that_is_no_better_than_chance_is_left() -> None:
+    """Three results: the studies have none, all and all of three pairs wrong. The first two are
+    chance together, and with the third it is worse."""
+    rows = np.linspace(0.0, 1.0, 4)[:, None]
+    told = trained((0.0, 1.0), (1 / 3, 2.0), (2 / 3, 3.0))
+    one = np.array([0.1, 0.2, 0.3, 0.0])
+    two, three = np.array([0.3, 0.2, 0.1, 0.0]), np.array([0.2, 0.1, 0.05, 0.0])
+    chance = AdaptiveStart(rows, np.stack([one, two], axis=1), kernel(0.1), doubt=0.1)
+    assert chance.next_rows(told, 1) == [3]
+    worse = np.stack([one, two, three], axis=1)
+    assert AdaptiveStart(rows, worse, kernel(0.1), doubt=0.1).next_rows(told, 1) == []
+    assert AdaptiveStart(rows, worse, kernel(0.1)).next_rows(told, 1) == [3]
+    early = trained((0.0, 2.0), (1 / 3, 1.0))
+    assert AdaptiveStart(rows, one[:, None], kernel(0.1), doubt=0.1).next_rows(early, 1) == [3]

@@ -223,3 +223,9 @@ def test_bad_settings() -> None:
         TaskPriorSuggester(early=1.0)
     with pytest.raises(MethodError, match=r"doubt is 2.0; it must be from 0 to 1"):
         TaskPriorSuggester(doubt=2.0)
+
+
+def test_a_portfolio_with_doubt_counts_as_one_trial_for_patience() -> None:
+    outcomes = np.array([1.0, 3.0, 2.0, 4.0])
+    assert TaskPriorSuggester(start=3, doubt=0.1)._since_start(outcomes).tolist() == [1.0, 4.0]
+    assert TaskPriorSuggester(start=3)._since_start(outcomes).tolist() == outcomes.tolist()

@@ -86,9 +86,9 @@ def test_past_studies_change_what_auto_means() -> None:
     method, reason = choose(PROBLEM, Method("auto"), True)
     assert method.name == "task-prior" and "past studies" in reason and learns(method)
     # recorded, so that a study which began before there were these settings decides as it did
-    assert method.settings == {"early": 0.6, "own_turns": True}
+    assert method.settings == {"doubt": 0.1, "own_turns": True, "start": 5}
     chosen, _ = choose(PROBLEM, Method("auto", start=2, early=0.0), True)
-    assert chosen.settings == {"early": 0.0, "own_turns": True, "start": 2}
+    assert chosen.settings == {"doubt": 0.1, "early": 0.0, "own_turns": True, "start": 2}
     assert learns(Method("rgpe")) and not learns(Method("gp")) and not learns(Method("dehb"))
     with pytest.raises(MethodError, match="has no setting 'past'"):
         build_policy(PROBLEM, Method("rgpe", past=None))
