@@ -25,7 +25,7 @@ from scrimp.gp.stationary import Matern52, length_scale_parameter
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.transfer.common_points import LEAST_SHARE, CommonMeans, common_means
 from scrimp.transfer.normalise import Normaliser, Units
-from scrimp.transfer.row_cache import RowCache
+from scrimp.transfer.row_cache import LastAnswers, RowCache
 from scrimp.transfer.source_model import SourceModel
 from scrimp.transfer.source_view import SourceView
 from scrimp.transfer.stacked_means import StackedMeans, stacked_means
@@ -57,7 +57,7 @@ class SourceModels:
     common: CommonMeans | None = None
     spread: CommonMeans | None = None  # of log(variance / prior variance)
     stacked: StackedMeans | None = None
-    _memory: list[RowCache] = field(default_factory=list, repr=False)
+    _memory: list[RowCache | LastAnswers] = field(default_factory=list, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,10 +123,9 @@ class SourceModels:
 
     def means(self, x: Array) -> Array:
         """(m, M)"""
-        if self.common is not None:
-            return np.asarray(self._shift + self._scale * self.common(x))
         if not self._memory:
-            self._memory.append(RowCache(self._together))
+            common = self.common
+            self._memory.append(RowCache(self._together) if common is None else LastAnswers(common))
         own = self._memory[0](x)
         return self._shift + self._scale * own if self.units else own
 
@@ -199,7 +198,7 @@ class SourceModels:
         least = LEAST_SHARE if observations <= LONG else LEAST_LONG_SHARE
         common = common_means(kernel, rows, means, held_back, least)
         found = self if common is not None else self.side_by_side(columns)
-        return replace(found, common=common, spread=spread)
+        return replace(found, common=common, spread=spread, _memory=[])
 
     def side_by_side(self, columns: Sequence[Column]) -> "SourceModels":
         """The same models, the means of many by `stacked_means`."""
