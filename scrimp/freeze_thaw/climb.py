@@ -20,7 +20,10 @@ more corners there are, 2^d, the less that is worth. Mere probability will not d
 expected to be met, it is highest for the closest copy of what is known.
 
 And some are *drawn*, as all of ASHA's are: where neighbours differ by more than the model can know
-(runs that end early, levels that say little), what it hopes for is worth no more than a draw.
+(runs that end early, levels that say little), what it hopes for is worth no more than a draw. How
+many, the model's own record says: what it foretells of each configuration from all others
+(`scrimp.freeze_thaw.foresight`) leaves a share of their variance unexplained, and that share of the
+nominees is drawn.
 
 What a run has of its own (the term a3 of the model) is left out of the standard deviation here. It
 is the same wherever a new configuration lies, so it is no reason to choose one; counted in, the
@@ -44,6 +47,7 @@ from scrimp.acquisition.improvement import (
     log_expected_improvement_and_derivatives,
 )
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb
+from scrimp.freeze_thaw.foresight import foresight
 from scrimp.freeze_thaw.model import CurveBelief
 from scrimp.freeze_thaw.questions import Question
 
@@ -55,7 +59,6 @@ EFFORT = MaximizeSettings(starts=4, cycles=2, ascent=AscentSettings(rounds=20))
 CLIMBED = 0.2  # the share of nominees that are climbed to, at most
 # in d dimensions at most 25 / 2^d: a climb is good where a study can afford to look at many corners
 CORNERS = 25.0
-DRAWN = 0.15  # the share of nominees that are drawn newcomers, whoever they are
 PARENTS = 8  # who lives on from one generation to the next
 CHILDREN = 10  # steps from each of them
 GENERATIONS = 8
@@ -104,7 +107,7 @@ def nominee(
     belief: CurveBelief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
 ) -> Array:
     """A configuration (1, d) that nobody tried, from the newcomers at these ``places`` (k,) on."""
-    if rng.random() < DRAWN:
+    if rng.random() >= foresight(belief):
         return belief.newcomers.x[[int(rng.choice(places))]]
     share = min(CLIMBED, CORNERS / 2.0 ** belief.curves.x.shape[1])
     found = climbed if rng.random() < share else ending_best

@@ -9,6 +9,7 @@ import pytest
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.climb import NewcomerScore, climbed, ending_best, nominee
 from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.foresight import foresight
 from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.questions import Question, horizons, race
@@ -88,7 +89,7 @@ def test_who_ends_best_does_not_depend_on_what_is_asked() -> None:
 
 def test_the_nominee_is_legal_and_new_and_few_are_drawn_or_climbed_to() -> None:
     belief, question = studied("horizon")
-    places = np.arange(len(belief.newcomers.x))
+    places, known = np.arange(len(belief.newcomers.x)), foresight(belief)
     corners, drawn = 0, 0
     for seed in range(40):
         best = nominee(belief, question, places, np.random.default_rng(seed))
@@ -96,14 +97,25 @@ def test_the_nominee_is_legal_and_new_and_few_are_drawn_or_climbed_to() -> None:
         assert SPACE.validate(config) == config
         assert np.abs(belief.curves.x - best).max(axis=1).min() > 1e-6
         coin = np.random.default_rng(seed)
-        if coin.random() < 0.15:
+        if coin.random() >= known:
             drawn += 1
             assert (belief.newcomers.x == best).all(axis=1).any()
             continue
         found = climbed if coin.random() < 0.2 else ending_best
         corners += found is climbed
         np.testing.assert_allclose(best, found(belief, question, places, coin), atol=1e-6)
-    assert 2 <= corners <= 16 and 2 <= drawn <= 14
+    assert 2 <= corners <= 16 and drawn <= 10 and known > 0.75
+
+
+def test_where_the_model_foretells_nothing_newcomers_are_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("scrimp.freeze_thaw.climb.foresight", lambda belief: 0.0)
+    belief, question = studied("horizon")
+    places = np.arange(len(belief.newcomers.x))
+    for seed in range(10):
+        best = nominee(belief, question, places, np.random.default_rng(seed))
+        assert (belief.newcomers.x == best).all(axis=1).any()
 
 
 def test_surroundings_that_were_tried_are_no_longer_uncertain() -> None:
