@@ -18,6 +18,7 @@ Regret as in ``scrimp bench curves``: 0 is the best value there is, 1 the median
 import argparse
 import json
 import math
+import zlib
 from functools import lru_cache
 from pathlib import Path
 
@@ -63,11 +64,12 @@ def old_study(path: Path, name: str, fulls: int) -> tuple[Event, ...]:
     return tuple(play_curves(task, Timed("asha", task, own_seed(cell)), cell, name).events)
 
 
-def changed(events: tuple[Event, ...], kind: str) -> list[Event]:
-    """The log as the kind has it."""
+def changed(events: tuple[Event, ...], kind: str, seed: int) -> list[Event]:
+    """The log as the kind has it; every seed shuffles otherwise, or one bad shuffle would count in
+    all runs."""
     if kind == "shuffled":
         configs = [event.config for event in events if isinstance(event, TrialAdded)]
-        order = iter(np.random.default_rng(0).permutation(len(configs)).tolist())
+        order = iter(np.random.default_rng(seed).permutation(len(configs)).tolist())
         return [
             msgspec.structs.replace(event, config=configs[next(order)])
             if isinstance(event, TrialAdded)
@@ -88,11 +90,14 @@ def changed(events: tuple[Event, ...], kind: str) -> list[Event]:
 
 
 @lru_cache(maxsize=16)
-def storage_of(path: Path, names: tuple[str, ...], kind: str, fulls: int) -> MemoryStorage:
+def storage_of(
+    path: Path, names: tuple[str, ...], kind: str, fulls: int, seed: int
+) -> MemoryStorage:
     """Past studies of some tasks."""
     storage = MemoryStorage()
-    for name in names:
-        storage.create(name, changed(old_study(path, name, fulls), kind))
+    for place, name in enumerate(names):
+        own = zlib.crc32(f"{seed}/{place}/{name}".encode())
+        storage.create(name, changed(old_study(path, name, fulls), kind, own))
     return storage
 
 
@@ -109,7 +114,8 @@ def played(path: Path, cell: Cell, kind: str, before: Path) -> Run:
     plain = Timed(cell.method, task, own_seed(cell))
     if kind != "none":
         names = tuple(past_names(before, cell.task if before == path else ""))
-        storage = storage_of(before, names, kind, max(1, cell.size // 2))
+        fulls, seed = max(1, cell.size // 2), cell.seed if kind == "shuffled" else 0
+        storage = storage_of(before, names, kind, fulls, seed)
         past = past_of(plain.problem, storage)
     policy = Timed(cell.method, task, own_seed(cell), past)
     history = play_curves(task, policy, cell)
