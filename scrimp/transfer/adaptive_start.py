@@ -4,7 +4,7 @@ With N_i(x) the prediction of past study i, scaled to [0, 1] over the candidates
 among what was tried, and w_i how well it orders the results so far,
 
     x* = argmax over x of  sum_i w_i E max(0, c_i - N_i(x) - e(x)),      e(x) ~ N(0, s(x)^2)
-    s(x)^2 = doubt^2 (1 - k(x)^8),      k(x) the kernel between x and the nearest that was tried
+    s(x)^2 = doubt^2 (1 - k(x)^32),      k(x) the kernel between x and the nearest that was tried
 
 The new task is like one of the past ones, but for an error e that only close neighbours share.
 Without doubt every past study is taken at its word, and the next configuration is what serves the
@@ -36,7 +36,7 @@ DOUBTING_RATE = 4.0
 
 FEWEST = 3  # results by which past studies are judged
 CHANCE = 0.5
-SHARED = 8
+SHARED = 32
 LEAST_SHARE = 1e-4
 
 
