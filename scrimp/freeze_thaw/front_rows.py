@@ -6,7 +6,8 @@ A metric is one of three kinds, as the rows so far show:
 - *falling*: training lowers its loss (an error). A row stands for the lowest loss so far;
 - *rising*: training raises it (time or energy so far). A row stands for the loss at its step;
 - *constant*: it belongs to the configuration (latency, number of weights): within trials it varies
-  by less than a fiftieth of what it varies between them. The first row of a trial says it all.
+  by less than a fiftieth of what it varies between them, or not at all while fewer than four trials
+  have gone on. The first row of a trial says it all.
 
 Lowest losses are over feasible reports, or over all while none is. *Marked* rows are those of runs
 that failed or have no feasible report yet. What a front may gain is a product over metrics, so it
@@ -40,9 +41,13 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Kind = Literal["falling", "rising", "constant"]
 
-STEADY = 0.02
+STEADY, EQUAL = 0.02, 1e-9
 """A metric that varies within trials by at most this share of what it varies between them is
-constant."""
+constant; while few trials have gone on, only what is equal is."""
+
+SEVERAL = 4
+"""How many trials have to go on before a little change counts as none: from its first to its second
+report an error often falls by a hundredth of what lies between trials."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +202,7 @@ def _kind(trial: Places, column: Array) -> Kind:
         return "falling"
     firsts, ends = values[starts], values[starts + counts - 1]
     between = float(np.ptp(firsts))
-    if float(np.max(spread[several])) <= STEADY * between or not spread.any():
+    steady = STEADY if several.sum() >= SEVERAL else EQUAL
+    if float(np.max(spread[several])) <= steady * between or not spread.any():
         return "constant"
     return "rising" if float(np.median((ends - firsts)[several])) > 0.0 else "falling"

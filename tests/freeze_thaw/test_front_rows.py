@@ -91,6 +91,13 @@ def test_kinds_of_a_metric_that_is_measured_with_noise() -> None:
     assert kinds_of(np.array([0, 0]), np.array([[1.0], [1.0]])) == ("constant",)
 
 
+def test_a_little_change_in_few_trials_does_not_make_a_metric_constant() -> None:
+    trial = np.repeat(np.arange(4), 2)
+    error = np.array([0.9, 0.899, 0.7, 0.698, 0.5, 0.499, 0.3, 0.299])
+    assert kinds_of(trial[:6], error[:6, None]) == ("falling",)
+    assert kinds_of(trial, error[:, None]) == ("constant",)
+
+
 def test_ranks_without_a_model_are_those_of_fronts() -> None:
     study = study_of()
     begun = [(0.5, 10.0), (0.4, 10.0), (0.6, 5.0)]
