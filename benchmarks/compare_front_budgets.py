@@ -226,27 +226,45 @@ def measured(
     return {**head, **cost, "spent": list(SHARES), "regret": regret}
 
 
+Runs = dict[str, dict[tuple[str, str, int], list[float]]]
+"""The regrets of each method, by table, task and seed."""
+
+
 def show(path: Path) -> None:
-    """Regrets by share of the budget, and each method at half of it against MO-ASHA's end."""
-    runs: dict[str, dict[tuple[str, str, int], list[float]]] = {}
+    """Regrets by share of the budget, and each method at half of it against where MO-ASHA and our
+    own ``asha`` end."""
+    runs: Runs = {}
     for record in read_runs(path):
         cell = (record["table"], record["task"], record["seed"])
         regrets = [1.0 if value is None else value for value in record["regret"]]
         runs.setdefault(record["method"], {})[cell] = regrets
     for method, own in runs.items():
-        end = runs.get(PEER, {})
-        shared = sorted(set(own) & set(end)) or sorted(own)
-        mean = np.mean([own[cell] for cell in shared], axis=0)
+        shared = sorted(cell for cell in own if all(cell in other for other in runs.values()))
+        mean = np.mean([own[cell] for cell in shared or own], axis=0)
         line = " ".join(f"{mean[round(20 * share) - 1]:.4f}" for share in (0.1, 0.25, 0.5, 1.0))
-        print(f"{method:>16}, {len(shared)} runs: regret at .1 .25 .5 1: {line}", end="")
-        if end and method != PEER:
-            half, last = [own[c][9] for c in shared], [end[c][-1] for c in shared]
-            ahead = float(np.mean(np.array(half) <= np.array(last)))
-            reached = np.flatnonzero(mean <= np.mean(last))
-            by = f"{SHARES[reached[0]]:.2f}" if len(reached) else "not"
-            text = with_interval(*paired_interval(half, last), ".4f")
-            print(f"; at half, minus MO-ASHA's end: {text}; ahead in {ahead:.0%}; by {by}", end="")
-        print()
+        print(f"{method:>16}, {len(shared or own)} runs: regret at .1 .25 .5 1: {line}")
+        for peer in (PEER, "asha"):
+            if peer in runs and peer != method:
+                print(f"{'':>18}{beside(own, runs[peer], peer)}")
+
+
+def beside(own: dict[Any, list[float]], other: dict[Any, list[float]], peer: str) -> str:
+    """Where a method is at half of its budget, against where a peer ends on the same runs; the
+    interval is over problems, each the mean of its seeds."""
+    shared = sorted(set(own) & set(other))
+    pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for cell in shared:
+        pairs.setdefault(cell[:2], []).append((own[cell][9], other[cell][-1]))
+    half, last = np.array([np.mean(seeds, axis=0) for seeds in pairs.values()]).T.tolist()
+    reached = sum(mine <= theirs for seeds in pairs.values() for mine, theirs in seeds)
+    end = np.mean([other[cell][-1] for cell in shared])
+    below = np.flatnonzero(np.mean([own[cell] for cell in shared], axis=0) <= end)
+    by = f"with {SHARES[below[0]]:.2f} of the budget" if len(below) else "not"
+    return (
+        f"at half, minus {peer}'s end, {len(pairs)} problems:"
+        f" {with_interval(*paired_interval(half, last), '.4f')}; reached in {reached} of"
+        f" {len(shared)} runs; its mean is reached {by}"
+    )
 
 
 def main() -> None:

@@ -87,3 +87,12 @@ def test_the_front_of_a_surrogate_is_that_of_the_lowest_values_along_runs(monkey
     kinds = [(own["name"], own["type"]) for own in training.description]
     assert kinds == [("x", "float"), ("n", "int"), ("o", "ordinal"), ("c", "choice")]
     assert training.description[3]["choices"] == ["a", "b"]
+
+
+def test_half_of_a_budget_beside_the_end_of_a_peer():
+    falling = [1.0 - 0.05 * k for k in range(20)]  # 0.55 at half, 0.05 at the end
+    own = {("t", "a", 0): falling, ("t", "b", 0): falling, ("t", "b", 1): falling}
+    other = {cell: [1.0] * 19 + [0.6] for cell in own} | {("t", "b", 1): [1.0] * 19 + [0.5]}
+    text = budgets.beside(own, other, "asha")
+    assert "2 problems: -0.0250" in text and "reached in 2 of 3 runs" in text
+    assert text.endswith("with 0.50 of the budget")
