@@ -80,17 +80,23 @@ CHANCE = 1.5
 sqrt(n): so much more must be learned before a past study counts. With several metrics a past that
 means nothing costs several times what it costs with one."""
 
+PASSING = 0.067
+"""The share of shuffled past studies that come through that test: beyond 1.5 standard deviations of
+a normal variable. Where one of eight does, it must be beyond twice as much to count."""
+
 
 @dataclass(frozen=True)
 class TradeOffPriorSuggester(TaskPriorSuggester):
-    """The default with past studies where there are several metrics."""
+    """The default with past studies where there are several metrics. With any ``doubt``, the
+    few past studies that seem to teach something about a metric among many that do not count as
+    chance, unless they teach much."""
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
         """What is expected to add most to the front."""
         encoding = encoding_of(history.problem.space)
-        lessons = learn_each(self.past, encoding, history.problem.seed)
+        lessons = learn_each(self.past, encoding, history.problem.seed, self.doubt > 0)
         sources = self._told_of(history, lessons)
         plain = BayesianSuggester(cost_exponent=self.cost_exponent)
         training = training_data(history, encoding)
@@ -207,10 +213,10 @@ class Lessons:
 
 
 @lru_cache(maxsize=8)
-def learn_each(past: Past, encoding: Encoding, seed: int) -> Lessons | None:
+def learn_each(past: Past, encoding: Encoding, seed: int, doubted: bool) -> Lessons | None:
     """What the past says of each metric; None where it teaches nothing about any."""
     pasts = {"loss": past} | {FURTHER + name: own for name, own in past.further.items()}
-    pasts = {name: _teaching(own) for name, own in pasts.items()}
+    pasts = {name: _teaching(own, doubted) for name, own in pasts.items()}
     found = {name: learn(own, encoding, seed, NORMALISE) for name, own in pasts.items()}
     learned = {name: each for name, each in found.items() if each is not None}
     if not learned:
@@ -230,16 +236,18 @@ def learn_each(past: Past, encoding: Encoding, seed: int) -> Lessons | None:
     return Lessons(learned, rows, FrontPortfolio.of(predicted))
 
 
-def _teaching(past: Past) -> Past:
-    """The past studies whose models predict them better than chance would have it."""
+def _teaching(past: Past, doubted: bool) -> Past:
+    """The past studies whose models predict them better than chance would have it; with doubt,
+    where so few do that chance explains them, those alone that are beyond it by themselves."""
     models = past.models(NORMALISE).models if len(past) else ()
-    return past.only(
-        {
-            model.study.name
-            for model in models
-            if model.learned > LEAST_LEARNED + CHANCE / np.sqrt(len(model.study.y))
-        }
-    )
+
+    def beyond(chance: float) -> set[str]:
+        least = {m.study.name: LEAST_LEARNED + chance / np.sqrt(len(m.study.y)) for m in models}
+        return {m.study.name for m in models if m.learned > least[m.study.name]}
+
+    found, lucky = beyond(CHANCE), len(models) * PASSING
+    few = len(found) <= lucky + 2.0 * np.sqrt(lucky * (1.0 - PASSING))
+    return past.only(beyond(2.0 * CHANCE) if doubted and few else found)
 
 
 def _candidates(past: Past, encoding: Encoding) -> Array:

@@ -121,6 +121,30 @@ def test_running_trials_are_not_repeated():
     assert apart.min() > 0.02
 
 
+def test_one_study_of_many_that_seems_to_teach_is_chance():
+    """Eight studies of noise, one of which looks learnable in one metric; and one that is."""
+    storage = MemoryStorage()
+    noise, rng = [f"noise{k}" for k in range(8)], np.random.default_rng(3)
+    for name in noise:
+        study = scrimp.create_study(
+            name, SPACE, metrics=METRICS, method="random", storage=storage, seed=1
+        )
+        for _ in range(16):
+            study.tell(study.ask(), {"error": rng.random(), "speed": rng.random()})
+    past(storage, "true")
+
+    def used(method, sources):
+        study = begun(storage, sources, method)
+        study.ask()
+        (noted,) = [event for event in study.history.events if isinstance(event, Noted)]
+        storage.delete("new")
+        return noted.notes.sources.used
+
+    assert len(used("task-prior", noise)) == 1
+    assert used("auto", noise) == ()
+    assert used("auto", [*noise, "true"]) == ("true",)
+
+
 @pytest.mark.parametrize("count", [6, 30])
 def test_without_anything_to_learn_it_is_the_plain_method(count):
     storage = MemoryStorage()
