@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scrimp.bench.transfer_tasks import read_tasks
 
 Array = NDArray[np.float64]
-Runs = dict[str, dict[tuple[str, int], dict[str, Array]]]
-"""Regrets by family, then by task and seed, then by method."""
+Runs = dict[str, dict[str, dict[str, Array]]]
+"""Regrets by family, then by task, then by method, averaged over seeds."""
 
 METHODS = "auto,gp:initial=3,portfolio,tst-r,taf-r,rgpe,rmogp"
 POINTS = (2, 3, 5, 10, 20, 50)
@@ -69,8 +69,8 @@ def spread(table: Path, most: int) -> list[str]:
 
 
 def read(paths: list[Path], sources: str) -> Runs:
-    """The runs of some files."""
-    found: Runs = {}
+    """The runs of some files; tasks are the sample, so seeds are averaged first."""
+    found: dict[tuple[str, str, str], list[Array]] = {}
     for path in paths:
         for text in path.read_text().splitlines():
             record = json.loads(text)
@@ -78,9 +78,12 @@ def read(paths: list[Path], sources: str) -> Runs:
                 continue
             at = dict(zip(record["at"], record["regret"], strict=True))
             values = np.array([at.get(point, np.nan) for point in POINTS])
-            tasks = found.setdefault(record["table"], {})
-            tasks.setdefault((record["task"], record["seed"]), {})[record["method"]] = values
-    return found
+            key = record["table"], record["task"], record["method"]
+            found.setdefault(key, []).append(values)
+    runs: Runs = {}
+    for (table, task, method), seeds in found.items():
+        runs.setdefault(table, {}).setdefault(task, {})[method] = np.mean(seeds, axis=0)
+    return runs
 
 
 def chosen_without(runs: Runs, held_out: str, choices: list[str]) -> str:
@@ -129,15 +132,36 @@ def report(given: argparse.Namespace) -> None:
             pooled[method].append(apart)
             mean, half = interval(apart)
             print(" " * 24, f"less {method}".ljust(34), row(mean), " +-", row(half))
-    print("\npooled over tasks".ljust(60), row(np.mean([run["ours"] for run in everything], 0)))
+    print(f"\npooled over {len(everything)} tasks".ljust(60), row(means(everything, "ours")))
     for method in methods:
         mean, half = interval(np.concatenate(pooled[method]))
         print(" " * 24, f"less {method}".ljust(34), row(mean), " +-", row(half))
-    print("\naverage rank".ljust(60), f"({len(everything)} runs)")
-    names = ["ours", *methods]
+    compare(everything, [method for method in methods if not method.startswith("gp")])
+
+
+def means(everything: list[dict[str, Array]], name: str) -> Array:
+    return np.asarray(np.mean([run[name] for run in everything], axis=0))
+
+
+def compare(everything: list[dict[str, Array]], published: list[str]) -> None:
+    """Against the best published method at each point, and by average ranks."""
+    best = np.argmin([means(everything, method) for method in published], axis=0)
+    apart = np.array(
+        [
+            [run["ours"][place] - run[published[one]][place] for place, one in enumerate(best)]
+            for run in everything
+        ]
+    )
+    mean, half = interval(apart)
+    print("less the best published at each point".ljust(59), row(mean), " +-", row(half))
+    print("   upper end".ljust(59), row(mean + half), *(published[one] for one in best))
+    print("\naverage rank".ljust(60), "last: over the points on which choices are made")
+    names = list(everything[0])
     places = np.array([ranked(np.array([run[name] for name in names])) for run in everything])
+    chosen = [POINTS.index(point) for point in CHOSEN_AT]
     for place, name in enumerate(names):
-        print(" " * 24, name.ljust(34), row(places[:, place].mean(axis=0), 2))
+        rank = places[:, place].mean(axis=0)
+        print(" " * 24, name.ljust(34), row(rank, 2), f"{rank[chosen].mean():7.2f}")
 
 
 def ranked(values: Array) -> Array:
