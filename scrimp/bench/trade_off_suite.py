@@ -47,7 +47,6 @@ __all__ = [
     "FrontQuestion",
     "question_of",
     "run_trade_off",
-    "searched_front",
     "table_objectives",
     "trade_off_cells",
     "weights_of",
@@ -247,11 +246,11 @@ def _of_network(network: Network, task: str) -> FrontQuestion:
         )
         return np.column_stack([100.0 - error, entropy, np.log10(np.maximum(seconds, 1e-3))])
 
-    front = searched_front(network.space, losses)
+    front = _searched_front(network.space, losses)
     return FrontQuestion(network.space, lambda config: (losses([config])[0].tolist(), []), front)
 
 
-def searched_front(space: Space, losses: Callable[[Sequence[Config]], Array]) -> Array:
+def _searched_front(space: Space, losses: Callable[[Sequence[Config]], Array]) -> Array:
     """The front of random configurations and of mixtures and changes of the best among them."""
     rng = np.random.default_rng(0)
     units = rng.random((SAMPLED, len(space)))

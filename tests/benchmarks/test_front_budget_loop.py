@@ -74,7 +74,7 @@ def test_a_study_of_scrimp_is_played_with_its_budgets():
 def test_the_front_of_a_surrogate_is_that_of_the_lowest_values_along_runs(monkeypatch):
     from scrimp import Categorical, Float, Int, Ordinal, Space
 
-    monkeypatch.setattr("scrimp.bench.trade_off_suite.SAMPLED", 32)
+    monkeypatch.setattr(budgets, "SAMPLED", 32)
     space = Space(x=Float(0.0, 1.0), n=Int(1, 4), o=Ordinal([1, 2]), c=Categorical(["a", "b"]))
 
     def runs(configs):
@@ -82,11 +82,11 @@ def test_the_front_of_a_surrogate_is_that_of_the_lowest_values_along_runs(monkey
         value = np.stack([x + 1.0, x, np.where(x < 0.5, np.nan, x + 2.0)], axis=1)
         return np.stack([value, np.broadcast_to(1.0 - x[:, None], value.shape)], axis=-1)
 
-    training = budgets.searched_training(space, runs, lambda config: runs([config])[0].tolist())
-    assert training.levels == 3 and np.allclose(training.front.sum(axis=1), 1.0)
-    kinds = [(own["name"], own["type"]) for own in training.description]
+    assert np.allclose(budgets.sampled_front(space, runs).sum(axis=1), 1.0)
+    description = budgets.described(space)
+    kinds = [(own["name"], own["type"]) for own in description]
     assert kinds == [("x", "float"), ("n", "int"), ("o", "ordinal"), ("c", "choice")]
-    assert training.description[3]["choices"] == ["a", "b"]
+    assert description[3]["choices"] == ["a", "b"]
 
 
 def test_half_of_a_budget_beside_the_end_of_a_peer():
@@ -96,3 +96,5 @@ def test_half_of_a_budget_beside_the_end_of_a_peer():
     text = budgets.beside(own, other, "asha")
     assert "2 problems: -0.0250" in text and "reached in 2 of 3 runs" in text
     assert text.endswith("with 0.50 of the budget")
+    nothing = {cell: [1.0] * 20 for cell in own}
+    assert "reached in 0 of 3 runs" in budgets.beside(nothing, nothing, "asha")
