@@ -44,6 +44,7 @@ from scrimp.bench.yahpo import is_yahpo, read_yahpo
 from scrimp.errors import StudyError
 from scrimp.fronts.dominance import non_dominated
 from scrimp.space.space import Space
+from scrimp.tuning.foreign_loop import end_early
 
 HERE = Path(__file__).resolve().parent
 PEER = "mo-asha"
@@ -171,6 +172,7 @@ class OwnStudy:
             seed=seed,
         )
         self.done: dict[int, int] = {}
+        self.levels = training.levels
 
     def start(self) -> tuple[int, Config, int] | None:
         try:
@@ -186,6 +188,11 @@ class OwnStudy:
 
     def fail(self, handle: int) -> None:
         self.study.tell(handle, state="failed")
+
+    def end(self, handle: int, goes_on: bool) -> None:
+        del goes_on  # a slice may end where its run does
+        if self.done[handle] < self.levels:
+            end_early(self.study, handle, "the run is over")
 
 
 def played(training: Training, method: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:

@@ -35,6 +35,9 @@ class FrontScheduler(Protocol):
     def fail(self, handle: Any) -> None:
         """The run came to nothing."""
 
+    def end(self, handle: Any, goes_on: bool) -> None:
+        """The run has no further level; ``goes_on`` is what its last report was answered."""
+
 
 class Workers:
     """Plays a study; what it reported by the levels spent until then is in ``reports``."""
@@ -78,8 +81,11 @@ class Workers:
             self.timed(self.scheduler.fail, handle)
             return False
         self.reports.append((spent, losses))
-        goes_on = self.timed(self.scheduler.report, handle, done + 1, losses)
-        return bool(goes_on) and done + 1 < len(run)
+        goes_on = bool(self.timed(self.scheduler.report, handle, done + 1, losses))
+        if done + 1 < len(run):
+            return goes_on
+        self.timed(self.scheduler.end, handle, goes_on)
+        return False
 
 
 MakeScheduler = Callable[[Sequence[dict[str, Any]], Sequence[str], int, int], FrontScheduler]

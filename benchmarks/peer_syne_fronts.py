@@ -27,6 +27,7 @@ class MoAsha:
         self.scheduler = MOASHA(domains, metrics=list(names), time_attr="epoch", max_t=levels)
         self.names, self.levels = names, levels
         self.trials: list[Trial] = []
+        self.last: dict[int, dict[str, float]] = {}
 
     def start(self) -> tuple[int, Config, int]:
         number = len(self.trials)
@@ -41,10 +42,15 @@ class MoAsha:
 
     def report(self, handle: int, level: int, losses: Sequence[float]) -> bool:
         result = {**dict(zip(self.names, losses, strict=True)), "epoch": level}
+        self.last[handle] = result
         return bool(self.scheduler.on_trial_result(self.trials[handle], result) == "CONTINUE")
 
     def fail(self, handle: int) -> None:
         self.scheduler.on_trial_error(self.trials[handle])
+
+    def end(self, handle: int, goes_on: bool) -> None:
+        if goes_on:  # a run that is shorter than the others
+            self.scheduler.on_trial_complete(self.trials[handle], self.last[handle])
 
 
 if __name__ == "__main__":

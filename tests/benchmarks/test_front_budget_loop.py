@@ -17,7 +17,7 @@ class ToTheEnd:
     """Starts three runs and trains each to its end."""
 
     def __init__(self):
-        self.started, self.failed = 0, []
+        self.started, self.failed, self.ended = 0, [], []
 
     def start(self):
         if self.started == 3:
@@ -31,6 +31,10 @@ class ToTheEnd:
     def fail(self, handle):
         self.failed.append(handle)
 
+    def end(self, handle, goes_on):
+        assert goes_on
+        self.ended.append(handle)
+
 
 def run_of(config):
     x = config["x"]
@@ -42,6 +46,7 @@ def test_two_workers_share_what_is_spent_and_a_failed_level_costs_too():
     workers = loop.Workers(scheduler, run_of)
     workers.play(10, 2)
     assert [spent for spent, _ in workers.reports] == [1, 2, 3, 4] and scheduler.failed == [3]
+    assert scheduler.ended == [1, 2]
     short = loop.Workers(ToTheEnd(), run_of)
     short.play(3, 2)
     assert short.reports == workers.reports[:3]
@@ -98,3 +103,19 @@ def test_half_of_a_budget_beside_the_end_of_a_peer():
     assert text.endswith("with 0.50 of the budget")
     nothing = {cell: [1.0] * 20 for cell in own}
     assert "reached in 0 of 3 runs" in budgets.beside(nothing, nothing, "asha")
+
+
+@pytest.mark.parametrize("method", ["asha", "freeze-thaw"])
+def test_runs_that_are_shorter_than_others_are_over_at_their_end(method):
+    from scrimp import Int, Space
+
+    def run_of(config):
+        return [[1.0 / config["x"] + 1.0 / k, config["x"]] for k in range(1, 10)][: config["x"]]
+
+    front = np.array([[0.1, 9.0], [1.1, 1.0]])
+    training = budgets.Training(Space(x=Int(1, 9)), [], run_of, dict, front, 9)
+    workers = loop.Workers(budgets.OwnStudy(training, method, 0), run_of)
+    workers.play(60, 2)
+    trials = workers.scheduler.study.trials
+    over = [trial for trial in trials if trial.budget >= trial.params["x"]]
+    assert len(over) > 2 and all(trial.status == "completed" for trial in over)
