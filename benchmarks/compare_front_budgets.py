@@ -11,7 +11,7 @@ value after each level, and one that is constant along a run: the logarithm of t
 level, or of the number of weights where there are no run times. Of a pool MO-ASHA, which draws at
 random, draws rows. Regret: the share of the hypervolume of the true front that is missing, as in
 `scrimp bench objectives`; for a surrogate the front of thousands of random configurations stands
-for the true one, so a regret may be below zero. What the file holds is not run again.
+for the true one; what is beyond it counts as 0 in means. What the file holds is not run again.
 """
 
 import argparse
@@ -246,7 +246,8 @@ def show(path: Path) -> None:
     runs: Runs = {}
     for record in read_runs(path):
         cell = (record["table"], record["task"], record["seed"])
-        regrets = [1.0 if value is None else value for value in record["regret"]]
+        # what is beyond the front of a surrogate counts as on it
+        regrets = [1.0 if value is None else max(value, 0.0) for value in record["regret"]]
         runs.setdefault(record["method"], {})[cell] = regrets
     for method, own in runs.items():
         shared = sorted(cell for cell in own if all(cell in other for other in runs.values()))
