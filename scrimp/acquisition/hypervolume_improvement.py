@@ -134,11 +134,13 @@ def _with_derivatives(
 class LogHypervolumeImprovement(Acquisition):
     """log EHVI over the models of these ``names``. ``reference`` and ``best``, one number per
     model, are in the units of their targets: where hypervolumes are measured from, None for a
-    little beyond the front, and what is good enough, None where more is always better."""
+    little beyond the front, and what is good enough, None where more is always better. ``beyond``:
+    whether a reference may lie beyond where the models cap their targets; otherwise it is cut."""
 
     names: tuple[str, ...]
     reference: tuple[float, ...] | None = None
     best: tuple[float, ...] | None = None
+    beyond: bool = False
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundHypervolume":
         """Tie it to its models; posterior samples of hyperparameters meet one by one."""
@@ -165,7 +167,7 @@ class LogHypervolumeImprovement(Acquisition):
     def _reference(self, models: Sequence[FittedSurrogate], rows: Array, context: Context) -> Array:
         """In units of the models (m,): as given, or beyond the front of what was evaluated."""
         if self.reference is not None:
-            return _inward(models, self.reference)
+            return _inward(models, self.reference, self.beyond)
         waiting = 0 if context.pending is None else len(context.pending)
         known = rows[: len(rows) - waiting].mean(axis=1)
         outward = [model.target_units(own) for model, own in zip(models, known.T, strict=True)]
@@ -190,15 +192,24 @@ def thinned_front(front: Array, reference: Array) -> Array:
     return front
 
 
-def _inward(models: Sequence[FittedSurrogate], values: Sequence[float] | Array) -> Array:
-    """One number per model in its units; infinite ones stay."""
+def _inward(
+    models: Sequence[FittedSurrogate], values: Sequence[float] | Array, beyond: bool = False
+) -> Array:
+    """One number per model in its units; infinite ones stay. Those that a model would cap, since no
+    target is so high, go on ``beyond`` as its units do there."""
     found = [
         model.model_units(Data(np.zeros((1, model.data.x.shape[1])), np.array([value]))).y[0]
         if np.isfinite(value)
         else value
         for model, value in zip(models, values, strict=True)
     ]
-    return np.array(found, dtype=float)
+    inward = np.array(found, dtype=float)
+    for place, model in enumerate(models if beyond else ()):
+        end = inward[[place]]
+        lacking = values[place] - float(model.target_units(end)[0])
+        if np.isfinite(lacking) and lacking > 1e-9 * (1.0 + abs(values[place])):
+            inward[place] += lacking / float(model.target_slope(end)[0])
+    return inward
 
 
 def _log_worth(models: Sequence[FittedSurrogate], boxes: Boxes) -> Array:

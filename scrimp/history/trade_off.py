@@ -10,7 +10,7 @@ there: 3 ms are no better than 5 ms where 5 ms are good enough.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NotRequired, TypedDict
 
 from scrimp.checks import did_you_mean, is_finite
@@ -40,12 +40,15 @@ def dominates(first: Losses, second: Losses) -> bool:
 @dataclass(frozen=True)
 class TradeOff:
     """Two metrics or more. ``reference``: a value of each that hypervolumes are measured from;
-    ``goals``: values that are good enough, of some; ``weights`` of what `Study.best` takes."""
+    ``goals``: values that are good enough, of some; ``weights`` of what `Study.best` takes.
+    ``beyond``: whether decisions measure from a reference beyond the worst result of a metric too;
+    in studies that began before that was so, it is cut there."""
 
     metrics: Mapping[str, Direction]
     reference: Mapping[str, float] = field(default_factory=dict)
     goals: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    beyond: bool = field(default=True, compare=False)
 
     def __post_init__(self) -> None:
         check_metrics(self.metrics)
@@ -124,14 +127,15 @@ class TradeOff:
     def to_json(self) -> dict[str, Json]:
         """A plain JSON form; `from_json` restores it."""
         tables = {"reference": self.reference, "goals": self.goals, "weights": self.weights}
-        return {"metrics": dict(self.metrics)} | {
-            label: dict(table) for label, table in tables.items() if table
-        }
+        found: dict[str, Json] = {"metrics": dict(self.metrics)}
+        found |= {label: dict(table) for label, table in tables.items() if table}
+        return found | ({"beyond": True} if self.beyond else {})
 
     @staticmethod
     def from_json(record: "_Record") -> "TradeOff":
         """What `to_json` wrote."""
-        return TradeOff(**record)
+        found = TradeOff(**record)
+        return found if "beyond" in record else replace(found, beyond=False)
 
 
 class _Record(TypedDict):
@@ -141,6 +145,7 @@ class _Record(TypedDict):
     reference: NotRequired[dict[str, float]]
     goals: NotRequired[dict[str, float]]
     weights: NotRequired[dict[str, float]]
+    beyond: NotRequired[bool]
 
 
 def check_metrics(metrics: object) -> None:

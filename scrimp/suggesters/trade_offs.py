@@ -73,7 +73,7 @@ def hypervolume_acquisition(
     names = ("loss", *(FURTHER + name for name in trade_off.names[1:]))
     goals = trade_off.best_losses if trade_off.goals else None
     reference = trade_off.reference_losses or believed_reference(models, domain)
-    return LogHypervolumeImprovement(names, reference, goals)
+    return LogHypervolumeImprovement(names, reference, goals, trade_off.beyond)
 
 
 def believed_reference(models: Models, domain: Domain) -> tuple[float, ...]:

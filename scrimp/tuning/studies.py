@@ -253,6 +253,7 @@ def _joined(name: str, known: Problem, asked: Problem) -> TradeOff | None:
         new.reference or (old.reference if whole else {}),
         new.goals or old.goals,
         new.weights or (old.weights if whole else {}),
+        old.beyond,
     )
 
 

@@ -27,6 +27,10 @@ def test_json_and_back():
     )
     for one in (whole, TradeOff(METRICS)):
         assert TradeOff.from_json(one.to_json()) == one
+    assert TradeOff.from_json(whole.to_json()).beyond
+    before = {key: part for key, part in whole.to_json().items() if key != "beyond"}
+    assert not TradeOff.from_json(before).beyond and TradeOff.from_json(before) == whole
+    assert TradeOff.from_json(before).to_json() == before
     assert whole.reference_losses == (1.0, -0.0)
     assert TradeOff(METRICS).reference_losses is None
 

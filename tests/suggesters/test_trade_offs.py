@@ -1,9 +1,12 @@
 """Several metrics in a decision: weights, sums, references, and Gaussian processes that grow a
 front."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from scrimp.acquisition.context import Context
 from scrimp.encoding.encoding import encoding_of
 from scrimp.encoding.training_data import training_data
 from scrimp.errors import MethodError
@@ -18,7 +21,13 @@ from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.choosing import front_rows
 from scrimp.suggesters.model_fitting import ModelSettings, fit_models
 from scrimp.suggesters.suggester import Suggester
-from scrimp.suggesters.trade_offs import believed_reference, chebyshev, drawn_weights, scalarised
+from scrimp.suggesters.trade_offs import (
+    believed_reference,
+    chebyshev,
+    drawn_weights,
+    hypervolume_acquisition,
+    scalarised,
+)
 from scrimp.testing.suggesters import ask, begin, pend, tell
 
 SPACE = Space(x=Float(0, 1), y=Float(0, 1))
@@ -76,6 +85,25 @@ def test_beyond_a_goal_nothing_is_looked_for():
     history = played(BayesianSuggester(), 14, goal)
     chosen = [trial.config for trial in history.trials[6:]]
     assert np.median([config["x"] for config in chosen]) > 0.45
+
+
+@pytest.mark.parametrize("beyond", [True, False])
+def test_a_reference_beyond_all_results_is_cut_in_old_studies_only(beyond):
+    history, encoding = played(BayesianSuggester(), 8), encoding_of(SPACE)
+    training, rng = training_data(history, encoding), np.random.default_rng(0)
+    models = fit_models(history, training, encoding.columns, ModelSettings(), rng)
+    far = replace(TWO, reference={"p": 5.0, "q": -7.0}, beyond=beyond)
+    acquisition = hypervolume_acquisition(far, models, encoding.domain)
+    ((fitted, region),) = acquisition.bind(models.fitted, Context(models.evaluated)).members
+    edges = [
+        float(model.target_units(strips.edges[-1:])[0])
+        for model, strips in zip(fitted, region.strips, strict=True)
+    ]
+    if beyond:
+        assert edges == pytest.approx([5.0, 7.0])
+    else:
+        worst = [training.y.max(), training.further["q"].max()]
+        assert all(edge < end + 1e-9 for edge, end in zip(edges, worst, strict=True))
 
 
 def test_constraints_hold_back():
