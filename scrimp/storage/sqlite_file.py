@@ -163,7 +163,12 @@ class SqliteFile(Connected):
         """Recognise the file, or make it ours; bring its schema up to date."""
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
-        version = self._version(connection)
+        # One moment for all questions: between two of them somebody else may make the file ours.
+        connection.execute("BEGIN")
+        try:
+            version = self._version(connection)
+        finally:
+            connection.execute("ROLLBACK")
         if version == len(self._steps):
             return
         if version == 0:

@@ -181,6 +181,6 @@ def test_every_kind_of_method_tries_the_grid_only(method):
         if budget is None:
             study.tell(trial, loss)
             continue
-        step = (trial.value is not None) + 1
+        step = trial.budget + 1
         while study.report(trial, step=step, value=loss):
             step += 1

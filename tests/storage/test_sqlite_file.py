@@ -140,6 +140,29 @@ def test_many_open_a_new_file_at_once(path: Path) -> None:
     storage.close()
 
 
+def test_nobody_makes_a_new_file_theirs_while_another_reads_whose_it_is(path: Path) -> None:
+    """Asked twice, whose file it is and which version it has, an opener would see nobody's file
+    with a version: that of another program."""
+    others: list[str] = []
+
+    def meanwhile(statement: str) -> None:
+        if statement == "PRAGMA user_version" and not others:
+            others.append("came")
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                SqliteFile(path, patience=0.0)._connected(create=True)
+
+    class Watched(SqliteFile):
+        def _raw(self, options: str) -> sqlite3.Connection:
+            connection = super()._raw(options)
+            connection.set_trace_callback(meanwhile)
+            return connection
+
+    file = Watched(path)
+    connection = file._connected(create=True)
+    assert others and connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)
+    file.close()
+
+
 # -- files that are not what they should be -------------------------------------------------------
 
 

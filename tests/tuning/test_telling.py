@@ -7,6 +7,7 @@ from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.history.events import StudyChanged
 from scrimp.history.limits import Totals
+from scrimp.history.reports import StandardErrors
 from scrimp.tuning.ledger import Ledger
 from scrimp.tuning.telling import (
     append_report,
@@ -45,10 +46,10 @@ def test_only_open_trials_can_be_told() -> None:
 def test_a_report_that_does_not_count_is_refused() -> None:
     study, ledger = made()
     trial = open_trial(ledger, study.ask())
-    append_report(ledger, trial, 1.0, {"value": 0.5}, None)
+    append_report(ledger, trial, 1.0, {"value": 0.5}, StandardErrors())
     assert ledger.history.trials[0].value == 0.5
     with pytest.raises(ReportError, match="somebody else"):
-        append_report(ledger, trial, 1.0, {"value": 0.4}, None)
+        append_report(ledger, trial, 1.0, {"value": 0.4}, StandardErrors())
 
 
 def test_a_configuration_is_queued_once() -> None:
