@@ -263,6 +263,8 @@ def beside(own: dict[Any, list[float]], other: dict[Any, list[float]], peer: str
     """Where a method is at half of its budget, against where a peer ends on the same runs; the
     interval is over problems, each the mean of its seeds."""
     shared = sorted(set(own) & set(other))
+    if not shared:
+        return f"no run that {peer} has too"
     pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for cell in shared:
         pairs.setdefault(cell[:2], []).append((own[cell][9], other[cell][-1]))

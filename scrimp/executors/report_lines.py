@@ -1,8 +1,8 @@
 """What a script prints: reports among its output.
 
 A report is a line with the marker and a JSON object: metrics by name, beside them ``step`` (without
-it, the next one), ``stderr`` (a standard error, or one for each metric by name) and ``answer`` (true when the script waits to be
-told whether to go on).
+it, the next one), ``stderr`` (a standard error, or one for each metric by name) and ``answer``
+(true when the script waits to be told whether to go on).
 
     scrimp: {"val_error": 0.31, "step": 4}
 """

@@ -26,7 +26,9 @@ def growth_at(
     """Log EHVI over models of (x, share) of all metrics, at one ``share`` of the full budget."""
     views = {name: AtBudget(model, share) for name, model in models.items()}
     goals = trade_off.best_losses if trade_off.goals else None
-    growth = LogHypervolumeImprovement(tuple(views), trade_off.reference_losses, goals)
+    growth = LogHypervolumeImprovement(
+        tuple(views), trade_off.reference_losses, goals, trade_off.beyond
+    )
     return growth.bind(views, context)
 
 

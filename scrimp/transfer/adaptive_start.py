@@ -26,7 +26,6 @@ from scrimp.encoding.training_data import Training
 from scrimp.gp.kernel import Kernel
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.portfolio import LEAST_GAIN, agreement_weights, next_of_portfolio
-from scrimp.transfer.weights import rank_distances
 
 __all__ = ["AdaptiveStart"]
 
@@ -54,9 +53,13 @@ class AdaptiveStart:
         """The next ``count`` candidates, fewer if nothing is left that helps any past study; none
         when doubt has been confirmed."""
         found: list[int] = []
+        if count <= 0:
+            return found
         seen = [int(np.argmin(((self.rows - row) ** 2).sum(axis=1))) for row in training.x]
         predicted = self.scaled[seen]
-        if self.doubt and len(seen) >= FEWEST and _wrong(predicted, training.y) > CHANCE:
+        told = ~training.failed
+        judged = bool(self.doubt) and int(told.sum()) >= FEWEST
+        if judged and _wrong(predicted[told], training.y[told]) > CHANCE:
             return found
         rate = DOUBTING_RATE if self.doubt else RATE
         weights = agreement_weights(predicted, training.y, rate)
@@ -85,5 +88,11 @@ class AdaptiveStart:
 
 
 def _wrong(predicted: Array, losses: Array) -> float:
-    """The share of pairs that past studies order wrongly, on average over studies."""
-    return float(rank_distances(predicted, losses).mean())
+    """The share of pairs that past studies order wrongly, on average over studies; equal results
+    say nothing, and equal predictions are half wrong."""
+    first, second = np.triu_indices(len(losses), 1)
+    truth = np.sign(losses[first] - losses[second])
+    guesses = np.sign(predicted[first] - predicted[second])[truth != 0.0]
+    if not len(guesses):
+        return 0.0
+    return float((1.0 - guesses * truth[truth != 0.0, None]).mean() / 2.0)

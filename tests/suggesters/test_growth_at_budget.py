@@ -1,5 +1,7 @@
 """Methods of rungs on several metrics: what they score, and what they refuse."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,23 @@ def test_growth_is_what_draws_add_on_average() -> None:
     rows = with_share(np.vstack([x, x]), np.array([1 / 9, 1 / 9, 1.0, 1.0]))
     scores = growths(curves.models, curves, rows, trade_off)
     assert not np.allclose(scores[:2], scores[2:])  # each at its own budget
+
+
+def test_a_reference_beyond_all_results_counts_as_it_is() -> None:
+    """In studies that began before it did, it is cut back to the worst result."""
+    far = {"error": 50.0, "weights": 1e7}
+    history = play(front_study("asha", reference=far), 24)._ledger.history
+    encoding, trade_off = encoding_of(history.problem.space), history.problem.trade_off
+    curves = fit_curves(
+        history, encoding, (1.0, 3.0, 9.0), CurveSettings(), np.random.default_rng(0)
+    )
+    x, context = encoding.domain.sample(5, np.random.default_rng(1)), Context(curves.configs)
+    assert trade_off is not None and trade_off.beyond
+    whole, cut = (
+        growth_at(each, curves.models, 1.0, context)(x)
+        for each in (trade_off, replace(trade_off, beyond=False))
+    )
+    assert (whole > cut + 1.0).any()
 
 
 @pytest.mark.parametrize("method", ["dyhpo", "hypertune-indep", "hypertune-joint"])

@@ -23,7 +23,7 @@ def kernel(length: float) -> Kernel:
     return scaled.inner.with_values(np.array([length]))
 
 
-def trained(*told: tuple[float, float]) -> Training:
+def trained(*told: tuple[float, float | None]) -> Training:
     history = begin(Problem(SPACE))
     for x, value in told:
         history = tell(history, {"x": x}, value)
@@ -82,3 +82,21 @@ def test_a_past_that_is_no_better_than_chance_is_left() -> None:
     assert AdaptiveStart(rows, worse, kernel(0.1)).next_rows(told, 1) == [3]
     early = trained((0.0, 2.0), (1 / 3, 1.0))
     assert AdaptiveStart(rows, one[:, None], kernel(0.1), doubt=0.1).next_rows(early, 1) == [3]
+
+
+def test_failures_and_equal_results_say_nothing_against_the_past() -> None:
+    """Predicted in the order in which they were tried, as a portfolio is: ties are no mistakes."""
+    rows = np.linspace(0.0, 1.0, 5)[:, None]
+    scaled = np.array([[0.1], [0.2], [0.3], [0.0], [0.4]])
+    start = AdaptiveStart(rows, scaled, kernel(0.1), doubt=0.1)
+    equal = trained((0.0, 1.0), (0.25, 1.0), (0.5, 1.0))
+    failed = trained((0.0, 1.0), (0.25, None), (0.5, None))
+    backwards = trained((0.0, 3.0), (0.25, 2.0), (0.5, 1.0))
+    assert failed.failed.sum() == 2
+    assert start.next_rows(equal, 1) == start.next_rows(failed, 1) == [3]
+    assert start.next_rows(backwards, 1) == []
+
+
+def test_nothing_is_worked_out_when_nothing_is_lacking() -> None:
+    start = AdaptiveStart(ROWS, SCALED, kernel(0.1), doubt=0.1)
+    assert start.next_rows(trained((0.2, 1.0)), 0) == start.next_rows(trained(), -2) == []
