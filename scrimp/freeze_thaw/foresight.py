@@ -7,8 +7,8 @@ of them is exact and needs no second model:
     z_b - A_bb^-1 (A r)_b
 
 (Rasmussen, Williams, Gaussian Processes for Machine Learning, 2006, 5.4.2, for one row each.)
-Compared are the first rows: all configurations have one, and of a newcomer nothing else is seen
-before the next decision.
+Compared are the first rows that the model has of each: of a newcomer nothing else is seen before the
+next decision. (Beyond 300 rows, of the worst trials only the last one is left.)
 
     foresight(belief)      # 1: every first row is foretold; 0: no better than their mean
 """

@@ -25,13 +25,13 @@ from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.encoding.training_data import Training
 from scrimp.gp.kernel import Kernel
 from scrimp.surrogates.surrogate import Array
-from scrimp.transfer.portfolio import LEAST_GAIN, agreement_weights, next_of_portfolio
+from scrimp.transfer.portfolio import LEAST_GAIN, RATE, agreement_weights, next_of_portfolio
 
 __all__ = ["AdaptiveStart"]
 
-RATE = 2.0
 DOUBTING_RATE = 4.0
-"""How fast the weight of a past study falls with the pairs that it orders wrongly."""
+"""How fast the weight of a past study falls with the pairs that it orders wrongly; `RATE` without
+doubt."""
 
 FEWEST = 3  # results by which past studies are judged
 CHANCE = 0.5
@@ -63,14 +63,14 @@ class AdaptiveStart:
             return found
         rate = DOUBTING_RATE if self.doubt else RATE
         weights = agreement_weights(predicted, training.y, rate)
+        taken = contains_rows(self.rows, training.known)
         while len(found) < count:
-            taken = contains_rows(self.rows, training.known)
-            taken[found] = True
             best = self.scaled[taken].min(axis=0) if taken.any() else np.ones(len(weights))
             chosen, gain = self._next(best, weights, taken)
             if gain <= LEAST_GAIN:
                 break
             found.append(chosen)
+            taken[chosen] = True
         return found
 
     def _next(self, best: Array, weights: Array, taken: NDArray[np.bool_]) -> tuple[int, float]:

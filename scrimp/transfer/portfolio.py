@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 LEAST_GAIN = 1e-9
+RATE = 2.0  # how fast the weight of a study falls with the pairs that it orders wrongly
 MOST_CANDIDATES = 1024
 
 
@@ -68,7 +69,7 @@ def scaled_predictions(means: Array) -> Array:
     return np.asarray((means - low) / np.where(width > 0.0, width, 1.0))
 
 
-def agreement_weights(scaled: Array, losses: Array, rate: float = 2.0) -> Array:
+def agreement_weights(scaled: Array, losses: Array, rate: float = RATE) -> Array:
     """Weights (M,) of past studies by their predictions (n, M) for what was evaluated, with losses
     (n,): exp(-rate (discordant pairs - fewest) / (n - 1))."""
     count = len(losses)

@@ -199,7 +199,7 @@ def _for_several(problem: Problem, method: Method, learns: bool) -> tuple[Method
     """What ``auto`` stands for where there are several metrics, and why."""
     if problem.budget is None and learns:
         why = "auto: several metrics and past studies, so a prior made of them for each metric"
-        return Method("task-prior", **{"doubt": 0.1, **method.settings}), why
+        return Method("task-prior", **{"doubt": _WITH_PAST["doubt"], **method.settings}), why
     if problem.budget is None:
         why = "auto: several metrics, so what a trial is expected to add to their front"
         return Method("gp", **method.settings), why
