@@ -53,7 +53,7 @@ GROWTH = 1.6
 NEARLY_FULL = 0.85
 """A level beyond this share of the full budget is replaced by the full budget."""
 
-PROBED = 1.0 / 3.0  # of the way from the lowest to the full budget, on a logarithmic axis
+PROBED = 0.25  # of the way from the lowest to the full budget, on a logarithmic axis
 
 
 def slice_levels(budget: Budget | None) -> Levels:
@@ -75,7 +75,7 @@ def slice_levels(budget: Budget | None) -> Levels:
 
 def first_level(problem: Problem) -> float:
     """Where a new configuration is first judged: at the lowest level if it is one of a list, else
-    at a third of the way to a full training: after 3 units of 27 or 50, 8 of 1,000.
+    at a quarter of the way to a full training: after 2 units of 27 or 50, 5 of 1,000.
 
     A list has no near-copies of what is known, and a short look at many of its rows pays. In a
     continuous space there is always another newcomer that starts as fast as the fastest: what is

@@ -70,7 +70,7 @@ __all__ = ["FreezeThaw"]
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 FEW = 4  # configurations of the first design of a list
-EACH, DESIGN = 2.2, 0.25  # otherwise: how many for each parameter, and the share of the budget
+EACH, DESIGN = 3.3, 0.25  # otherwise: how many for each parameter, and the share of the budget
 SHORT_EACH, SHORT_DESIGN = 3.0, 0.1  # the same where they are trained for the lowest budget only
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
@@ -91,7 +91,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
-    """``initial``: configurations before the model decides, None for 4 of a list and 2.2 for each
+    """``initial``: configurations before the model decides, None for 4 of a list and 3.3 for each
     parameter of a continuous space while less than a quarter of the budget is spent (3 and a tenth
     where a study is limited by ``n_trials`` alone); ``race``: share of the budget decided by the
     next level alone; ``hint``: whether the curve model sees what past studies expect of a

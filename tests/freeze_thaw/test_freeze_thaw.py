@@ -137,11 +137,11 @@ def test_a_continuous_space_gives_newcomers_more_than_the_lowest_budget() -> Non
     history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
     granted = [event for event in history.events if type(event).__name__ == "BudgetGranted"]
     first = {event.trial: event.budget for event in reversed(granted)}
-    assert set(first.values()) == {3.0}
+    assert set(first.values()) == {2.0}
     reasons = [event.notes.reason for event in history.events if isinstance(event, Noted)]
     asked = [reason.question for reason in reasons if isinstance(reason, Modelled)]
     late = next(question for question in reversed(asked) if isinstance(question, Gain))
-    assert late.best is not None and 0.1 < late.best < 0.9 and 3 <= late.length <= 27
+    assert late.best is not None and 0.1 < late.best < 0.9 and 2 <= late.length <= 27
 
 
 def test_forecasts_narrow_towards_what_was_seen() -> None:

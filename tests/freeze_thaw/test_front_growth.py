@@ -123,7 +123,7 @@ def test_a_model_that_fails_leaves_halving_by_fronts(monkeypatch: pytest.MonkeyP
 def test_three_metrics_and_forecasts() -> None:
     ways = {"weights": "minimize", "error": "minimize", "depth": "maximize"}
     study = front_study(metrics=ways)
-    for _ in range(12):
+    for _ in range(20):
         trial = study.ask()
         for step in range(int(trial.budget) + 1, int(trial.granted) + 1):
             study.report(trial, step=step, depth=3.0, **measured(trial.params, step))

@@ -83,9 +83,9 @@ def studied(hint: Hint | None) -> tuple[History, CurveBelief, Question]:
     events: list[Event] = [StudyCreated(name="hint", problem=problem.to_json(), method={})]
     for trial, x in enumerate(np.random.default_rng(5).random((10, 2))):
         config = dict(zip("ab", x.tolist(), strict=True))
-        events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
+        events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=2)]
         value = float(bowl(x[None])[0])
-        for step in (1, 2, 3):
+        for step in (1, 2):
             report = Reported(trial=trial, step=step, metrics={"loss": value + 0.5 / step})
             events.append(report)
     history = History.of(events)

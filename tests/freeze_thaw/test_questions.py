@@ -78,7 +78,7 @@ def test_in_a_continuous_space_the_gain_on_the_best_value_counts() -> None:
     )
     assert isinstance(some.asked, Gain) and some.asked.best == 0.6
     assert some.goal == longest.goal == belief.z.min()
-    assert some.step % 3.0 == 0.0 and longest.step == 27.0  # in units of a first slice
+    assert some.step % 2.0 == 0.0 and longest.step == 26.0  # in units of a first slice
     sure, bold = some.formula(
         np.array([some.goal - 0.1, some.goal]), np.array([0.01, 1.0]), np.full(2, some.goal)
     )
