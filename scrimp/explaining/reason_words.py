@@ -66,8 +66,8 @@ WORDS: Mapping[type, str] = {
     SpreadOut: "Nothing finite was reported yet, so there was no model: it is one more point spread"
     " over the space.",
     DrawnAtRandom: "It was drawn at random, as some decisions are.",
-    Scouted: "It is a random scout: where many trials share the best value, some decisions are left"
-    " to chance.",
+    Scouted: "It is a random scout: where many trials share the best value or its expected end,"
+    " some decisions are left to chance.",
     AheadOfHalf: "It was in the better half of its level, so it went on to the next one without a"
     " model.",
     FirstCell: "It belongs to the method's first cells, which are spread over the run.",

@@ -122,8 +122,7 @@ def ending_best(
     """The most expected improvement at the end of training that an evolution from the newcomers
     and the trials that end lowest finds."""
     curves = belief.curves
-    trials = np.unique(curves.trial[belief.order])
-    ends, _ = belief.of_trials(trials, belief.ends(curves.x[trials]))
+    trials, ends = belief.expected_ends()
     lowest = curves.x[trials[np.argsort(ends, kind="stable")[:PARENTS]]]
     score = NewcomerScore(belief, replace(question, step=curves.clock.last, goal=float(ends.min())))
     return evolved(score, belief, belief.newcomers.x[places], lowest, rng)

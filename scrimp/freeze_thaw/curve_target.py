@@ -84,6 +84,12 @@ class CurveTarget:
         )
         return raw + self.low - self.shift * range_
 
+    def behind(self, targets: Array) -> Array:
+        """How far the losses of targets (n,) lie above the lowest of them, as a share of the
+        learned range; beyond its ends too."""
+        raw = np.exp(targets * self.scale + self.mean)
+        return np.asarray((raw - raw.min()) / (self.cap - self.low))
+
 
 def _stretched(losses: Array, low: float, cap: float, shift: float) -> Array:
     inside = np.clip(np.where(np.isfinite(losses), losses, cap), low, cap)

@@ -14,8 +14,8 @@ slice of training.
    Hyperparameter Optimization, 2024); in a continuous space that with the largest expected
    improvement on the best value by then.
 4. Running slices count as if they had come out as predicted.
-5. Where many trials share the best value, some decisions are left to random scouts
-   (`scrimp.freeze_thaw.plateau_scouts`).
+5. Where many trials share the best value, or in a continuous space are expected to end with it,
+   some decisions are left to random scouts (`scrimp.freeze_thaw.plateau_scouts`).
 
     create_study(..., budget=Budget("epoch", 1, 81), method="freeze-thaw")
 """
@@ -41,7 +41,13 @@ from scrimp.freeze_thaw.hint import Hint, Taught
 from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.past_curves import prior_centre
-from scrimp.freeze_thaw.plateau_scouts import PLATEAU, promotion, scouting_probability, stuck
+from scrimp.freeze_thaw.plateau_scouts import (
+    PLATEAU,
+    copying_probability,
+    promotion,
+    scouting_probability,
+    stuck,
+)
 from scrimp.freeze_thaw.questions import Question, horizons, race
 from scrimp.history.history import History
 from scrimp.history.notes import (
@@ -220,8 +226,12 @@ class FreezeThaw(Policy):
         if outlook.add and crowd >= PLATEAU:
             still = stuck(rows, spread)
             waiting = [slice_ for slice_ in waiting if slice_[0] not in still]
-        if rng.random() < crowd:
-            notes = Notes(reason=Scouted(crowd), curves=_new_fit(history, belief))
+        scouts = crowd
+        if not belief.curves.listed:
+            _, ends = belief.expected_ends()
+            scouts = max(crowd, copying_probability(belief.target.behind(ends)))
+        if rng.random() < scouts:
+            notes = Notes(reason=Scouted(scouts), curves=_new_fit(history, belief))
             return _scouted(history, rows, waiting, outlook, rng, notes)
         known = set(belief.curves.trial[belief.order].tolist())
         waiting = [slice_ for slice_ in waiting if slice_[0] in known]

@@ -223,6 +223,12 @@ class CurveBelief:
         )
         return expected_ends(self.curves.x[trials], lengths, x, self.curves.clock.last)
 
+    def expected_ends(self) -> tuple[Places, Array]:
+        """The trials that it learned from, and the targets at which they are expected to end, (m,)
+        each."""
+        trials = np.unique(self.curves.trial[self.order])
+        return trials, self.of_trials(trials, self.ends(self.curves.x[trials]))[0]
+
     def newcomer_steps(self, x: Array, step: float) -> Array:
         """When to look at runs of x (m, d) after ``step``: at the level nearest to it, or to the
         expected end where sooner."""

@@ -8,6 +8,13 @@ with probability
 
     p = min(0.75, 3 (crowd - 1) / trials),      crowd = trials within 2 % of the range of losses from the best.
 
+In a continuous space a search can also settle on *copies*: where the model hopes for nothing
+elsewhere, it starts one configuration after the other beside the best, and those that start slowly
+and end well are never seen. Copies do not share the best value, most of them being young, but they
+are expected to share its end. There a decision is a scout's with probability
+
+    p = min(1/3, (copies - 1) / trials),      copies = trials expected to end as near to the best end.
+
 Scouts are random configurations that compete with each other alone, whatever the model did: the
 best of a level goes on to the next while it is in the better half of the scouts that reached its
 level (Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter
@@ -23,12 +30,13 @@ from numpy.typing import NDArray
 
 from scrimp.freeze_thaw.curve_rows import RowList, Waiting
 
-__all__ = ["PLATEAU", "promotion", "scouting_probability", "stuck"]
+__all__ = ["PLATEAU", "copying_probability", "promotion", "scouting_probability", "stuck"]
 
 MOST = 0.75
 PLATEAU = 0.375
 """The probability from which on the crowd is taken for a plateau: an eighth of all trials."""
 
+MOST_BY_COPIES = 1.0 / 3.0
 SLOPE = 3.0
 NEAR = 0.02
 SURE, STILL = (
@@ -47,6 +55,17 @@ def scouting_probability(lowest: NDArray[np.float64], spread: float) -> float:
     """
     crowd = int(np.sum(lowest <= lowest.min() + NEAR * spread))
     return min(MOST, SLOPE * (crowd - 1) / len(lowest))
+
+
+def copying_probability(behind: NDArray[np.float64]) -> float:
+    """p from how far behind the best end each trial is expected to end (n,), as a share of the
+    range of losses that matters.
+
+    >>> copying_probability(np.array([0.0, 0.01, 0.3, 0.4, 0.5]))
+    0.2
+    """
+    copies = int(np.sum(behind <= NEAR))
+    return min(MOST_BY_COPIES, (copies - 1) / len(behind))
 
 
 def stuck(rows: RowList, spread: float) -> set[int]:

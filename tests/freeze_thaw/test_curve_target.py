@@ -51,6 +51,13 @@ def test_degenerate_losses_give_finite_targets(losses: list[float]) -> None:
     assert np.isfinite(target.backward(np.array([-1.0, 0.0, 1.0]))).all()
 
 
+def test_how_far_behind_is_measured_beyond_the_range_too() -> None:
+    target = CurveTarget.learn(np.array([1.0, 2.0, 3.0]), shift=WIDE_SHIFT)
+    losses = np.array([0.5, 1.0, 3.0])  # the lowest is better than all that were learned from
+    targets = (np.log(losses - 1.0 + WIDE_SHIFT * 2.0) - target.mean) / target.scale
+    assert target.behind(targets) == pytest.approx([0.0, 0.25, 1.25])
+
+
 def test_first_losses_hold_the_range_open() -> None:
     """A search that gathered on one value would otherwise see nothing but its noise."""
     plateau = 0.6931 + 1e-4 * np.random.default_rng(0).random(90)

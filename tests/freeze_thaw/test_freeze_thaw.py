@@ -13,7 +13,7 @@ from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.events import Config, Event, Noted, StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
-from scrimp.history.notes import Gain, Horizon, Modelled, Race
+from scrimp.history.notes import Gain, Horizon, Modelled, Race, Scouted
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.policies.scheduled import Scheduled
@@ -71,6 +71,21 @@ class Runs(SimulatedCurves):
         if self.plateau and off > 1.3:
             values = [0.69] * len(values)
         return Curve(tuple(values), (1.0,) * len(values))
+
+
+class Basin(SimulatedCurves):
+    """A wide basin of runs that end alike and fall until then."""
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        return LEVELS
+
+    def curve(self, config: Config) -> Curve:
+        end = 0.3 + max(abs(config["x"] - 0.3) - 0.15, 0.0)
+        return Curve(
+            tuple(end + 0.5 * (1.0 + 0.1 * config["x"]) / level for level in LEVELS),
+            (1.0,) * len(LEVELS),
+        )
 
 
 def played(
@@ -142,6 +157,21 @@ def test_a_continuous_space_gives_newcomers_more_than_the_lowest_budget() -> Non
     asked = [reason.question for reason in reasons if isinstance(reason, Modelled)]
     late = next(question for question in reversed(asked) if isinstance(question, Gain))
     assert late.best is not None and 0.1 < late.best < 0.9 and 2 <= late.length <= 27
+
+
+def test_a_continuous_space_sends_scouts_where_copies_gather(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Young trials beside the best do not share its value: the plateau alone calls nobody."""
+
+    def scouts() -> int:
+        history = played(FreezeThaw(), Basin(), Space(x=Float(0.0, 1.0)), limit=15.0)
+        reasons = [event.notes.reason for event in history.events if isinstance(event, Noted)]
+        return sum(isinstance(reason, Scouted) for reason in reasons)
+
+    assert scouts() > 2
+    monkeypatch.setattr(freeze_thaw, "copying_probability", lambda behind: 0.0)
+    assert scouts() == 0
 
 
 def test_forecasts_narrow_towards_what_was_seen() -> None:

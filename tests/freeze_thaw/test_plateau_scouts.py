@@ -3,7 +3,12 @@
 import numpy as np
 
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, RowList, Waiting
-from scrimp.freeze_thaw.plateau_scouts import promotion, scouting_probability, stuck
+from scrimp.freeze_thaw.plateau_scouts import (
+    copying_probability,
+    promotion,
+    scouting_probability,
+    stuck,
+)
 from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
@@ -31,6 +36,13 @@ def rows_of(curves: list[list[float]], scouts: set[int]) -> RowList:
 
 def waiting_of(rows: RowList) -> list[Waiting]:
     return [(trial, *slice_) for trial, slice_ in rows.waiting.items()]
+
+
+def test_copies_of_the_best_call_for_scouts() -> None:
+    apart = np.linspace(0.0, 1.0, 40)
+    assert copying_probability(apart) == 0.0
+    assert copying_probability(np.concatenate([apart, np.full(4, 0.01)])) == 4 / 44
+    assert copying_probability(np.zeros(10)) == 1 / 3
 
 
 def test_a_crowd_at_the_best_value_calls_for_scouts() -> None:
