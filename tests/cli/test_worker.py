@@ -17,6 +17,7 @@ from scrimp.executors import keeper
 from scrimp.executors.command_line import Command
 from scrimp.history.events import BudgetGranted, Lost, Reported, StudyChanged
 from scrimp.history.limits import Totals
+from scrimp.tuning.ledger import LEASE_SECONDS
 from scrimp.tuning.objectives import described
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -114,7 +115,9 @@ def start(tmp_path: Path) -> Any:
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    _, errors = process.communicate(timeout=60)
+    """Its exit code and what it said. A worker that was killed between its decision and its lease
+    leaves a trial that others take up when `LEASE_SECONDS` have passed: that may happen here."""
+    _, errors = process.communicate(timeout=2 * LEASE_SECONDS)
     return process.returncode, errors
 
 

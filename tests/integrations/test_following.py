@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -49,8 +50,14 @@ def fresh(url: str) -> scrimp.Study:
 def test_a_tracker_beside_the_run_shows_all_of_it(fresh: scrimp.Study, url: str) -> None:
     slow = Slow(failures=2)
     slow.free.set()
+
+    def patient(trial: scrimp.RunContext) -> float:
+        while slow.failures:  # a run that is over sooner would leave it no further try
+            time.sleep(0.001)
+        return objective(trial)
+
     with tracking("fresh", slow, storage=url, every=0.01):
-        fresh.optimize(objective, n_trials=5)
+        fresh.optimize(patient, n_trials=5)
     assert slow.cursor == fresh.history.length
 
 
