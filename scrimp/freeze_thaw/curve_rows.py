@@ -141,13 +141,16 @@ class RowList:
             self._append(trial.id, last.step, self.lowest[trial.id])
 
     def died(self, trial: Trial) -> None:
-        """An infinite loss at the next level; once."""
+        """An infinite loss at the next level, at the end of its first slice at the earliest; once.
+        Where no other run has a row, a model would take a failure for what early training is
+        like."""
         if trial.id not in self.dead:
             self.dead.add(trial.id)
             finite = max(
                 (point.step for point in trial.curve if point.loss is not None), default=0.0
             )
-            step = self.levels[min(self.reached(finite), len(self.levels) - 1)]
+            next_level = self.levels[min(self.reached(finite), len(self.levels) - 1)]
+            step = max(next_level, min(self.first, self.granted.get(trial.id, 0.0)))
             if step > self.last.get(trial.id, -1.0):
                 self._append(trial.id, step, math.inf)
 

@@ -2,7 +2,7 @@
 slice of training.
 
 1. A few first configurations: those of a list at the lowest budget, those of a continuous space
-   for a few times as long (`scrimp.freeze_thaw.outlook`), as all new ones.
+   for longer where a full training is long (`scrimp.freeze_thaw.curve_rows`), as all new ones.
 2. A Gaussian process over all learning curves (`scrimp.freeze_thaw.curve_gp`) predicts every
    candidate: paused trials, and new configurations: rows of a list, or in a continuous space the
    one that is expected to end best. Slices grow by a factor of 1.6.
@@ -99,7 +99,7 @@ class Scores:
 class FreezeThaw(Policy):
     """``initial``: configurations before the model decides, None for 4 of a list and 3.3 for each
     parameter of a continuous space while less than a quarter of the budget is spent (3 and a tenth
-    where a study is limited by ``n_trials`` alone); ``race``: share of the budget decided by the
+    where first slices are of the lowest budget); ``race``: share of the budget decided by the
     next level alone; ``hint``: whether the curve model sees what past studies expect of a
     configuration (`scrimp.freeze_thaw.hint`).
 
@@ -227,8 +227,8 @@ class FreezeThaw(Policy):
             still = stuck(rows, spread)
             waiting = [slice_ for slice_ in waiting if slice_[0] not in still]
         scouts = crowd
-        if not belief.curves.listed:
-            _, ends = belief.expected_ends()
+        if outlook.add and not belief.curves.listed:
+            _, ends = belief.ending_targets()
             scouts = max(crowd, copying_probability(belief.target.behind(ends)))
         if rng.random() < scouts:
             notes = Notes(reason=Scouted(scouts), curves=_new_fit(history, belief))

@@ -223,7 +223,7 @@ class CurveBelief:
         )
         return expected_ends(self.curves.x[trials], lengths, x, self.curves.clock.last)
 
-    def expected_ends(self) -> tuple[Places, Array]:
+    def ending_targets(self) -> tuple[Places, Array]:
         """The trials that it learned from, and the targets at which they are expected to end, (m,)
         each."""
         trials = np.unique(self.curves.trial[self.order])

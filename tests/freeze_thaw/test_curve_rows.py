@@ -81,6 +81,14 @@ def test_in_a_continuous_space_the_first_slice_gives_one_row(
     assert rows_of(losses, OPEN, granted).step == steps
 
 
+def test_in_a_continuous_space_a_failure_counts_where_others_have_rows() -> None:
+    """At the lowest level it would be the only row, and tell of early training, not of x."""
+    failed = Ended(trial=0, status="failed")
+    assert table(rows_of([failed], OPEN, 2)) == [(0, 2, math.inf)]
+    assert table(rows_of([failed], OPEN, 1)) == [(0, 1, math.inf)]
+    assert table(rows_of([report(1, 0.9), report(2, 0.8), failed], OPEN, 2))[-1] == (0, 3, math.inf)
+
+
 def test_a_run_that_pauses_after_a_short_first_slice_may_go_on() -> None:
     rows = rows_of([report(1, 0.9)], OPEN, 1)
     assert table(rows) == [(0, 1, 0.9)] and rows.waiting == {0: (1.0, 2.0)}

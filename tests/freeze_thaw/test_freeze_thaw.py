@@ -13,7 +13,7 @@ from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.history.events import Config, Event, Noted, StudyChanged, StudyCreated
 from scrimp.history.history import History
 from scrimp.history.limits import Totals
-from scrimp.history.notes import Gain, Horizon, Modelled, Race, Scouted
+from scrimp.history.notes import FirstDesign, Gain, Horizon, Modelled, Race, Scouted
 from scrimp.history.problem import Budget, Problem
 from scrimp.policies.policy import Policy, Resume, Start
 from scrimp.policies.scheduled import Scheduled
@@ -172,6 +172,19 @@ def test_a_continuous_space_sends_scouts_where_copies_gather(
     assert scouts() > 2
     monkeypatch.setattr(freeze_thaw, "copying_probability", lambda behind: 0.0)
     assert scouts() == 0
+
+
+@pytest.mark.parametrize(("full", "first"), [(27, 7), (9, 6)])
+def test_the_first_design_of_a_continuous_space(full: int, first: int) -> None:
+    """3.3 configurations for each parameter; 3 where first slices are of the lowest budget."""
+    space = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0))
+    problem = Problem(space, metric="loss", budget=Budget("epoch", 1, full))
+    created = StudyCreated(name="first", problem=problem.to_json(), method={})
+    executor = Simulated(Basin(), "loss", 1, Delays(limit=100.0 * full))
+    ledger = Ledger(MemoryStorage().create("first", [created]), executor.clock)
+    Tuner(ledger, FreezeThaw(), executor, TunerSettings(until=Seconds(40.0), leases=False)).run()
+    noted = [event.notes.reason for event in ledger.history.events if isinstance(event, Noted)]
+    assert sum(isinstance(reason, FirstDesign) for reason in noted) == first
 
 
 def test_forecasts_narrow_towards_what_was_seen() -> None:
