@@ -122,7 +122,7 @@ def ending_best(
     """The most expected improvement at the end of training that an evolution from the newcomers
     and the trials that end lowest finds."""
     curves = belief.curves
-    trials, ends = belief.ending_targets()
+    trials, ends = belief.ending_targets
     lowest = curves.x[trials[np.argsort(ends, kind="stable")[:PARENTS]]]
     score = NewcomerScore(belief, replace(question, step=curves.clock.last, goal=float(ends.min())))
     return evolved(score, belief, belief.newcomers.x[places], lowest, rng)

@@ -7,7 +7,8 @@ reports within its first slice gives no row: early levels say who starts fast, a
 decide that than decide the end. The loss of a row is the lowest the trial has reported so far: what
 a study keeps of a run is its best value, and lowest losses fall steadily where losses are noisy or
 rise again. A failed run, or one whose value is not finite, gives a row with an infinite
-loss at the level it did not reach, and is dead. Where there are constraints, lowest means the best
+loss at the level it did not reach, not before the end of its first slice, and is dead.
+Where there are constraints, lowest means the best
 standing (`Observation.standing`): a run without a feasible report teaches as an infinite loss
 (`losses_of`), and while all are like that, models learn standings instead, so the search looks for
 feasibility.
@@ -124,7 +125,7 @@ class RowList:
             self.died(trial)
             return
         self.lowest[trial.id] = min(point.standing, self.lowest.get(trial.id, math.inf))
-        begun = self.reached(min(self.first, self.granted.get(trial.id, 0.0))) - 1
+        begun = self.reached(self._first_end(trial)) - 1
         if self.reached(point.step) > max(self.reached(self.last.get(trial.id, -1.0)), begun):
             self._append(trial.id, point.step, self.lowest[trial.id])
 
@@ -150,7 +151,7 @@ class RowList:
                 (point.step for point in trial.curve if point.loss is not None), default=0.0
             )
             next_level = self.levels[min(self.reached(finite), len(self.levels) - 1)]
-            step = max(next_level, min(self.first, self.granted.get(trial.id, 0.0)))
+            step = max(next_level, self._first_end(trial))
             if step > self.last.get(trial.id, -1.0):
                 self._append(trial.id, step, math.inf)
 
@@ -182,6 +183,10 @@ class RowList:
             reached = self.reached(max(trial.budget, trial.granted))
             if reached < len(self.levels):
                 self.waiting[trial.id] = trial.budget, self.levels[reached]
+
+    def _first_end(self, trial: Trial) -> float:
+        """Up to where a run gives no row: where its first slice ends."""
+        return min(self.first, self.granted.get(trial.id, 0.0))
 
     def _append(self, trial: int, step: float, standing: float) -> None:
         self.last[trial] = step

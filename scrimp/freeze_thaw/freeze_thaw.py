@@ -228,7 +228,7 @@ class FreezeThaw(Policy):
             waiting = [slice_ for slice_ in waiting if slice_[0] not in still]
         scouts = crowd
         if outlook.add and not belief.curves.listed:
-            _, ends = belief.ending_targets()
+            _, ends = belief.ending_targets
             scouts = max(crowd, copying_probability(belief.target.behind(ends)))
         if rng.random() < scouts:
             notes = Notes(reason=Scouted(scouts), curves=_new_fit(history, belief))

@@ -10,6 +10,7 @@ save time.
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,6 +224,7 @@ class CurveBelief:
         )
         return expected_ends(self.curves.x[trials], lengths, x, self.curves.clock.last)
 
+    @cached_property
     def ending_targets(self) -> tuple[Places, Array]:
         """The trials that it learned from, and the targets at which they are expected to end, (m,)
         each."""
