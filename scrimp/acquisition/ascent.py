@@ -23,6 +23,7 @@ from scrimp.surrogates.surrogate import Array
 __all__ = ["AscentSettings", "ascend"]
 
 Mask = NDArray[np.bool_]
+LEAST_CURVATURE = 1e-12  # a share of the largest
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
 
 
@@ -127,7 +128,7 @@ def _newton_step(climb: _Climb, lowest: Array, highest: Array) -> Array:
     )
     for _ in range(3):
         matrix = np.where(held[:, :, None] | held[:, None, :], identity, curvature)
-        step: Array = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+        step = _solved(matrix, right)
         over = ~held & ((step < lowest) | (step > highest))
         if not over.any():
             return step
@@ -138,6 +139,19 @@ def _newton_step(climb: _Climb, lowest: Array, highest: Array) -> Array:
     downwards = (gradient * step).sum(axis=1) <= 0.0
     steepest = gradient / curvature.diagonal(axis1=1, axis2=2).max(axis=1)[:, None]
     return np.where(downwards[:, None], np.clip(steepest, lowest, highest), step)
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """matrix^-1 right, (r, d, d) and (r, d). After many steps along which the score was not concave
+    a curvature may differ from a singular one by rounding alone: there the shortest step."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        if len(matrix) > 1:
+            alone = [_solved(matrix[[row]], right[[row]]) for row in range(len(matrix))]
+            return np.concatenate(alone)
+        shortest, *_ = np.linalg.lstsq(matrix[0], right[0], rcond=LEAST_CURVATURE)
+        return np.asarray(shortest)[None]
 
 
 def _advance(

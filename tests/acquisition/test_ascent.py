@@ -121,6 +121,26 @@ def test_never_goes_down_nor_leaves_the_cube_and_bears_infinite_scores():
     np.testing.assert_array_equal(score(x)[0], value)
 
 
+@pytest.mark.parametrize(
+    ("angle", "steep", "growth"), [(0.78, 100.0, 1.0), (0.6, 100.0, 5.0), (0.78, 1e10, 0.1)]
+)
+def test_climbs_a_ridge_that_is_nowhere_concave_along_its_length(angle, steep, growth):
+    along, across = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+
+    def score(x):
+        a, b = (x - 0.1) @ along, (x - 0.1) @ across
+        rise = np.exp(growth * a)
+        by_x = (growth * rise)[:, None] * along - (2.0 * steep * b)[:, None] * across
+        return rise - steep * b**2, by_x
+
+    starts, free = np.array([[0.1, 0.1], [0.11, 0.1]]), np.ones((2, 2), dtype=bool)
+    longer = AscentSettings(rounds=200)  # the curvature falls at each step, until it is singular
+    x, value = ascend(score, starts, free, np.full(2, 0.01), longer)
+    np.testing.assert_array_equal(score(x)[0], value)
+    assert (value > score(starts)[0]).all()
+    assert ((x >= 0.0) & (x <= 1.0)).all()
+
+
 def test_gives_the_same_answer_whatever_else_is_in_the_batch():
     model = random_posterior(0, n=30, d=4)
     score = LogExpectedImprovement().bind({"loss": model}, Context(model.data.x))
