@@ -80,7 +80,7 @@ class DyHPO(Policy):
     probability_sh: float = 0.25
     increment: float | None = None
     model: str = "gp_multitask"
-    resource_kernel: str = "exp-decay-sum"
+    resource_kernel: str | None = None
     kernel: str = "matern52-ard"
     data: str = "rungs"
     max_data: int | None = 500

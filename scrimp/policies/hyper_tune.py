@@ -94,7 +94,7 @@ class HyperTune(Policy):
     brackets: int | None = 1
     reduction: float = 3
     model: str = "gp_independent"
-    resource_kernel: str = "exp-decay-sum"
+    resource_kernel: str | None = None
     kernel: str = "matern52-ard"
     separate_noise: bool = False
     max_data: int | None = 500

@@ -85,6 +85,7 @@ CurveModelFactory = Callable[[Sequence[Column], tuple[float, ...]], Surrogate]
 share)."""
 
 RANDOM_FRACTION = 0.25
+LISTED_KERNEL, FREE_KERNEL = "exp-decay-sum", "matern52-res-warp"
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,15 @@ class CurveSettings:
     informative. ``fresh_fits``: every fit begins at the modes of the densities and one random
     point, not at the last hyperparameters. ``resource_encoding``: gp_multitask sees r as the
     ``share`` r / r_max, or ``centred``, (r - 1/2) / r_max.
+
+    ``resource_kernel``: None is "exp-decay-sum" in a list, whose decay is that of all curves. In a
+    continuous space it is "matern52-res-warp", in which curves may cross: a search that carries an
+    order at low budgets to the full one climbs to where those that start fast are, and there is
+    always another one.
     """
 
     model: str = "gp_multitask"
-    resource_kernel: str = "exp-decay-sum"
+    resource_kernel: str | None = None
     kernel: str = "matern52-ard"
     separate_noise: bool = False
     data: str = "rungs"
@@ -130,17 +136,23 @@ class CurveSettings:
             return 0.0 if self.model == "gp_independent" else RANDOM_FRACTION
         return self.random_fraction
 
+    def of_space(self, listed: bool) -> "CurveSettings":
+        """With the resource kernel for a list, or for a continuous space."""
+        chosen = LISTED_KERNEL if listed else FREE_KERNEL
+        return replace(self, resource_kernel=self.resource_kernel or chosen)
+
     def check(self) -> None:
         """Refuse what does not exist and what does not go together."""
         _MODELS[self.model]
         for name, known in (
-            ("resource_kernel", RESOURCE_KERNELS),
+            ("resource_kernel", (None, *RESOURCE_KERNELS)),
             ("data", DATA),
             ("resource_encoding", ENCODINGS),
         ):
             if getattr(self, name) not in known:
                 raise MethodError(
-                    f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}"
+                    f"{name} is {getattr(self, name)!r}; it must be one of"
+                    f" {', '.join(filter(None, known))}"
                 )
         kernel_by_name(self.kernel, (Column(),))
         if self.model in ADDITIVE and self.data != "all":
@@ -210,7 +222,11 @@ def _multitask(
     search: SearchSettings,
 ) -> Surrogate:
     prior = budget_prior(
-        settings.resource_kernel, columns, settings.kernel, levels[-1], settings.input_warping
+        settings.resource_kernel or FREE_KERNEL,
+        columns,
+        settings.kernel,
+        levels[-1],
+        settings.input_warping,
     )
     if settings.resource_encoding == "centred":
         prior = ShiftedBudget(prior, 0.5 / levels[-1])
@@ -335,7 +351,8 @@ def _fit_one(
     due = _is_due(recorded, seen, settings)
     if settings.fresh_fits and due:
         recorded = None
-    model = curve_model(settings, encoding.columns, levels, search)
+    listed = encoding.domain.pool is not None
+    model = curve_model(settings.of_space(listed), encoding.columns, levels, search)
     fitted, record = fit_or_restore(model, data, seen, recorded, due, rng)
     if recorded is not None and record is recorded:
         # ``since`` counts how often there were new ones without a fit

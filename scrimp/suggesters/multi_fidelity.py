@@ -75,7 +75,7 @@ class MultiFidelitySuggester(Suggester):
     ``thompson_indep``."""
 
     model: str = "gp_multitask"
-    resource_kernel: str = "exp-decay-sum"
+    resource_kernel: str | None = None
     kernel: str = "matern52-ard"
     separate_noise: bool = False
     data: str = "rungs"

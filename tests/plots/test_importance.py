@@ -64,9 +64,9 @@ def test_the_bars_are_the_shares(staged: scrimp.Study) -> None:
     picture = scrimp.plots.importance(staged)
     (bars,) = picture.data
     shares = importances(staged.history, landscape_of(staged.history))
-    assert dict(zip(bars.y, bars.x, strict=True)) == {
-        name: share[0] for name, share in shares.items()
-    }
+    expected = {name: share[0] for name, share in shares.items()}
+    # a picture is computed on one thread, which rounds otherwise than two
+    assert dict(zip(bars.y, bars.x, strict=True)) == pytest.approx(expected, rel=1e-6)
     assert bars.y[-1] == "lr" and picture.layout.title.text.endswith("after 1 epoch")
 
 

@@ -12,7 +12,7 @@ from scrimp.history.events import Noted, Reported
 from scrimp.history.notes import Notes
 from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
-from scrimp.space.space import Space
+from scrimp.space.space import Pool, Space
 from scrimp.suggesters import curve_models
 from scrimp.suggesters.curve_models import (
     ADDITIVE,
@@ -172,6 +172,21 @@ def test_violated_rows_teach_the_worst_loss_and_while_all_are_their_violation():
     assert mixed.of_losses and plain.of_losses and not hopeless.of_losses
     unreported = fit(history_of(20, memory=1.0), CurveSettings())
     np.testing.assert_array_equal(unreported.data.y, plain.data.y)
+
+
+def test_curves_may_cross_in_a_continuous_space_and_share_a_decay_in_a_list():
+    history = history_of(12)
+    listed = Pool(SPACE, [dict(trial.config) for trial in history.trials])
+
+    def parameters(space, settings):
+        rng = np.random.default_rng(0)
+        fitted = fit_curves(history, encoding_of(space), LEVELS, settings, rng).surrogate
+        return {parameter.name for parameter in fitted.inner.vector.parameters}
+
+    free, of_list = (parameters(space, CurveSettings()) for space in (SPACE, listed))
+    assert free == parameters(SPACE, CurveSettings(resource_kernel="matern52-res-warp"))
+    assert of_list == parameters(SPACE, CurveSettings(resource_kernel="exp-decay-sum"))
+    assert free != of_list
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ def test_growth_is_what_draws_add_on_average() -> None:
     history = play(front_study("asha", reference=REFERENCE), 24)._ledger.history
     encoding = encoding_of(history.problem.space)
     rng = np.random.default_rng(0)
-    curves = fit_curves(history, encoding, (1.0, 3.0, 9.0), CurveSettings(), rng)
+    settings = CurveSettings(resource_kernel="exp-decay-sum")
+    curves = fit_curves(history, encoding, (1.0, 3.0, 9.0), settings, rng)
     x, trade_off = encoding.domain.sample(2, rng), history.problem.trade_off
     assert trade_off is not None
     found = growth_at(trade_off, curves.models, 1.0, Context(curves.configs))(x)

@@ -45,7 +45,7 @@ def own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         "on-the-first": lambda columns: Scaled(OnColumns(RBF(columns[:1]), (0,))),
         "each-its-own": lambda columns: (
             Scaled(OnColumns(Matern52(columns[:1]), (0,)))
-            + Scaled(OnColumns(Matern52(columns[1:]), tuple(range(1, 3))))
+            + Scaled(OnColumns(Matern52(columns[1:]), tuple(range(1, len(columns)))))
             if len(columns) >= 3
             else Scaled(Matern52(columns))
         ),

@@ -102,6 +102,11 @@ def test_children_may_repeat_what_was_tried():
         ),
         ("mobster-joint:fresh_fits=false", "mobster-joint:fresh_fits=true", 10),
         ("mobster-joint:resource_encoding=share", "mobster-joint:resource_encoding=centred", 9),
+        (
+            "mobster-joint:resource_kernel=matern52-res-warp",
+            "mobster-joint:resource_kernel=exp-decay-sum",
+            9,
+        ),
         ("mobster-joint:design=sobol", "mobster-joint:design=random", 3),
         ("mobster-joint:model=gp_multitask", "mobster-joint:model=deep_kernel", 8),
         (
