@@ -143,7 +143,8 @@ def _newton_step(climb: _Climb, lowest: Array, highest: Array) -> Array:
 
 def _solved(matrix: Array, right: Array) -> Array:
     """matrix^-1 right, (r, d, d) and (r, d). After many steps along which the score was not concave
-    a curvature may differ from a singular one by rounding alone: there the shortest step."""
+    a curvature may be singular to rounding: there the shortest step, which leaves the flat
+    directions alone. Where it is still steep, the climb begins afresh (`_advance`)."""
     try:
         return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
     except np.linalg.LinAlgError:

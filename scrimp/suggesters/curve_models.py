@@ -14,7 +14,7 @@ the recorded hyperparameters are restored on the data of the moment. The record 
 log, so a resumed study decides exactly as an uninterrupted one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -51,6 +51,7 @@ from scrimp.surrogates.deep_curves import DeepCurves
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.independent_gps import IndependentGPs
 from scrimp.surrogates.level_forests import LevelForests
+from scrimp.surrogates.recorded_fit import is_record
 from scrimp.surrogates.surrogate import Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_transform import Standardise, Transformed, Winsorise
 
@@ -106,10 +107,9 @@ class CurveSettings:
     point, not at the last hyperparameters. ``resource_encoding``: gp_multitask sees r as the
     ``share`` r / r_max, or ``centred``, (r - 1/2) / r_max.
 
-    ``resource_kernel``: None is "exp-decay-sum" in a list, whose decay is that of all curves. In a
-    continuous space it is "matern52-res-warp", in which curves may cross: a search that carries an
-    order at low budgets to the full one climbs to where those that start fast are, and there is
-    always another one.
+    ``resource_kernel``: None is "exp-decay-sum" in a list: one decay for all curves. In every other
+    space it is "matern52-res-warp", in which curves may cross: a search that carries the order at
+    low budgets to the full one climbs to where curves start fast, and there is always another one.
     """
 
     model: str = "gp_multitask"
@@ -221,13 +221,9 @@ def _multitask(
     levels: tuple[float, ...],
     search: SearchSettings,
 ) -> Surrogate:
-    prior = budget_prior(
-        settings.resource_kernel or FREE_KERNEL,
-        columns,
-        settings.kernel,
-        levels[-1],
-        settings.input_warping,
-    )
+    name = settings.resource_kernel
+    assert name is not None, "`of_space` chooses one"
+    prior = budget_prior(name, columns, settings.kernel, levels[-1], settings.input_warping)
     if settings.resource_encoding == "centred":
         prior = ShiftedBudget(prior, 0.5 / levels[-1])
     return ExactGP(prior, search=search)
@@ -347,12 +343,14 @@ def _fit_one(
     settings, encoding, levels = made_of
     if not len(data):
         raise NumericalError("a metric was not reported yet: nothing can be learned of it")
+    settings = settings.of_space(encoding.domain.pool is not None)
+    if recorded is not None and not _is_of(settings, encoding, levels, recorded):
+        recorded = None
     search = FIRST_FIT if recorded is None else replace(LATER_FIT, iterations=settings.refit_steps)
     due = _is_due(recorded, seen, settings)
     if settings.fresh_fits and due:
         recorded = None
-    listed = encoding.domain.pool is not None
-    model = curve_model(settings.of_space(listed), encoding.columns, levels, search)
+    model = curve_model(settings, encoding.columns, levels, search)
     fitted, record = fit_or_restore(model, data, seen, recorded, due, rng)
     if recorded is not None and record is recorded:
         # ``since`` counts how often there were new ones without a fit
@@ -360,6 +358,18 @@ def _fit_one(
         return model, fitted, msgspec.structs.replace(recorded, n=seen, since=since)
     # the last column is the budget
     return model, fitted, msgspec.structs.replace(record, length_scales=record.length_scales[:-1])
+
+
+def _is_of(
+    settings: CurveSettings, encoding: Encoding, levels: tuple[float, ...], recorded: Fit
+) -> bool:
+    """Whether a fit is one of this model, not of one with another kernel: from the record of such a
+    one no single step leads anywhere."""
+    model = curve_model(settings, encoding.columns, levels)
+    if not isinstance(model, Transformed) or not isinstance(model.inner, ExactGP):
+        return True
+    inner = recorded.state.get("inner")
+    return isinstance(inner, Mapping) and is_record(model.inner.vector, inner)
 
 
 def _kept(

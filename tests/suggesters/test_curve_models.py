@@ -149,6 +149,14 @@ def test_a_restored_model_is_the_fitted_one_and_other_records_are_set_aside():
     assert other.fits["gp_multitask"].since == 0
 
 
+def test_a_record_of_another_kernel_is_no_beginning():
+    history = history_of(18)
+    old = fit(history, CurveSettings(resource_kernel="exp-decay-sum"))
+    after, anew = fit(learn(history, old.fits), CurveSettings()), fit(history, CurveSettings())
+    x = np.array([[0.3, 0.3, 1.0]])
+    np.testing.assert_allclose(after.fitted.mean(x), anew.fitted.mean(x), rtol=1e-9)
+
+
 def test_the_data_are_limited():
     curves = fit(history_of(30), CurveSettings(max_data=20))
     assert len(curves.fitted.data) == 20
