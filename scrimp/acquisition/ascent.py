@@ -23,8 +23,9 @@ from scrimp.surrogates.surrogate import Array
 __all__ = ["AscentSettings", "ascend"]
 
 Mask = NDArray[np.bool_]
-LEAST_CURVATURE = 1e-12  # a share of the largest
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
+
+LEAST_CURVATURE = 1e-12  # a share of the largest; in directions with less, singular ones are flat
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class CurveSettings:
         return self.random_fraction
 
     def of_space(self, listed: bool) -> "CurveSettings":
-        """With the resource kernel for a list, or for a continuous space."""
+        """With the resource kernel for a list, or for any other space, unless the user chose one."""
         chosen = LISTED_KERNEL if listed else FREE_KERNEL
         return replace(self, resource_kernel=self.resource_kernel or chosen)
 
@@ -344,13 +344,13 @@ def _fit_one(
     if not len(data):
         raise NumericalError("a metric was not reported yet: nothing can be learned of it")
     settings = settings.of_space(encoding.domain.pool is not None)
-    if recorded is not None and not _is_of(settings, encoding, levels, recorded):
-        recorded = None
     search = FIRST_FIT if recorded is None else replace(LATER_FIT, iterations=settings.refit_steps)
+    model = curve_model(settings, encoding.columns, levels, search)
+    if recorded is not None and not _is_of(model, recorded):
+        recorded, model = None, curve_model(settings, encoding.columns, levels)
     due = _is_due(recorded, seen, settings)
     if settings.fresh_fits and due:
         recorded = None
-    model = curve_model(settings, encoding.columns, levels, search)
     fitted, record = fit_or_restore(model, data, seen, recorded, due, rng)
     if recorded is not None and record is recorded:
         # ``since`` counts how often there were new ones without a fit
@@ -360,12 +360,9 @@ def _fit_one(
     return model, fitted, msgspec.structs.replace(record, length_scales=record.length_scales[:-1])
 
 
-def _is_of(
-    settings: CurveSettings, encoding: Encoding, levels: tuple[float, ...], recorded: Fit
-) -> bool:
+def _is_of(model: Surrogate, recorded: Fit) -> bool:
     """Whether a fit is one of this model, not of one with another kernel: from the record of such a
     one no single step leads anywhere."""
-    model = curve_model(settings, encoding.columns, levels)
     if not isinstance(model, Transformed) or not isinstance(model.inner, ExactGP):
         return True
     inner = recorded.state.get("inner")
