@@ -8,11 +8,11 @@ slice of training.
    one that is expected to end best. Slices grow by a factor of 1.6.
 3. Early, the candidate wins whose *next level* has the largest expected improvement over the best
    value at that level (Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of
-   Hyperparameter Configurations, 2022). Later a horizon h is drawn at random for each decision. In
-   a list a threshold T is drawn too, and the candidate wins that is most likely to be below T after
-   h further steps (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for
+   Hyperparameter Configurations, 2022). Later, in a list, a horizon h and a threshold T are drawn
+   at random for each decision, and the candidate wins that is most likely to be below T after h
+   further steps (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for
    Hyperparameter Optimization, 2024); in a continuous space that with the largest expected
-   improvement on the best value by then.
+   improvement on the best value by the end of its training, for each step until then.
 4. Running slices count as if they had come out as predicted.
 5. Where many trials share the best value, or in a continuous space are expected to end with it,
    some decisions are left to random scouts (`scrimp.freeze_thaw.plateau_scouts`).
@@ -48,7 +48,7 @@ from scrimp.freeze_thaw.plateau_scouts import (
     scouting_probability,
     stuck,
 )
-from scrimp.freeze_thaw.questions import Question, horizons, race
+from scrimp.freeze_thaw.questions import Question, later, race
 from scrimp.history.history import History
 from scrimp.history.notes import (
     AheadOfHalf,
@@ -76,8 +76,8 @@ __all__ = ["FreezeThaw"]
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 FEW = 4  # configurations of the first design of a list
-EACH, DESIGN = 3.3, 0.25  # otherwise: how many for each parameter, and the share of the budget
-SHORT_EACH, SHORT_DESIGN = 3.0, 0.1  # the same where they are trained for the lowest budget only
+EACH = 3  # otherwise: for each parameter,
+DESIGN, SHORT_DESIGN = 0.25, 0.1  # up to a share of the budget; trained for the lowest budget only
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -97,9 +97,9 @@ class Scores:
 
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
-    """``initial``: configurations before the model decides, None for 4 of a list and 3.3 for each
-    parameter of a continuous space while less than a quarter of the budget is spent (3 and a tenth
-    where first slices are of the lowest budget); ``race``: share of the budget decided by the
+    """``initial``: configurations before the model decides, None for 4 of a list and 3 for each
+    parameter of a continuous space while less than a quarter of the budget is spent (a tenth where
+    first slices are of the lowest budget); ``race``: share of the budget decided by the
     next level alone; ``hint``: whether the curve model sees what past studies expect of a
     configuration (`scrimp.freeze_thaw.hint`).
 
@@ -168,8 +168,8 @@ class FreezeThaw(Policy):
         if isinstance(space, Pool):
             return FEW
         short = budget is None or outlook.first <= budget.minimum
-        each, most = (SHORT_EACH, SHORT_DESIGN) if short else (EACH, DESIGN)
-        return FEW if outlook.share >= most else max(FEW, math.ceil(each * len(space)))
+        most = SHORT_DESIGN if short else DESIGN
+        return FEW if outlook.share >= most else max(FEW, EACH * len(space))
 
     def forecast(
         self,
@@ -241,7 +241,7 @@ class FreezeThaw(Policy):
                 wait_or_finish(history, "every configuration of the space was tried to its end")
             )
         early = [race(belief, rows, waiting, outlook.first)] if outlook.share < self.race else []
-        for question in chain(early, horizons(history, belief, rows, waiting, outlook, rng)):
+        for question in chain(early, later(history, belief, rows, waiting, outlook, rng)):
             answered, scores = _asked(belief, question, waiting, fresh, rng)
             if scores.score.max() >= question.hope:
                 break
@@ -294,6 +294,9 @@ def _asked(
     goals = np.concatenate([question.goals, np.full(len(new), question.goal)])
     score = question.formula(mean, deviation, goals)
     step = np.concatenate([question.steps, steps])
+    if question.per_unit:
+        used = np.array([used for _, used, _ in waiting] + [0.0] * len(new))
+        score = score - np.log(step - used)
     return belief, Scores(score, mean, deviation, step, waiting, new, question.asked)
 
 

@@ -10,16 +10,16 @@ value, after h further steps, both drawn anew for each decision?
 
     (T - mean) / deviation, the normal quantile of the probability
 
-*Gain*, in a continuous space: how much will a candidate improve on the best value after h further
-steps? A continuous space has near-copies of the best configuration, which are all but sure to
-be a little better in the end: asked for probability, a study would train one of them after the
-other.
+*Gain*, in a continuous space: how much will a candidate improve on the best value by the end of its
+training, or as far as there is time for, for each of the r steps until then? A continuous space has
+near-copies of the best configuration, which are all but sure to be a little better in the end:
+asked for probability, a study would train one of them after the other.
 
-    log EI(mean, deviation, best value)
+    log EI(mean, deviation, best value) - log r
 
 Among candidates without hope the most uncertain one would win, however bad. So a question is
 followed by the next one when no answer reaches its ``hope``: the race by the horizon or the gain,
-and these, where h is too short, by the longest there is time for.
+and a horizon that is too short by the longest there is time for.
 
     question = race(belief, rows, waiting, outlook.first)
     score = question.formula(mean, deviation, question.goals)
@@ -40,12 +40,13 @@ from scrimp.history.history import History
 from scrimp.history.notes import Gain, Horizon, Race
 from scrimp.space.space import Pool
 
-__all__ = ["Formula", "Question", "horizons", "race"]
+__all__ = ["Formula", "Question", "later", "race"]
 
 Array = NDArray[np.float64]
 
 LEAST_GAIN = math.log(1e-3)
-"""The logarithm of a thousandth of the targets' standard deviation, as expected improvement."""
+"""The logarithm of a thousandth of the targets' standard deviation, as expected improvement at a
+next level."""
 
 HOPE = -8.0
 """No error of the model explains less; above, uncertain candidates are worth a first slice."""
@@ -57,7 +58,8 @@ Formula = Callable[[Array, Array, Array], Array]
 @dataclass(frozen=True)
 class Question:
     """Of paused trials: the ``steps`` at which they are looked at and the ``goals`` (m,); of
-    newcomers: one step, one goal."""
+    newcomers: one step, one goal. ``per_unit``: whether scores, being logarithms, are for each unit
+    of training until then."""
 
     steps: Array
     goals: Array
@@ -66,19 +68,10 @@ class Question:
     formula: Formula
     asked: Race | Horizon | Gain
     hope: float = -math.inf
+    per_unit: bool = False
 
 
-@dataclass(frozen=True)
-class Aim:
-    """What is to be reached: how it is noted, the ``goal`` (a target), and how candidates are
-    scored."""
-
-    asked: type[Horizon] | type[Gain]
-    goal: float
-    formula: Formula
-
-
-def horizons(  # what a random horizon and threshold depend on
+def later(  # what a random horizon and threshold depend on
     history: History,
     belief: CurveBelief,
     rows: RowList,
@@ -86,11 +79,8 @@ def horizons(  # what a random horizon and threshold depend on
     outlook: Outlook,
     rng: np.random.Generator,
 ) -> Iterator[Question]:
-    """A random horizon, and the longest, with the same goal: a random threshold in a list, the
-    best value in a continuous space."""
-    most = max(int(min(rows.levels[-1], outlook.each) / outlook.first), 1)
-    further = int(rng.integers(1, most + 1))
-    margin = 10.0 ** rng.uniform(-4.0, -1.0)
+    """What is asked after the race: in a list a random horizon, and the longest, with the same
+    random threshold; in a continuous space the gain."""
     seen = history.best
     lowest = (
         belief.target.low
@@ -98,13 +88,15 @@ def horizons(  # what a random horizon and threshold depend on
         else seen[1].loss
     )
     best = float(belief.target.forward(np.array([lowest]))[0])
-    if isinstance(history.problem.space, Pool):
-        aim = Aim(Horizon, best - 2.0 * margin, _quantile)
-        hope = HOPE
-    else:
-        aim, hope = Aim(Gain, best, log_expected_improvement), LEAST_GAIN
-    yield _after(belief, waiting, aim, outlook.first * further, hope)
-    yield _after(belief, waiting, aim, outlook.first * most, -math.inf)
+    longest = min(rows.levels[-1], outlook.each)
+    if not isinstance(history.problem.space, Pool):
+        yield _gain(belief, waiting, best, max(longest, outlook.first))
+        return
+    most = max(int(longest / outlook.first), 1)
+    further = int(rng.integers(1, most + 1))
+    goal = best - 2.0 * 10.0 ** rng.uniform(-4.0, -1.0)
+    yield _horizon(belief, waiting, goal, outlook.first * further, HOPE)
+    yield _horizon(belief, waiting, goal, outlook.first * most, -math.inf)
 
 
 def race(belief: CurveBelief, rows: RowList, waiting: list[Waiting], first: float) -> Question:
@@ -131,20 +123,36 @@ def _best_by_level(belief: CurveBelief, rows: RowList) -> Array:
     return np.where(np.isfinite(best), best, belief.z.min())
 
 
-def _after(
-    belief: CurveBelief, waiting: list[Waiting], aim: Aim, length: float, hope: float
+def _horizon(
+    belief: CurveBelief, waiting: list[Waiting], goal: float, length: float, hope: float
 ) -> Question:
-    """How candidates stand to the aim after ``length`` further steps, or at the expected end of a
-    run where that is sooner."""
+    """How likely candidates are below the goal after ``length`` further steps."""
+    steps, asked = _steps(belief, waiting, length), Horizon(length, _loss(belief, goal))
+    return Question(steps, np.full(len(steps), goal), length, goal, _quantile, asked, hope)
+
+
+def _gain(belief: CurveBelief, waiting: list[Waiting], best: float, length: float) -> Question:
+    """How much candidates improve on the best target after ``length`` further steps, for each of
+    them."""
+    steps, asked = _steps(belief, waiting, length), Gain(length, _loss(belief, best), per_unit=True)
+    goals, formula = np.full(len(steps), best), log_expected_improvement
+    return Question(steps, goals, length, best, formula, asked, per_unit=True)
+
+
+def _steps(belief: CurveBelief, waiting: list[Waiting], length: float) -> Array:
+    """Where paused trials (m,) are after ``length`` further steps, or at the expected end of a run
+    where that is sooner."""
     trials = np.array([trial for trial, _, _ in waiting], dtype=np.intp)
     used, slices = np.array([slice_[1:] for slice_ in waiting], dtype=float).reshape(-1, 2).T
     ends = np.maximum(belief.ends(belief.curves.x[trials]), slices)
-    steps = np.minimum(used + length, ends)
-    loss: float | None = None
-    if belief.feasible:
-        loss = float(f"{belief.target.backward(np.array([aim.goal]))[0]:.6g}")
-    goals = np.full(len(steps), aim.goal)
-    return Question(steps, goals, length, aim.goal, aim.formula, aim.asked(length, loss), hope)
+    return np.asarray(np.minimum(used + length, ends))
+
+
+def _loss(belief: CurveBelief, target: float) -> float | None:
+    """A target as a loss, in six digits; None while nothing is feasible."""
+    if not belief.feasible:
+        return None
+    return float(f"{belief.target.backward(np.array([target]))[0]:.6g}")
 
 
 def _quantile(mean: Array, deviation: Array, goal: Array) -> Array:

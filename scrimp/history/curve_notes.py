@@ -32,13 +32,14 @@ class Horizon(Note, frozen=True, tag_field="asked", tag="horizon"):
 
 class Gain(Note, frozen=True, tag_field="asked", tag="gain"):
     """Who is expected to improve most on ``best``, the lowest loss so far, within ``length``
-    further units of budget?
+    further units of budget, or, ``per_unit``, for each unit that it needs for that?
 
     Without a loss nothing is feasible yet: who gains most towards being so?
     """
 
     length: float
     best: float | None = None
+    per_unit: bool = False
 
 
 class Growth(Note, frozen=True, tag_field="asked", tag="growth"):

@@ -141,6 +141,20 @@ def test_a_gain_is_told_with_the_value_it_improves_on(trial: Trial) -> None:
     ]
 
 
+def test_a_gain_for_each_unit_says_so(trial: Trial) -> None:
+    expected = Expected(0.2, 0.1, 0.3, 9.0)
+    notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit=True)))
+    assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
+        "Weighing what may come of each by its chances, it promised the largest improvement on the"
+        " best error so far, 0.25, by epoch 9, for each epoch until then."
+    )
+    words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
+    assert score_lines(notes, words, trial) == [
+        "Its score was the highest: -1.5 (the logarithm of the expected improvement in the model's"
+        " units for each epoch until then)."
+    ]
+
+
 def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_it() -> None:
     weighed = Problem(SPACE, constraints={"memory": scrimp.AtMost(1)}, cost="seconds")
     mine = {"name": "gp", "settings": {"acquisition": "mine"}}

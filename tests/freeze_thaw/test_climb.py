@@ -12,7 +12,7 @@ from scrimp.freeze_thaw.curve_rows import CurveTable
 from scrimp.freeze_thaw.foresight import foresight
 from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
-from scrimp.freeze_thaw.questions import Question, horizons, race
+from scrimp.freeze_thaw.questions import Question, later, race
 from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.problem import Budget, Problem
@@ -39,10 +39,10 @@ def studied(name: str) -> tuple[CurveBelief, Question]:
     waiting = [(trial, *slice_) for trial, slice_ in rows.waiting.items()]
     if name == "race":
         return belief, race(belief, rows, waiting, rows.levels[0])
-    return belief, next(horizons(history, belief, rows, waiting, Outlook.of(history, rows), rng))
+    return belief, next(later(history, belief, rows, waiting, Outlook.of(history, rows), rng))
 
 
-@pytest.mark.parametrize("name", ["race", "horizon"])
+@pytest.mark.parametrize("name", ["race", "gain"])
 def test_gradients_equal_finite_differences(name: str) -> None:
     belief, question = studied(name)
     score = NewcomerScore(belief, question)
@@ -59,7 +59,7 @@ def test_gradients_equal_finite_differences(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["race", "horizon"])
+@pytest.mark.parametrize("name", ["race", "gain"])
 def test_a_climb_finds_more_than_was_drawn(name: str) -> None:
     belief, question = studied(name)
     score, rng = NewcomerScore(belief, question), np.random.default_rng(2)
@@ -88,7 +88,7 @@ def test_who_ends_best_does_not_depend_on_what_is_asked() -> None:
 
 
 def test_the_nominee_is_legal_and_new_and_few_are_drawn_or_climbed_to() -> None:
-    belief, question = studied("horizon")
+    belief, question = studied("gain")
     places, known = np.arange(len(belief.newcomers.x)), foresight(belief)
     corners, drawn = 0, 0
     for seed in range(40):
@@ -111,7 +111,7 @@ def test_where_the_model_foretells_nothing_newcomers_are_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("scrimp.freeze_thaw.climb.foresight", lambda belief: 0.0)
-    belief, question = studied("horizon")
+    belief, question = studied("gain")
     places = np.arange(len(belief.newcomers.x))
     for seed in range(10):
         best = nominee(belief, question, places, np.random.default_rng(seed))
@@ -121,7 +121,7 @@ def test_where_the_model_foretells_nothing_newcomers_are_drawn(
 def test_surroundings_that_were_tried_are_no_longer_uncertain() -> None:
     """Two neighbours of a well-known point differ by what is their own alone, which does not
     count."""
-    belief, question = studied("horizon")
+    belief, question = studied("gain")
     near, far = belief.curves.x[:1] + 1e-4, np.array([[0.99, 0.01, 0.5, 1.0]])
     steps = np.array([3.0, 3.0])
     _, deviation = belief.of_configs(np.vstack([near, far]), steps)

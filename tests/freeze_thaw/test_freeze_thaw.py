@@ -174,10 +174,10 @@ def test_a_continuous_space_sends_scouts_where_copies_gather(
     assert scouts() == 0
 
 
-@pytest.mark.parametrize(("full", "first"), [(27, 7), (9, 6)])
+@pytest.mark.parametrize(("full", "first"), [(27, 9), (9, 9)])
 def test_the_first_design_of_a_continuous_space(full: int, first: int) -> None:
-    """3.3 configurations for each parameter; 3 where first slices are of the lowest budget."""
-    space = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0))
+    """Three configurations for each parameter, however long first slices are."""
+    space = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0), z=Float(0.0, 1.0))
     problem = Problem(space, metric="loss", budget=Budget("epoch", 1, full))
     created = StudyCreated(name="first", problem=problem.to_json(), method={})
     executor = Simulated(Basin(), "loss", 1, Delays(limit=100.0 * full))

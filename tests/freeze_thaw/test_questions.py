@@ -1,14 +1,15 @@
 """What decisions ask: the level and its best value, random horizons with the longest behind them,
-ends of short runs."""
+the gain for each unit of training, ends of short runs."""
 
 import numpy as np
 
+from scrimp.acquisition.improvement import expected_improvement
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_rows import CurveTable, RowList, Waiting
-from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
+from scrimp.freeze_thaw.freeze_thaw import FreezeThaw, _asked
 from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
-from scrimp.freeze_thaw.questions import HOPE, horizons, race
+from scrimp.freeze_thaw.questions import HOPE, later, race
 from scrimp.history.events import BudgetGranted, Ended, Event, Reported, StudyCreated, TrialAdded
 from scrimp.history.history import History
 from scrimp.history.notes import Gain
@@ -53,14 +54,14 @@ def test_the_race_is_against_the_best_at_the_next_level() -> None:
     first, second = (belief.target.forward(np.array([loss]))[0] for loss in (0.7, 0.6))
     np.testing.assert_allclose(asked.goals, [second, second, second])  # nobody has reached level 3
     assert (asked.step, asked.goal) == (1.0, first)
-    later = race(belief, rows, waiting, first=2.0)
-    assert (later.step, later.goal) == (2.0, second)
+    longer = race(belief, rows, waiting, first=2.0)
+    assert (longer.step, longer.goal) == (2.0, second)
 
 
 def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold() -> None:
     history, rows, belief, waiting = studied(short=False)
     for seed in range(5):
-        some, longest = horizons(
+        some, longest = later(
             history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(seed)
         )
         assert some.hope == HOPE and longest.hope == -np.inf
@@ -73,21 +74,34 @@ def test_a_hopeless_horizon_is_followed_by_the_longest_with_the_same_threshold()
 
 def test_in_a_continuous_space_the_gain_on_the_best_value_counts() -> None:
     history, rows, belief, waiting = studied(short=False, space=SPACE)
-    some, longest = horizons(
+    (gain,) = later(
         history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(0)
     )
-    assert isinstance(some.asked, Gain) and some.asked.best == 0.6
-    assert some.goal == longest.goal == belief.z.min()
-    assert some.step % 2.0 == 0.0 and longest.step == 26.0  # in units of a first slice
-    sure, bold = some.formula(
-        np.array([some.goal - 0.1, some.goal]), np.array([0.01, 1.0]), np.full(2, some.goal)
+    assert isinstance(gain.asked, Gain) and gain.asked.best == 0.6
+    assert gain.goal == belief.z.min()
+    assert gain.step == 27.0  # everybody is looked at where training ends
+    np.testing.assert_array_equal(gain.steps, 27.0)
+    sure, bold = gain.formula(
+        np.array([gain.goal - 0.1, gain.goal]), np.array([0.01, 1.0]), np.full(2, gain.goal)
     )
     assert sure < bold  # nearly sure of little is worth less than a chance of much
 
 
+def test_a_gain_is_divided_by_the_training_that_it_takes() -> None:
+    history, rows, belief, waiting = studied(short=False, space=SPACE)
+    (gain,) = later(
+        history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(0)
+    )
+    nobody = np.zeros(0, dtype=np.intp)
+    _, asked = _asked(belief, gain, waiting, nobody, np.random.default_rng(0))
+    mean, deviation = belief.of_trials(np.array([0, 1, 2]), np.full(3, 27.0))
+    wins = expected_improvement(mean, deviation, gain.goal)
+    np.testing.assert_allclose(asked.score, np.log(wins / np.array([26.0, 26.0, 25.0])))
+
+
 def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
     history, rows, belief, waiting = studied(short=True)
-    *_, longest = horizons(
+    *_, longest = later(
         history, belief, rows, waiting, Outlook.of(history, rows), np.random.default_rng(0)
     )
     assert longest.steps[2] < 6.0 < 15.0 < longest.steps[0]
@@ -115,7 +129,7 @@ def test_while_no_row_is_feasible_a_loss_is_no_threshold() -> None:
     belief = believe(history, rows, Encoding(SPACE), [], np.random.default_rng(0))
     assert history.best is not None and not belief.feasible
     outlook = Outlook.of(history, rows)
-    for question in horizons(history, belief, rows, [], outlook, np.random.default_rng(0)):
+    for question in later(history, belief, rows, [], outlook, np.random.default_rng(0)):
         assert question.goal == belief.z.min()
         assert isinstance(question.asked, Gain) and question.asked.best is None
     assert FreezeThaw().forecast(history, [0], [27.0], np.random.default_rng(0)) == {}
