@@ -115,10 +115,9 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
     if name == "freeze-thaw" and problem.trade_off is not None:
         return "the logarithm of what it is expected to add to the front, as a share of its volume"
     if name == "freeze-thaw":
-        question = _question(notes)
-        each = f" for each {_unit(problem)} until then"
-        per_unit = each if isinstance(question, Gain) and question.per_unit else ""
-        return SCORES["log-ei"] + per_unit if isinstance(question, Race | Gain) else SCORES[name]
+        asked = _question(notes)
+        gain = isinstance(asked, Race | Gain)
+        return SCORES["log-ei"] + _per_unit(asked, problem) if gain else SCORES[name]
     weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * bool(problem.cost)
     if failures and name != "thompson":
         weights.insert(0, "the probability that it does not fail")
@@ -128,9 +127,10 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
     return SCORES.get(name, f"the acquisition {name!r}") + weighed
 
 
-def _unit(problem: Problem) -> str:
-    """What a training budget is counted in."""
-    return "unit" if problem.budget is None else problem.budget.name
+def _per_unit(question: object, problem: Problem) -> str:
+    """For each unit of training, where a gain is asked for so."""
+    each = isinstance(question, Gain) and question.per_unit
+    return f" for each {problem.budget.name} until then" if each and problem.budget else ""
 
 
 def _question(notes: Notes) -> Race | Horizon | Gain | Growth | None:
@@ -194,10 +194,9 @@ def _asked(reason: Modelled, problem: Problem) -> str:
         beaten = f"the best {problem.metric} so far"
         if reason.question.best is not None:
             beaten += f", {problem.sign * reason.question.best:.4g},"
-        each = f", for each {_unit(problem)} until then" if reason.question.per_unit else ""
         return (
             f"Weighing what may come of each by its chances, it promised the largest improvement on"
-            f" {beaten}{by}{each}."
+            f" {beaten}{by}{_per_unit(reason.question, problem)}."
         )
     if reason.question is None or reason.question.threshold is None:
         return f"It was the most likely of all to come close to feasible{by}."

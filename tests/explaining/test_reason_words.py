@@ -146,7 +146,7 @@ def test_a_gain_for_each_unit_says_so(trial: Trial) -> None:
     notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit=True)))
     assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
         "Weighing what may come of each by its chances, it promised the largest improvement on the"
-        " best error so far, 0.25, by epoch 9, for each epoch until then."
+        " best error so far, 0.25, by epoch 9 for each epoch until then."
     )
     words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
     assert score_lines(notes, words, trial) == [
