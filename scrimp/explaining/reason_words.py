@@ -130,7 +130,7 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
 def _per_unit(question: object, problem: Problem) -> str:
     """For each unit of training, where a gain is asked for so."""
     each = isinstance(question, Gain) and question.per_unit
-    return f" for each {problem.budget.name} until then" if each and problem.budget else ""
+    return f" for each {problem.budget.name} of training" if each and problem.budget else ""
 
 
 def _question(notes: Notes) -> Race | Horizon | Gain | Growth | None:

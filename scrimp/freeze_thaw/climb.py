@@ -155,7 +155,8 @@ def evolved(
 def climbed(
     belief: CurveBelief, question: Question, places: NDArray[np.intp], rng: np.random.Generator
 ) -> Array:
-    """The best by the question's own goal that a climb from the newcomers finds."""
+    """The best by the question's own goal, whatever the training until then, that a climb from the
+    newcomers finds."""
     drawn = belief.newcomers.x[places]
     steps = belief.newcomer_steps(drawn, question.step)
     mean, deviation = belief.of_newcomers(places, steps)

@@ -11,7 +11,7 @@ value, after h further steps, both drawn anew for each decision?
     (T - mean) / deviation, the normal quantile of the probability
 
 *Gain*, in a continuous space: how much will a candidate improve on the best value by the end of its
-training, or as far as there is time for, for each of the r steps until then? A continuous space has
+training, or about as far as there is time for, for each of the r steps until then? A continuous space has
 near-copies of the best configuration, which are all but sure to be a little better in the end:
 asked for probability, a study would train one of them after the other.
 
@@ -133,8 +133,10 @@ def _horizon(
 
 def _gain(belief: CurveBelief, waiting: list[Waiting], best: float, length: float) -> Question:
     """How much candidates improve on the best target after ``length`` further steps, for each of
-    them."""
-    steps, asked = _steps(belief, waiting, length), Gain(length, _loss(belief, best), per_unit=True)
+    them; after their next slice where that is longer, since it is granted as a whole."""
+    slices = np.array([end for _, _, end in waiting], dtype=float)
+    steps = np.maximum(_steps(belief, waiting, length), slices)
+    asked = Gain(length, _loss(belief, best), per_unit=True)
     goals, formula = np.full(len(steps), best), log_expected_improvement
     return Question(steps, goals, length, best, formula, asked, per_unit=True)
 

@@ -146,12 +146,12 @@ def test_a_gain_for_each_unit_says_so(trial: Trial) -> None:
     notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit=True)))
     assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
         "Weighing what may come of each by its chances, it promised the largest improvement on the"
-        " best error so far, 0.25, by epoch 9 for each epoch until then."
+        " best error so far, 0.25, by epoch 9 for each epoch of training."
     )
     words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
     assert score_lines(notes, words, trial) == [
         "Its score was the highest: -1.5 (the logarithm of the expected improvement in the model's"
-        " units for each epoch until then)."
+        " units for each epoch of training)."
     ]
 
 

@@ -1,6 +1,8 @@
 """What decisions ask: the level and its best value, random horizons with the longest behind them,
 the gain for each unit of training, ends of short runs."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from scrimp.acquisition.improvement import expected_improvement
@@ -97,6 +99,15 @@ def test_a_gain_is_divided_by_the_training_that_it_takes() -> None:
     mean, deviation = belief.of_trials(np.array([0, 1, 2]), np.full(3, 27.0))
     wins = expected_improvement(mean, deviation, gain.goal)
     np.testing.assert_allclose(asked.score, np.log(wins / np.array([26.0, 26.0, 25.0])))
+
+
+def test_a_slice_that_is_granted_as_a_whole_counts_as_a_whole() -> None:
+    """Several workers share what is left: a slice may be longer than the share of one."""
+    history, rows, belief, _ = studied(short=False, space=SPACE)
+    outlook = replace(Outlook.of(history, rows), each=3.5)
+    slices = [(0, 13.0, 21.0), (1, 2.0, 3.0)]
+    (gain,) = later(history, belief, rows, slices, outlook, np.random.default_rng(0))
+    np.testing.assert_array_equal(gain.steps, [21.0, 5.5])
 
 
 def test_nobody_is_looked_at_beyond_the_expected_end_of_its_run() -> None:
