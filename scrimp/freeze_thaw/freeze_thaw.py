@@ -76,8 +76,9 @@ __all__ = ["FreezeThaw"]
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 FEW = 4  # configurations of the first design of a list
-EACH = 3  # otherwise: for each parameter,
-DESIGN, SHORT_DESIGN = 0.25, 0.1  # up to a share of the budget; trained for the lowest budget only
+EACH = 3  # for each parameter, where configurations are not a list
+DESIGN = 0.25  # the share of the budget after which none is added to it
+SHORT_DESIGN = 0.1  # the same where they are trained for the lowest budget only
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -294,7 +295,7 @@ def _asked(
     goals = np.concatenate([question.goals, np.full(len(new), question.goal)])
     score = question.formula(mean, deviation, goals)
     step = np.concatenate([question.steps, steps])
-    if question.per_unit:
+    if isinstance(question.asked, Gain):
         used = np.array([used for _, used, _ in waiting] + [0.0] * len(new))
         score = score - np.log(step - used)
     return belief, Scores(score, mean, deviation, step, waiting, new, question.asked)

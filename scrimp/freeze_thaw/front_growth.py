@@ -26,6 +26,7 @@ from scrimp.freeze_thaw.curve_rows import RowList, Waiting
 from scrimp.freeze_thaw.front_ground import Ground, Open, added
 from scrimp.freeze_thaw.front_model import FrontBelief
 from scrimp.freeze_thaw.outlook import Outlook
+from scrimp.freeze_thaw.questions import steps_after
 from scrimp.history.history import History
 from scrimp.history.notes import CurveFit, Expected, Growth, Modelled, Notes, Race, Rival
 from scrimp.policies.policy import Decision, Resume, Start
@@ -149,11 +150,8 @@ class GrowFront:
 
     def _after(self, region: Open, length: float, hope: float) -> GrowthQuestion:
         """What is added after ``length`` further steps, or at the expected end of a run."""
-        first = self.belief.first
-        trials = np.array([trial for trial, _, _ in self.waiting], dtype=np.intp)
-        used, slices = np.array([own[1:] for own in self.waiting], dtype=float).reshape(-1, 2).T
-        ends = np.maximum(first.ends(first.curves.x[trials]), slices)
-        steps = np.minimum(used + length, ends)
+        steps = steps_after(self.belief.first, self.waiting, length)
+        used = np.array([used for _, used, _ in self.waiting], dtype=float)
         costs = np.log(np.minimum((steps - used) / length, 1.0))
         group = np.zeros(len(steps), dtype=np.intp)
         return GrowthQuestion(steps, costs, group, length, 0, {0: region}, Growth(length), hope)

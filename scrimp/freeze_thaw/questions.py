@@ -11,9 +11,9 @@ value, after h further steps, both drawn anew for each decision?
     (T - mean) / deviation, the normal quantile of the probability
 
 *Gain*, in a continuous space: how much will a candidate improve on the best value by the end of its
-training, or about as far as there is time for, for each of the r steps until then? A continuous space has
-near-copies of the best configuration, which are all but sure to be a little better in the end:
-asked for probability, a study would train one of them after the other.
+training, or about as far as there is time for, for each of the r steps until then? A continuous
+space has near-copies of the best configuration, which are all but sure to be a little better in the
+end: asked for probability, a study would train one of them after the other.
 
     log EI(mean, deviation, best value) - log r
 
@@ -40,7 +40,7 @@ from scrimp.history.history import History
 from scrimp.history.notes import Gain, Horizon, Race
 from scrimp.space.space import Pool
 
-__all__ = ["Formula", "Question", "later", "race"]
+__all__ = ["Formula", "Question", "later", "race", "steps_after"]
 
 Array = NDArray[np.float64]
 
@@ -58,8 +58,7 @@ Formula = Callable[[Array, Array, Array], Array]
 @dataclass(frozen=True)
 class Question:
     """Of paused trials: the ``steps`` at which they are looked at and the ``goals`` (m,); of
-    newcomers: one step, one goal. ``per_unit``: whether scores, being logarithms, are for each unit
-    of training until then."""
+    newcomers: one step, one goal."""
 
     steps: Array
     goals: Array
@@ -68,7 +67,6 @@ class Question:
     formula: Formula
     asked: Race | Horizon | Gain
     hope: float = -math.inf
-    per_unit: bool = False
 
 
 def later(  # what a random horizon and threshold depend on
@@ -127,7 +125,7 @@ def _horizon(
     belief: CurveBelief, waiting: list[Waiting], goal: float, length: float, hope: float
 ) -> Question:
     """How likely candidates are below the goal after ``length`` further steps."""
-    steps, asked = _steps(belief, waiting, length), Horizon(length, _loss(belief, goal))
+    steps, asked = steps_after(belief, waiting, length), Horizon(length, _loss(belief, goal))
     return Question(steps, np.full(len(steps), goal), length, goal, _quantile, asked, hope)
 
 
@@ -135,13 +133,13 @@ def _gain(belief: CurveBelief, waiting: list[Waiting], best: float, length: floa
     """How much candidates improve on the best target after ``length`` further steps, for each of
     them; after their next slice where that is longer, since it is granted as a whole."""
     slices = np.array([end for _, _, end in waiting], dtype=float)
-    steps = np.maximum(_steps(belief, waiting, length), slices)
+    steps = np.maximum(steps_after(belief, waiting, length), slices)
     asked = Gain(length, _loss(belief, best), per_unit=True)
     goals, formula = np.full(len(steps), best), log_expected_improvement
-    return Question(steps, goals, length, best, formula, asked, per_unit=True)
+    return Question(steps, goals, length, best, formula, asked)
 
 
-def _steps(belief: CurveBelief, waiting: list[Waiting], length: float) -> Array:
+def steps_after(belief: CurveBelief, waiting: list[Waiting], length: float) -> Array:
     """Where paused trials (m,) are after ``length`` further steps, or at the expected end of a run
     where that is sooner."""
     trials = np.array([trial for trial, _, _ in waiting], dtype=np.intp)

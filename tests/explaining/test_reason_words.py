@@ -128,30 +128,20 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
     ]
 
 
-def test_a_gain_is_told_with_the_value_it_improves_on(trial: Trial) -> None:
+@pytest.mark.parametrize(("per_unit", "each"), [(False, ""), (True, " for each epoch of training")])
+def test_a_gain_is_told_with_the_value_it_improves_on(
+    trial: Trial, per_unit: bool, each: str
+) -> None:
     expected = Expected(0.2, 0.1, 0.3, 9.0)
-    notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25)))
+    notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit)))
     assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
         "Weighing what may come of each by its chances, it promised the largest improvement on the"
-        " best error so far, 0.25, by epoch 9."
-    )
-    words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
-    assert score_lines(notes, words, trial) == [
-        "Its score was the highest: -1.5 (the logarithm of the expected improvement in the model's units)."
-    ]
-
-
-def test_a_gain_for_each_unit_says_so(trial: Trial) -> None:
-    expected = Expected(0.2, 0.1, 0.3, 9.0)
-    notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit=True)))
-    assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
-        "Weighing what may come of each by its chances, it promised the largest improvement on the"
-        " best error so far, 0.25, by epoch 9 for each epoch of training."
+        f" best error so far, 0.25, by epoch 9{each}."
     )
     words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
     assert score_lines(notes, words, trial) == [
         "Its score was the highest: -1.5 (the logarithm of the expected improvement in the model's"
-        " units for each epoch of training)."
+        f" units{each})."
     ]
 
 
