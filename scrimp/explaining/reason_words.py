@@ -128,9 +128,12 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
 
 
 def _per_unit(question: object, problem: Problem) -> str:
-    """For each unit of training, where a gain is asked for so."""
-    each = isinstance(question, Gain) and question.per_unit
-    return f" for each {problem.budget.name} of training" if each and problem.budget else ""
+    """For each unit of training, or of what it costs, where a gain is asked for so."""
+    if not isinstance(question, Gain) or not question.per_unit or problem.budget is None:
+        return ""
+    if question.per_cost and problem.cost is not None:
+        return f" for each unit of {problem.cost}"
+    return f" for each {'second' if question.per_cost else problem.budget.name} of training"
 
 
 def _question(notes: Notes) -> Race | Horizon | Gain | Growth | None:
@@ -178,11 +181,8 @@ def why(notes: Notes, problem: Problem, method: str, new: bool, budget: float) -
 def _asked(reason: Modelled, problem: Problem) -> str:
     """What a model of learning curves was asked, and answered with this trial."""
     if isinstance(reason.question, Race):
-        aim = (
-            "improve most on the best value"
-            if problem.trade_off is None
-            else "add most to the front"
-        )
+        front = problem.trade_off is not None
+        aim = "add most to the front" if front else "improve most on the best value"
         return (
             f"Early in the study the next slice of training goes to whoever is expected to {aim}"
             " at its next level: that was this one."

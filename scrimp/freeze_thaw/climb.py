@@ -73,7 +73,7 @@ was built again."""
 @dataclass(frozen=True)
 class NewcomerScore(BoundAcquisition):
     """Log expected improvement on a question's goal by configurations x (m, d) that nobody tried,
-    as their surroundings tell."""
+    as their surroundings tell; for what a unit costs, where that counts."""
 
     belief: CurveBelief
     question: Question
@@ -83,7 +83,8 @@ class NewcomerScore(BoundAcquisition):
         steps = belief.newcomer_steps(x, self.question.step)
         mean, deviation = belief.of_configs(x, steps)
         shared = shared_deviation(belief, deviation, belief.curves.clock(steps))
-        return log_expected_improvement(mean, shared, np.full(len(x), self.question.goal))
+        score = log_expected_improvement(mean, shared, np.full(len(x), self.question.goal))
+        return self.question.by_cost(score, x)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         belief, factor = self.belief, self.belief.factor
@@ -93,8 +94,10 @@ class NewcomerScore(BoundAcquisition):
         shared = shared_deviation(belief, deviation, times)
         goals = np.full(len(x), self.question.goal)
         score, by_mean, by_deviation = log_expected_improvement_and_derivatives(mean, shared, goals)
-        d_scaled = pull(by_mean, by_deviation * deviation / shared)
-        return score, belief.curves.pull(x, factor.scaled(d_scaled))
+        d_features = factor.scaled(pull(by_mean, by_deviation * deviation / shared))
+        if self.question.costs is not None:
+            d_features = d_features - self.question.costs.weights
+        return self.question.by_cost(score, x), belief.curves.pull(x, d_features)
 
 
 def shared_deviation(belief: CurveBelief, deviation: Array, times: Array) -> Array:
@@ -162,6 +165,7 @@ def climbed(
     mean, deviation = belief.of_newcomers(places, steps)
     shared = shared_deviation(belief, deviation, belief.curves.clock(steps))
     scores = log_expected_improvement(mean, shared, np.full(len(places), question.goal))
+    scores = question.by_cost(scores, drawn)
     search = Search(
         excluded=belief.curves.x,
         scales=belief.factor.parameters.lengths[: drawn.shape[1]],

@@ -21,7 +21,7 @@ that names how many rows it saw can be repeated.
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,6 +115,9 @@ class RowList:
             int, tuple[float, float]
         ] = {}  # paused trials: what they have used, where their next slice ends
         self.cost = 0.0
+        self.unit_costs: dict[int, float] = {}  # the median of what a unit of each trial cost
+        self._unit_costs: dict[int, list[float]] = {}
+        self._opening: tuple[int, float, float] | None = None  # the first report under these limits
         self.running: set[int] = set()
         self.workers = 1
 
@@ -128,6 +131,27 @@ class RowList:
         begun = self.reached(self._first_end(trial)) - 1
         if self.reached(point.step) > max(self.reached(self.last.get(trial.id, -1.0)), begun):
             self._append(trial.id, point.step, self.lowest[trial.id])
+
+    def paid(self, trial: int, units: float, cost: float, time: float) -> None:
+        """Take in what the newest ``units`` of a trial cost, as it was reported at ``time``."""
+        self.cost += cost
+        if units > 0.0 and cost > 0.0:
+            known = self._unit_costs.setdefault(trial, [])
+            insort(known, cost / units)
+            self.unit_costs[trial] = known[(len(known) - 1) // 2]
+            self._opening = self._opening or (trial, units, time)
+
+    def opening(self, begin: float) -> float:
+        """How long it took from ``begin`` to the first report beyond what that training takes:
+        workers start, data is loaded."""
+        if self._opening is None:
+            return 0.0
+        trial, units, time = self._opening
+        return max(time - begin - units * self.unit_costs[trial], 0.0)
+
+    def renewed(self) -> None:
+        """Other limits hold from now on."""
+        self._opening = None
 
     def ended(self, trial: Trial) -> None:
         """Take the end of a trial in."""
@@ -213,6 +237,8 @@ class CurveTable(Fold[RowList]):
             state.problem = Problem.from_json(event.problem)
             state.levels = slice_levels(state.problem.budget)
             state.first = first_level(state.problem)
+        if isinstance(event, StudyChanged) and event.totals is not None:
+            state.renewed()
         if isinstance(event, TrialAdded) and event.tag.get(SCOUT):
             state.scouts.add(event.trial)
         if isinstance(event, BudgetGranted):
@@ -222,7 +248,7 @@ class CurveTable(Fold[RowList]):
         if isinstance(event, Reported):
             if trial.curve[-1].step == event.step:  # a late report of a lower step is no news
                 state.reported(trial)
-            state.cost += event.cost or 0.0
+            state.paid(trial.id, event.step - before.budget, event.cost or 0.0, event.time)
         elif isinstance(event, Ended):
             state.ended(trial)
         elif isinstance(event, Retried):

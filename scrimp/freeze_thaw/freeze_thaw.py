@@ -288,9 +288,8 @@ def _asked(
     else:
         steps = belief.newcomer_steps(belief.newcomers.x[new], question.step)
         unseen = belief.of_newcomers(new, steps)
-    seen = belief.of_trials(
-        np.array([trial for trial, _, _ in waiting], dtype=np.intp), question.steps
-    )
+    paused = np.array([trial for trial, _, _ in waiting], dtype=np.intp)
+    seen = belief.of_trials(paused, question.steps)
     mean, deviation = (np.concatenate(both) for both in zip(seen, unseen, strict=True))
     goals = np.concatenate([question.goals, np.full(len(new), question.goal)])
     score = question.formula(mean, deviation, goals)
@@ -298,6 +297,10 @@ def _asked(
     if isinstance(question.asked, Gain):
         used = np.array([used for _, used, _ in waiting] + [0.0] * len(new))
         score = score - np.log(step - used)
+        if question.costs is not None:
+            own = question.costs.of_trials(paused)
+            unseen_costs = question.costs.of_configs(belief.newcomers.x[new])
+            score = score - np.concatenate([own, unseen_costs])
     return belief, Scores(score, mean, deviation, step, waiting, new, question.asked)
 
 

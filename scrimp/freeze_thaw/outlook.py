@@ -2,8 +2,9 @@
 
 The total is the study's ``budget``; given ``n_trials`` alone, what successive halving would spend
 on as many configurations: n_trials x minimum budget x number of rungs. A time limit counts from the
-begin of its run (``since``), through what a unit of budget has cost so far. Without any limit the
-study is taken to be as long as `USUAL_FULLS` full trainings.
+begin of its run (``since``), through what a unit of budget has taken so far; what passes before
+anything is trained (workers start, libraries are imported) is no part of what was spent. Without
+any limit the study is taken to be as long as `USUAL_FULLS` full trainings.
 
     outlook = Outlook.of(history, rows)
     # spent so far; what each worker can still spend
@@ -55,9 +56,14 @@ class Outlook:
         share = history.spent / (USUAL_FULLS * full if total is None else total)
         seconds = totals.timeout
         if seconds is not None:
-            passed = history.time - (history.created.time if totals.since is None else totals.since)
+            begin = history.created.time if totals.since is None else totals.since
+            passed = history.time - begin
             by_clock = max(seconds - passed, 0.0) * rows.workers
-            left = min(left, by_clock * history.spent / rows.cost if rows.cost > 0 else math.inf)
-            share = passed / seconds if total is None else max(share, passed / seconds)
+            taken, opening = rows.cost, min(rows.opening(begin), seconds)
+            if history.problem.cost is not None:  # reported costs are not in seconds
+                taken, opening = passed * rows.workers, 0.0
+            left = min(left, by_clock * history.spent / taken if taken > 0 else math.inf)
+            of_clock = (passed - opening) / (seconds - opening) if opening < seconds else 1.0
+            share = of_clock if total is None else max(share, of_clock)
         first = rows.levels[0] if lacking else rows.first
         return Outlook(share, left / rows.workers, left - lacking * least, may_add(history), first)

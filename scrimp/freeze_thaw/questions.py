@@ -13,9 +13,10 @@ value, after h further steps, both drawn anew for each decision?
 *Gain*, in a continuous space: how much will a candidate improve on the best value by the end of its
 training, or about as far as there is time for, for each of the r steps until then? A continuous
 space has near-copies of the best configuration, which are all but sure to be a little better in the
-end: asked for probability, a study would train one of them after the other.
+end: asked for probability, a study would train one of them after the other. Where time or another
+cost is short (`scrimp.freeze_thaw.unit_costs`), what counts is what these steps cost, c each.
 
-    log EI(mean, deviation, best value) - log r
+    log EI(mean, deviation, best value) - log r [- log c]
 
 Among candidates without hope the most uncertain one would win, however bad. So a question is
 followed by the next one when no answer reaches its ``hope``: the race by the horizon or the gain,
@@ -36,6 +37,7 @@ from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.freeze_thaw.curve_rows import RowList, Waiting
 from scrimp.freeze_thaw.model import CurveBelief
 from scrimp.freeze_thaw.outlook import Outlook
+from scrimp.freeze_thaw.unit_costs import UnitCosts
 from scrimp.history.history import History
 from scrimp.history.notes import Gain, Horizon, Race
 from scrimp.space.space import Pool
@@ -67,6 +69,11 @@ class Question:
     formula: Formula
     asked: Race | Horizon | Gain
     hope: float = -math.inf
+    costs: UnitCosts | None = None
+
+    def by_cost(self, scores: Array, x: Array) -> Array:
+        """Scores (m,) of newcomers x (m, d), less the log cost of a unit where that counts."""
+        return scores if self.costs is None else scores - self.costs.of_configs(x)
 
 
 def later(  # what a random horizon and threshold depend on
@@ -88,7 +95,8 @@ def later(  # what a random horizon and threshold depend on
     best = float(belief.target.forward(np.array([lowest]))[0])
     longest = min(rows.levels[-1], outlook.each)
     if not isinstance(history.problem.space, Pool):
-        yield _gain(belief, waiting, best, max(longest, outlook.first))
+        costs = UnitCosts.of(history, rows, belief.curves)
+        yield _gain(belief, waiting, best, max(longest, outlook.first), costs)
         return
     most = max(int(longest / outlook.first), 1)
     further = int(rng.integers(1, most + 1))
@@ -129,14 +137,21 @@ def _horizon(
     return Question(steps, np.full(len(steps), goal), length, goal, _quantile, asked, hope)
 
 
-def _gain(belief: CurveBelief, waiting: list[Waiting], best: float, length: float) -> Question:
+def _gain(
+    belief: CurveBelief,
+    waiting: list[Waiting],
+    best: float,
+    length: float,
+    costs: UnitCosts | None,
+) -> Question:
     """How much candidates improve on the best target after ``length`` further steps, for each of
-    them; after their next slice where that is longer, since it is granted as a whole."""
+    them or for what they cost; after their next slice where that is longer, since it is granted as
+    a whole."""
     slices = np.array([end for _, _, end in waiting], dtype=float)
     steps = np.maximum(steps_after(belief, waiting, length), slices)
-    asked = Gain(length, _loss(belief, best), per_unit=True)
+    asked = Gain(length, _loss(belief, best), per_unit=True, per_cost=costs is not None)
     goals, formula = np.full(len(steps), best), log_expected_improvement
-    return Question(steps, goals, length, best, formula, asked)
+    return Question(steps, goals, length, best, formula, asked, costs=costs)
 
 
 def steps_after(belief: CurveBelief, waiting: list[Waiting], length: float) -> Array:

@@ -32,7 +32,8 @@ class Horizon(Note, frozen=True, tag_field="asked", tag="horizon"):
 
 class Gain(Note, frozen=True, tag_field="asked", tag="gain"):
     """Who is expected to improve most on ``best``, the lowest loss so far, within ``length``
-    further units of budget, or, ``per_unit``, for each unit that it needs for that?
+    further units of budget, or, ``per_unit``, for each unit that it needs for that, or,
+    ``per_cost``, for what these units cost: time, or the cost of the study?
 
     Without a loss nothing is feasible yet: who gains most towards being so?
     """
@@ -40,6 +41,7 @@ class Gain(Note, frozen=True, tag_field="asked", tag="gain"):
     length: float
     best: float | None = None
     per_unit: bool = False
+    per_cost: bool = False
 
 
 class Growth(Note, frozen=True, tag_field="asked", tag="growth"):

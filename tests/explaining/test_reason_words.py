@@ -1,5 +1,7 @@
 """Notes of decisions as sentences."""
 
+from dataclasses import replace
+
 import pytest
 
 import scrimp
@@ -128,17 +130,25 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
     ]
 
 
-@pytest.mark.parametrize(("per_unit", "each"), [(False, ""), (True, " for each epoch of training")])
+@pytest.mark.parametrize(
+    ("per_unit", "per_cost", "cost", "each"),
+    [
+        (False, False, None, ""),
+        (True, False, "dollars", " for each epoch of training"),
+        (True, True, None, " for each second of training"),
+        (True, True, "dollars", " for each unit of dollars"),
+    ],
+)
 def test_a_gain_is_told_with_the_value_it_improves_on(
-    trial: Trial, per_unit: bool, each: str
+    trial: Trial, per_unit: bool, per_cost: bool, cost: str | None, each: str
 ) -> None:
-    expected = Expected(0.2, 0.1, 0.3, 9.0)
-    notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit)))
-    assert why(notes, STAGED, "freeze-thaw", True, 3.0) == (
+    expected, problem = Expected(0.2, 0.1, 0.3, 9.0), replace(STAGED, cost=cost)
+    notes = Notes(reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit, per_cost)))
+    assert why(notes, problem, "freeze-thaw", True, 3.0) == (
         "Weighing what may come of each by its chances, it promised the largest improvement on the"
         f" best error so far, 0.25, by epoch 9{each}."
     )
-    words = score_words(notes, {"name": "freeze-thaw"}, STAGED)
+    words = score_words(notes, {"name": "freeze-thaw"}, problem)
     assert score_lines(notes, words, trial) == [
         "Its score was the highest: -1.5 (the logarithm of the expected improvement in the model's"
         f" units{each})."

@@ -24,14 +24,26 @@ SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0), layers=Int(1, 3), kind=Categ
 
 def studied(name: str) -> tuple[CurveBelief, Question]:
     """Twenty short curves of a bowl, and what is asked next."""
-    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), seed=3)
+    problem = Problem(
+        SPACE,
+        metric="loss",
+        budget=Budget("epoch", 1, 27),
+        seed=3,
+        cost="dollars" if name == "gain by cost" else None,
+    )
     events: list[Event] = [StudyCreated(name="climb", problem=problem.to_json(), method={})]
     for trial, config in enumerate(SPACE.sample(20, np.random.default_rng(0))):
         events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
         bowl = (config["a"] - 0.37) ** 2 + (config["b"] - 0.61) ** 2 + 0.1 * (config["kind"] == "u")
         steps = range(1, 4)
         events += [
-            Reported(trial=trial, step=step, metrics={"loss": bowl + 0.5 / step}) for step in steps
+            Reported(
+                trial=trial,
+                step=step,
+                metrics={"loss": bowl + 0.5 / step},
+                cost=1 + 9 * config["a"],
+            )
+            for step in steps
         ]
     history = History.of(events)
     rows, rng = history.derive(CurveTable()), np.random.default_rng(1)
@@ -42,9 +54,10 @@ def studied(name: str) -> tuple[CurveBelief, Question]:
     return belief, next(later(history, belief, rows, waiting, Outlook.of(history, rows), rng))
 
 
-@pytest.mark.parametrize("name", ["race", "gain"])
+@pytest.mark.parametrize("name", ["race", "gain", "gain by cost"])
 def test_gradients_equal_finite_differences(name: str) -> None:
     belief, question = studied(name)
+    assert (question.costs is not None) == (name == "gain by cost")
     score = NewcomerScore(belief, question)
     x = belief.newcomers.x[:12]
     value, gradient = score.value_and_gradient(x)
@@ -59,7 +72,7 @@ def test_gradients_equal_finite_differences(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["race", "gain"])
+@pytest.mark.parametrize("name", ["race", "gain", "gain by cost"])
 def test_a_climb_finds_more_than_was_drawn(name: str) -> None:
     belief, question = studied(name)
     score, rng = NewcomerScore(belief, question), np.random.default_rng(2)

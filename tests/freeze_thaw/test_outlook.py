@@ -77,3 +77,21 @@ def test_a_new_configuration_is_judged_later_where_there_is_no_list() -> None:
         created = StudyCreated(name="outlook", problem=problem.to_json(), method={})
         history = History.of([created])
         assert Outlook.of(history, history.derive(CurveTable())).first == first
+
+
+def test_a_cost_of_the_studys_own_is_not_in_seconds() -> None:
+    problem = Problem(
+        Space(x=Float(0.0, 1.0)), metric="loss", budget=Budget("epoch", 1, 9), cost="dollars"
+    )
+    events: list[Event] = [
+        StudyCreated(name="outlook", problem=problem.to_json(), method={}),
+        StudyChanged(totals=Totals(timeout=60.0)),
+        TrialAdded(trial=0, config={"x": 0.5}),
+        BudgetGranted(trial=0, budget=4),
+        Reported(trial=0, step=1, metrics={"loss": 1.0, "dollars": 0.01}, cost=0.01, time=3.0),
+        Reported(trial=0, step=2, metrics={"loss": 1.0, "dollars": 0.01}, cost=0.01, time=6.0),
+    ]
+    history = History.of(events)
+    outlook = Outlook.of(history, history.derive(CurveTable()))
+    assert outlook.each == pytest.approx(54.0 / 3.0)
+    assert outlook.share == pytest.approx(0.1)
