@@ -4,22 +4,25 @@ equal units and equal wall clock.
     python benchmarks/environments.py training optuna syne-tune                      # once
     # resumes where it was
     .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl
+    .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl --seconds 60
     .venvs/training/bin/python benchmarks/real_training.py run --out real.jsonl --problems gpt --workers 4 --gpu
     .venvs/training/bin/python benchmarks/real_training.py report real.jsonl
 
-Each run gives an optimizer a total of ``fulls`` full trainings in units (epochs, rounds, steps).
-scrimp runs as a user runs it: `study.optimize` with worker processes, a SQLite file and
+Each run gives an optimizer a total of ``fulls`` full trainings in units (epochs, rounds, steps), or
+``--seconds``, of which scrimp is told as a user would tell it: `timeout`. The clock runs from
+before the worker processes start. scrimp runs as a user runs it: `study.optimize` with worker processes, a SQLite file and
 checkpoints. Peers are asked by a loop that hands every free worker process what the optimizer wants
 next; a worker trains one unit from the run's checkpoint, and the loss goes back at once. Pauses,
 resumes and stops are the optimizer's. One line per run: the best loss by units and by seconds.
 
-``report`` prints for each problem the median final loss, the average rank at half and full budget,
-and how much of each other method's wall clock `auto` needs to reach the value at which that method
-ends (same seed, median over seeds).
+``report`` prints for each problem the median final loss, the average rank at half and full budget
+(units, or seconds where these were limited), and how much of each other method's wall clock `auto`
+needs to reach the value at which that method ends (same seed, median over seeds).
 """
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -84,7 +87,8 @@ def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, fol
     began = scrimp_clock()
     study.optimize(
         objective,
-        budget=given.fulls * problem.units,
+        budget=None if given.seconds else given.fulls * problem.units,
+        timeout=given.seconds,
         workers=given.workers,
         durable="log",
         progress=False,
@@ -92,9 +96,11 @@ def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, fol
     trace: list[list[float]] = []
     reports = [event for event in study.history.events if isinstance(event, Reported)]
     for spent, event in enumerate(reports, start=1):
-        loss = event.metrics["loss"]
+        loss, passed = event.metrics["loss"], event.time - began
+        if given.seconds and passed > given.seconds:
+            break
         if loss is not None and (not trace or loss < trace[-1][2]):
-            trace.append([spent, event.time - began, loss])
+            trace.append([spent, passed, loss])
     return trace
 
 
@@ -173,10 +179,16 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def live(optimizer: Any, job: Callable[[Slice], Future[float]], total: int, workers: int) -> Any:
-    """The best loss so far as [units, seconds, loss] at every improvement, until ``total`` units
-    were trained."""
-    began, spent, asked, trace = time.monotonic(), 0, 0, []
+def live(
+    optimizer: Any,
+    job: Callable[[Slice], Future[float]],
+    limits: tuple[float, float],
+    workers: int,
+    began: float,
+) -> Any:
+    """The best loss so far as [units, seconds, loss] at every improvement, until as many units were
+    trained or seconds have passed as the ``limits`` say."""
+    (total, seconds), spent, asked, trace = limits, 0, 0, []
     busy: dict[Future[float], Slice] = {}
     while True:
         while len(busy) < workers and asked < total:
@@ -189,9 +201,11 @@ def live(optimizer: Any, job: Callable[[Slice], Future[float]], total: int, work
             return trace
         for future in wait(busy, return_when=FIRST_COMPLETED).done:
             handle, config, done = busy.pop(future)
-            spent, loss = spent + 1, future.result()
+            spent, loss, passed = spent + 1, future.result(), time.monotonic() - began
+            if passed > seconds:
+                return trace
             if not trace or loss < trace[-1][2]:
-                trace.append([spent, time.monotonic() - began, loss])
+                trace.append([spent, passed, loss])
             if optimizer.report(handle, done + 1, loss) and asked < total:
                 part = handle, config, done + 1
                 busy[job(part)] = part
@@ -200,15 +214,15 @@ def live(optimizer: Any, job: Callable[[Slice], Future[float]], total: int, work
 
 def run_peer(name: str, method: str, seed: int, given: argparse.Namespace, folder: str) -> Any:
     """A peer's study; its trace."""
-    problem = PROBLEMS[name]
+    problem, began = PROBLEMS[name], time.monotonic()
+    limits = (math.inf, given.seconds) if given.seconds else (given.fulls * problem.units, math.inf)
     with worker_processes(given.workers) as pool, closing(Peer(method, problem, seed)) as optimizer:
-        list(pool.map(abs, range(given.workers)))  # started, before the clock is
 
         def job(part: Slice) -> Future[float]:
             handle, config, done = part
             return pool.submit(train, name, config, seed, f"{folder}/{handle}", done)
 
-        return live(optimizer, job, given.fulls * problem.units, given.workers)
+        return live(optimizer, job, limits, given.workers, began)
 
 
 def run_one(name: str, method: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
@@ -217,10 +231,12 @@ def run_one(name: str, method: str, seed: int, given: argparse.Namespace) -> dic
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         trace = (run_peer if peer else run_scrimp)(name, method, seed, given, folder)
-        seconds = time.monotonic() - began
+        seconds = given.seconds or time.monotonic() - began
+    fulls = None if given.seconds else given.fulls
     return {
-        "problem": name, "method": method, "seed": seed, "fulls": given.fulls, "workers": given.workers,
-        "units": given.fulls * PROBLEMS[name].units, "seconds": seconds, "best": trace[-1][2], "trace": trace,
+        "problem": name, "method": method, "seed": seed, "fulls": fulls, "limit": given.seconds, "workers": given.workers,
+        "units": None if fulls is None else fulls * PROBLEMS[name].units, "seconds": seconds, "best": trace[-1][2],
+        "trace": trace,
     }  # fmt: skip
 
 
@@ -231,7 +247,8 @@ def run(given: argparse.Namespace) -> None:
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         for name in given.problems.split(","):
             for method in given.methods.split(","):
-                if (name, method, seed, given.fulls, given.workers) in held:
+                fulls = None if given.seconds else given.fulls
+                if (name, method, seed, fulls, given.seconds, given.workers) in held:
                     continue
                 record = run_one(name, method, seed, given)
                 with given.out.open("a") as file:
@@ -256,13 +273,23 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def key(record: dict[str, Any]) -> tuple[Any, ...]:
     """What tells runs apart."""
-    return tuple(record[name] for name in ("problem", "method", "seed", "fulls", "workers"))
+    return tuple(
+        record.get(name) for name in ("problem", "method", "seed", "fulls", "limit", "workers")
+    )
+
+
+def setting_of(record: dict[str, Any]) -> tuple[str, str]:
+    """The problem, and what every method was given."""
+    limit = record.get("limit")
+    given = f"{limit:g} seconds" if limit else f"{record['fulls']} fulls"
+    return record["problem"], f"{given}, {record['workers']} workers"
 
 
 def best_at(record: dict[str, Any], share: float) -> float:
-    """The best loss after a share of the units."""
+    """The best loss after a share of the units, or of the seconds where these were limited."""
+    by, total = (1, record["limit"]) if record.get("limit") else (0, record["units"])
     return min(
-        (loss for units, _, loss in record["trace"] if units <= share * record["units"]),
+        (point[2] for point in record["trace"] if point[by] <= share * total),
         default=float("inf"),
     )
 
@@ -288,18 +315,15 @@ def report(given: argparse.Namespace) -> None:
     """One table per problem, and the average ranks over all of them."""
     records = {key(record): record for record in read(given.file)}.values()
     everywhere: dict[str, list[tuple[float, float]]] = {}
-    for setting in sorted({(r["problem"], r["fulls"], r["workers"]) for r in records}):
-        here = [r for r in records if (r["problem"], r["fulls"], r["workers"]) == setting]
+    for setting in sorted({setting_of(r) for r in records}):
+        here = [r for r in records if setting_of(r) == setting]
         by_seed = {
             seed: {r["method"]: r for r in here if r["seed"] == seed}
             for seed in {r["seed"] for r in here}
         }
         methods = sorted({r["method"] for r in here})
         whole = {seed: runs for seed, runs in by_seed.items() if len(runs) == len(methods)}
-        print(
-            f"\n{setting[0]}: {setting[1]} fulls, {setting[2]} workers, {len(whole)} seeds with all"
-            " methods"
-        )
+        print(f"\n{setting[0]}: {setting[1]}, {len(whole)} seeds with all methods")
         for name in methods:
             pairs = []
             for runs in whole.values():
@@ -348,6 +372,9 @@ def main() -> None:
     running.add_argument("--seeds", type=int, default=10)
     running.add_argument("--first-seed", type=int, default=0)
     running.add_argument("--fulls", type=int, default=12)
+    running.add_argument(
+        "--seconds", type=float, help="limit each study by the clock instead of by fulls"
+    )
     running.add_argument("--workers", type=int, default=2)
     running.add_argument(
         "--gpu", action="store_true", help="the larger transformer (gpt) on a GPU instead"

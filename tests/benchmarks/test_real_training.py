@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import math
 import sys
+import time
 from argparse import Namespace
 from concurrent.futures import Future
 from pathlib import Path
@@ -55,7 +57,7 @@ def test_the_loop_hands_out_units_until_the_total(module):
         future.set_result(10.0 * config["x"] - done)
         return future
 
-    trace = module.live(optimizer, job, total=5, workers=1)
+    trace = module.live(optimizer, job, (5, math.inf), workers=1, began=time.monotonic())
     assert optimizer.seen == [
         ("a", 1, 10.0),
         ("b", 1, 20.0),
@@ -64,6 +66,8 @@ def test_the_loop_hands_out_units_until_the_total(module):
         ("a", 4, 7.0),
     ]
     assert [(units, loss) for units, _, loss in trace] == [(1, 10.0), (3, 9.0), (4, 8.0), (5, 7.0)]
+    late = time.monotonic() - 60.0
+    assert module.live(Halving(), job, (math.inf, 50.0), workers=1, began=late) == []
 
 
 def record(method, seed, trace, seconds=100.0):
@@ -91,6 +95,7 @@ def test_the_report_ranks_and_says_how_soon(module, tmp_path, capsys):
     )
     assert module.reached(runs[0], 2.0) == 40.0 and module.reached(runs[0], 0.5) == float("inf")
     assert module.best_at(runs[1], 0.5) == 3.0
+    assert module.best_at(runs[1] | {"limit": 100.0}, 0.8) == 2.0  # by seconds
     assert module.ranks({"a": 1.0, "b": 2.0, "c": 1.0}) == {"a": 1.5, "b": 3.0, "c": 1.5}
 
 
@@ -104,12 +109,22 @@ def test_runs_that_are_held_are_not_run_again(module, tmp_path, monkeypatch, cap
 
     monkeypatch.setattr(module, "run_one", once)
     given = Namespace(
-        out=path, first_seed=0, seeds=2, problems="mlp", methods="auto,asha", fulls=1, workers=2
+        out=path,
+        first_seed=0,
+        seeds=2,
+        problems="mlp",
+        methods="auto,asha",
+        fulls=1,
+        seconds=None,
+        workers=2,
     )
     module.run(given)
     assert len(done) == 4
     module.run(given)
     assert len(done) == 4 and len(module.read(path)) == 4
+    given.seconds = 9.0  # another comparison
+    module.run(given)
+    assert len(done) == 8
 
 
 def test_two_problems_train_and_resume(module):
