@@ -38,7 +38,7 @@ from scrimp.freeze_thaw.front_growth import GrowFront
 from scrimp.freeze_thaw.front_model import believe_front
 from scrimp.freeze_thaw.front_rows import by_fronts
 from scrimp.freeze_thaw.hint import Hint, Taught
-from scrimp.freeze_thaw.model import CurveBelief, believe
+from scrimp.freeze_thaw.model import CurveBelief, StudyCurves, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.past_curves import prior_centre
 from scrimp.freeze_thaw.plateau_scouts import (
@@ -49,6 +49,8 @@ from scrimp.freeze_thaw.plateau_scouts import (
     stuck,
 )
 from scrimp.freeze_thaw.questions import Question, later, race
+from scrimp.freeze_thaw.unit_costs import UnitCosts, costs_count
+from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import (
     AheadOfHalf,
@@ -79,6 +81,7 @@ FEW = 4  # configurations of the first design of a list
 EACH = 3  # for each parameter, where configurations are not a list
 DESIGN = 0.25  # the share of the budget after which none is added to it
 SHORT_DESIGN = 0.1  # the same where they are trained for the lowest budget only
+CHEAPEST_OF = 3  # points of the first design that come next, where costs count
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -144,7 +147,7 @@ class FreezeThaw(Policy):
         if outlook.add and (
             len(history.trials) < self._first(history, outlook) or not _has_values(rows)
         ):
-            first = first_configs(history, 1, 1, rng)
+            first = _designed(history, rows, rng)
             if first:
                 return Decision(
                     Start(first[0], outlook.first, {SCOUT: True}), Notes(reason=FirstDesign())
@@ -254,6 +257,19 @@ def taught_by(past: PastKnowledge | None, space: Space, shapes: tuple[float, ...
     """Worked out once: the models of a past do not change."""
     hint = None if past is None else Hint.over(encoding_of(space), past)
     return Taught(shapes, hint)
+
+
+def _designed(history: History, rows: RowList, rng: np.random.Generator) -> list[Config]:
+    """The next configuration of the first design; where costs count, the cheapest of three."""
+    if not costs_count(history):
+        return first_configs(history, 1, 1, rng)
+    encoding = encoding_of(history.problem.space)
+    costs = UnitCosts.of(history, rows, StudyCurves.of(history, rows, encoding))
+    count = 1 if costs is None else CHEAPEST_OF
+    some = first_configs(history, count, count, rng)
+    if costs is None or not some:
+        return some
+    return [some[int(np.argmin(costs.of_configs(encoding.encode(some))))]]
 
 
 def _has_values(rows: RowList) -> bool:

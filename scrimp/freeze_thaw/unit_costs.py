@@ -22,13 +22,22 @@ from numpy.typing import NDArray
 from scrimp.freeze_thaw.curve_rows import RowList
 from scrimp.freeze_thaw.model import StudyCurves
 from scrimp.history.history import History
+from scrimp.space.space import Pool
 
-__all__ = ["UnitCosts"]
+__all__ = ["UnitCosts", "costs_count"]
 
 Array = NDArray[np.float64]
 
 LEAST = 4  # trials with a cost before anything is foretold
 RIDGE = 0.3  # r; features lie between 0 and 1
+
+
+def costs_count(history: History) -> bool:
+    """Whether a time limit or a cost metric makes them count; in a list and with several metrics
+    they do not."""
+    problem = history.problem
+    short = history.totals.timeout is not None or problem.cost is not None
+    return short and not isinstance(problem.space, Pool) and problem.trade_off is None
 
 
 @dataclass(frozen=True)
@@ -44,11 +53,9 @@ class UnitCosts:
 
     @staticmethod
     def of(history: History, rows: RowList, curves: StudyCurves) -> "UnitCosts | None":
-        """By the reports so far; None in a list, and where neither a time limit nor a cost metric
-        makes them count."""
-        counts = history.totals.timeout is not None or history.problem.cost is not None
+        """By the reports so far; None while they are too few, and where costs do not count."""
         known = [trial for trial in rows.unit_costs if curves.usable[trial]]
-        if not counts or curves.listed or len(known) < LEAST:
+        if not costs_count(history) or len(known) < LEAST:
             return None
         logs = np.log([rows.unit_costs[trial] for trial in known])
         mean, centre = float(logs.mean()), curves.features[known].mean(axis=0)

@@ -9,7 +9,7 @@ import pytest
 
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_rows import CurveTable
-from scrimp.freeze_thaw.freeze_thaw import _asked
+from scrimp.freeze_thaw.freeze_thaw import CHEAPEST_OF, FreezeThaw, _asked
 from scrimp.freeze_thaw.model import StudyCurves, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.questions import later
@@ -26,8 +26,10 @@ from scrimp.history.history import History
 from scrimp.history.limits import Totals
 from scrimp.history.notes import Gain
 from scrimp.history.problem import Budget, Problem
+from scrimp.policies.policy import Start
 from scrimp.space.parameter import Categorical, Float
 from scrimp.space.space import Pool, Space
+from scrimp.suggesters.first_design import first_configs
 
 SPACE = Space(width=Float(16.0, 256.0, log=True), kind=Categorical(["u", "v"]), rate=Float(0, 1))
 TIMED = Totals(timeout=1e4)
@@ -115,6 +117,13 @@ def test_a_gain_is_divided_by_what_it_costs() -> None:
     goals = np.full(len(seconds), gain.goal)
     wins = gain.formula(scores.mean, scores.deviation, goals)
     np.testing.assert_allclose(scores.score, wins - np.log(units * seconds))
+
+
+def test_the_first_design_takes_the_cheapest_of_those_that_come_next() -> None:
+    for history, spread in ((studied(trials=6), CHEAPEST_OF), (studied(None, trials=6), 1)):
+        some = first_configs(history, spread, spread, np.random.default_rng(1))
+        action = FreezeThaw(initial=9).decide(history, np.random.default_rng(1)).action
+        assert isinstance(action, Start) and action.config == min(some, key=seconds_of)
 
 
 @pytest.mark.parametrize(("loaded", "share"), [(0.0, 60 / 100), (40.0, 20 / 60)])
