@@ -98,7 +98,7 @@ def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, fol
     for spent, event in enumerate(reports, start=1):
         loss, passed = event.metrics["loss"], event.time - began
         if given.seconds and passed > given.seconds:
-            break
+            continue
         if loss is not None and (not trace or loss < trace[-1][2]):
             trace.append([spent, passed, loss])
     return trace
@@ -214,9 +214,10 @@ def live(
 
 def run_peer(name: str, method: str, seed: int, given: argparse.Namespace, folder: str) -> Any:
     """A peer's study; its trace."""
-    problem, began = PROBLEMS[name], time.monotonic()
+    problem = PROBLEMS[name]
     limits = (math.inf, given.seconds) if given.seconds else (given.fulls * problem.units, math.inf)
-    with worker_processes(given.workers) as pool, closing(Peer(method, problem, seed)) as optimizer:
+    with closing(Peer(method, problem, seed)) as optimizer, worker_processes(given.workers) as pool:
+        began = time.monotonic()  # workers start when they are first needed
 
         def job(part: Slice) -> Future[float]:
             handle, config, done = part
@@ -235,8 +236,8 @@ def run_one(name: str, method: str, seed: int, given: argparse.Namespace) -> dic
     fulls = None if given.seconds else given.fulls
     return {
         "problem": name, "method": method, "seed": seed, "fulls": fulls, "limit": given.seconds, "workers": given.workers,
-        "units": None if fulls is None else fulls * PROBLEMS[name].units, "seconds": seconds, "best": trace[-1][2],
-        "trace": trace,
+        "units": None if fulls is None else fulls * PROBLEMS[name].units, "seconds": seconds,
+        "best": trace[-1][2] if trace else math.inf, "trace": trace,
     }  # fmt: skip
 
 

@@ -115,9 +115,12 @@ class RowList:
             int, tuple[float, float]
         ] = {}  # paused trials: what they have used, where their next slice ends
         self.cost = 0.0
-        self.unit_costs: dict[int, float] = {}  # the median of what a unit of each trial cost
+        self.unit_costs: dict[int, float] = {}  # the lower median of what a unit of each trial cost
         self._unit_costs: dict[int, list[float]] = {}
-        self._opening: tuple[int, float, float] | None = None  # the first report under these limits
+        self._named = False  # whether the study's cost metric was ever reported
+        self.recent = 0.0  # units since the time limit was set
+        self._opening: tuple[int, float, float] | None = None  # the first report since then
+        self._opened = False  # whether a trial has reported or ended since then
         self.running: set[int] = set()
         self.workers = 1
 
@@ -132,29 +135,44 @@ class RowList:
         if self.reached(point.step) > max(self.reached(self.last.get(trial.id, -1.0)), begun):
             self._append(trial.id, point.step, self.lowest[trial.id])
 
-    def paid(self, trial: int, units: float, cost: float, time: float) -> None:
-        """Take in what the newest ``units`` of a trial cost, as it was reported at ``time``."""
-        self.cost += cost
-        if units > 0.0 and cost > 0.0:
-            known = self._unit_costs.setdefault(trial, [])
-            insort(known, cost / units)
-            self.unit_costs[trial] = known[(len(known) - 1) // 2]
-            self._opening = self._opening or (trial, units, time)
+    def paid(self, report: Reported, units: float) -> None:
+        """Take in what a report of that many further ``units`` cost.
+
+        A study's cost metric that is never reported is measured in seconds; once it is, seconds do
+        not mix with it.
+        """
+        cost, trial = report.cost, report.trial
+        named = self.problem.cost is not None and report.metrics.get(self.problem.cost) is not None
+        if named and not self._named:
+            self._named = True
+            self._unit_costs.clear()
+            self.unit_costs.clear()
+        self.recent += max(units, 0.0)
+        if cost is not None and math.isfinite(cost):
+            self.cost += cost
+            if units > 0.0 and cost > 0.0 and named == self._named:
+                known = self._unit_costs.setdefault(trial, [])
+                insort(known, cost / units)
+                self.unit_costs[trial] = known[(len(known) - 1) // 2]
+                if not self._opened:
+                    self._opening = trial, units, report.time
+        self._opened = True
 
     def opening(self, begin: float) -> float:
         """How long it took from ``begin`` to the first report beyond what that training takes:
-        workers start, data is loaded."""
+        workers start, data is loaded. None of it where a trial ended before anything was reported."""
         if self._opening is None:
             return 0.0
         trial, units, time = self._opening
         return max(time - begin - units * self.unit_costs[trial], 0.0)
 
-    def renewed(self) -> None:
-        """Other limits hold from now on."""
-        self._opening = None
+    def timed(self) -> None:
+        """A time limit was set: it begins now."""
+        self.recent, self._opening, self._opened = 0.0, None, False
 
     def ended(self, trial: Trial) -> None:
         """Take the end of a trial in."""
+        self._opened = True
         last = trial.last
         if trial.status == "completed" and last is not None:
             self.ends[trial.id] = last.step
@@ -237,8 +255,8 @@ class CurveTable(Fold[RowList]):
             state.problem = Problem.from_json(event.problem)
             state.levels = slice_levels(state.problem.budget)
             state.first = first_level(state.problem)
-        if isinstance(event, StudyChanged) and event.totals is not None:
-            state.renewed()
+        if isinstance(event, StudyChanged) and event.totals and event.totals.timeout is not None:
+            state.timed()
         if isinstance(event, TrialAdded) and event.tag.get(SCOUT):
             state.scouts.add(event.trial)
         if isinstance(event, BudgetGranted):
@@ -248,7 +266,7 @@ class CurveTable(Fold[RowList]):
         if isinstance(event, Reported):
             if trial.curve[-1].step == event.step:  # a late report of a lower step is no news
                 state.reported(trial)
-            state.paid(trial.id, event.step - before.budget, event.cost or 0.0, event.time)
+            state.paid(event, event.step - before.budget)
         elif isinstance(event, Ended):
             state.ended(trial)
         elif isinstance(event, Retried):

@@ -12,7 +12,8 @@ slice of training.
    at random for each decision, and the candidate wins that is most likely to be below T after h
    further steps (Rakotoarison et al., In-Context Freeze-Thaw Bayesian Optimization for
    Hyperparameter Optimization, 2024); in a continuous space that with the largest expected
-   improvement on the best value by the end of its training, for each step until then.
+   improvement on the best value by the end of its training, for each step until then, or for what
+   these steps cost where time or a cost is short (`scrimp.freeze_thaw.unit_costs`).
 4. Running slices count as if they had come out as predicted.
 5. Where many trials share the best value, or in a continuous space are expected to end with it,
    some decisions are left to random scouts (`scrimp.freeze_thaw.plateau_scouts`).
@@ -49,7 +50,7 @@ from scrimp.freeze_thaw.plateau_scouts import (
     stuck,
 )
 from scrimp.freeze_thaw.questions import Question, later, race
-from scrimp.freeze_thaw.unit_costs import UnitCosts, costs_count
+from scrimp.freeze_thaw.unit_costs import UnitCosts
 from scrimp.history.events import Config
 from scrimp.history.history import History
 from scrimp.history.notes import (
@@ -68,7 +69,7 @@ from scrimp.history.notes import (
 from scrimp.policies.policy import Decision, Forecast, Policy, Resume, Start
 from scrimp.schedulers.study_end import wait_or_finish
 from scrimp.space.space import Pool, Space
-from scrimp.suggesters.first_design import first_configs
+from scrimp.suggesters.first_design import first_configs, guess
 from scrimp.suggesters.known_configs import KNOWN
 from scrimp.suggesters.past_knowledge import PastKnowledge
 from scrimp.suggesters.random import draw_fresh
@@ -81,7 +82,7 @@ FEW = 4  # configurations of the first design of a list
 EACH = 3  # for each parameter, where configurations are not a list
 DESIGN = 0.25  # the share of the budget after which none is added to it
 SHORT_DESIGN = 0.1  # the same where they are trained for the lowest budget only
-CHEAPEST_OF = 3  # points of the first design that come next, where costs count
+CHEAPEST_OF = 3  # points of the first design that are looked at, where costs count
 SHOWN = 4  # candidates a decision tells of: the winner and its competitors
 
 
@@ -147,7 +148,7 @@ class FreezeThaw(Policy):
         if outlook.add and (
             len(history.trials) < self._first(history, outlook) or not _has_values(rows)
         ):
-            first = _designed(history, rows, rng)
+            first = _designed(history, rows, outlook, rng)
             if first:
                 return Decision(
                     Start(first[0], outlook.first, {SCOUT: True}), Notes(reason=FirstDesign())
@@ -259,16 +260,19 @@ def taught_by(past: PastKnowledge | None, space: Space, shapes: tuple[float, ...
     return Taught(shapes, hint)
 
 
-def _designed(history: History, rows: RowList, rng: np.random.Generator) -> list[Config]:
-    """The next configuration of the first design; where costs count, the cheapest of three."""
-    if not costs_count(history):
+def _designed(
+    history: History, rows: RowList, outlook: Outlook, rng: np.random.Generator
+) -> list[Config]:
+    """The next configuration of the first design; where costs count, the cheapest of three, unless
+    it is the user's guess."""
+    if not outlook.by_cost:
         return first_configs(history, 1, 1, rng)
     encoding = encoding_of(history.problem.space)
-    costs = UnitCosts.of(history, rows, StudyCurves.of(history, rows, encoding))
+    costs = UnitCosts.of(rows, StudyCurves.of(history, rows, encoding))
     count = 1 if costs is None else CHEAPEST_OF
     some = first_configs(history, count, count, rng)
-    if costs is None or not some:
-        return some
+    if costs is None or not some or some[0] == guess(history):
+        return some[:1]
     return [some[int(np.argmin(costs.of_configs(encoding.encode(some))))]]
 
 

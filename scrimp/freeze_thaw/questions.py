@@ -95,7 +95,7 @@ def later(  # what a random horizon and threshold depend on
     best = float(belief.target.forward(np.array([lowest]))[0])
     longest = min(rows.levels[-1], outlook.each)
     if not isinstance(history.problem.space, Pool):
-        costs = UnitCosts.of(history, rows, belief.curves)
+        costs = UnitCosts.of(rows, belief.curves) if outlook.by_cost else None
         yield _gain(belief, waiting, best, max(longest, outlook.first), costs)
         return
     most = max(int(longest / outlook.first), 1)

@@ -7,10 +7,11 @@ regression on the features f(x) of the configurations:
 
     log cost(x) = mean + (f(x) - centre) . w,      w = (A'A + r I)^-1 A'y
 
-with the centred features A and log costs y of the trials so far. A trial's own cost is the median
-of its reports: the first one often pays for what is loaded.
+with the centred features A and log costs y of the trials so far. A trial's own cost is the lower
+median of its reports: the first one often pays for what is loaded. Whether costs matter at all says
+`scrimp.freeze_thaw.outlook`.
 
-    costs = UnitCosts.of(history, rows, curves)          # None where they do not count
+    costs = UnitCosts.of(rows, curves)                   # None while too few are known
     costs.of_trials(trials), costs.of_configs(x)         # logarithms
 """
 
@@ -21,23 +22,13 @@ from numpy.typing import NDArray
 
 from scrimp.freeze_thaw.curve_rows import RowList
 from scrimp.freeze_thaw.model import StudyCurves
-from scrimp.history.history import History
-from scrimp.space.space import Pool
 
-__all__ = ["UnitCosts", "costs_count"]
+__all__ = ["UnitCosts"]
 
 Array = NDArray[np.float64]
 
 LEAST = 4  # trials with a cost before anything is foretold
 RIDGE = 0.3  # r; features lie between 0 and 1
-
-
-def costs_count(history: History) -> bool:
-    """Whether a time limit or a cost metric makes them count; in a list and with several metrics
-    they do not."""
-    problem = history.problem
-    short = history.totals.timeout is not None or problem.cost is not None
-    return short and not isinstance(problem.space, Pool) and problem.trade_off is None
 
 
 @dataclass(frozen=True)
@@ -52,10 +43,10 @@ class UnitCosts:
     curves: StudyCurves
 
     @staticmethod
-    def of(history: History, rows: RowList, curves: StudyCurves) -> "UnitCosts | None":
-        """By the reports so far; None while they are too few, and where costs do not count."""
+    def of(rows: RowList, curves: StudyCurves) -> "UnitCosts | None":
+        """By the reports so far; None while they are too few."""
         known = [trial for trial in rows.unit_costs if curves.usable[trial]]
-        if not costs_count(history) or len(known) < LEAST:
+        if len(known) < LEAST:
             return None
         logs = np.log([rows.unit_costs[trial] for trial in known])
         mean, centre = float(logs.mean()), curves.features[known].mean(axis=0)

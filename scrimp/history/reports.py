@@ -215,7 +215,7 @@ def headline(message: str) -> str:
 
 
 def report_events(report: Reported, metric: Names) -> list[Event]:
-    """The report with finite metrics only, and the failure of its trial when the study's metric,
+    """The report with finite metrics and a finite cost only, and the failure of its trial when the study's metric,
     or one of several, is not finite."""
     finite = {
         name: number if number is not None and math.isfinite(number) else None
@@ -227,7 +227,7 @@ def report_events(report: Reported, metric: Names) -> list[Event]:
         metrics=finite,
         attempt=report.attempt,
         stderr=report.stderr,
-        cost=report.cost,
+        cost=report.cost if report.cost is not None and math.isfinite(report.cost) else None,
         further_stderr=report.further_stderr,
         time=report.time,
     )

@@ -45,10 +45,11 @@ def carry_out(study: Study, beginning: Beginning) -> bool:
         study._ledger.append([StudyChanged(objective=record, time=wall_clock())])
     settings = dict(beginning.settings)
     n_trials, budget = settings.pop("n_trials", None), settings.pop("budget", None)
+    timeout = settings.get("timeout")
     change = StudyChanged(
-        totals=Totals(n_trials, budget),
+        totals=Totals(n_trials, budget, timeout, None if timeout is None else wall_clock()),
         placement=Placement(durable=settings.get("durable")),
-        lifted=lifted(n_trials=n_trials, budget=budget),
+        lifted=lifted(n_trials=n_trials, budget=budget, timeout=timeout),
     )
     study._change(change)  # workers elsewhere follow it
     signed, key = None, beginning.key

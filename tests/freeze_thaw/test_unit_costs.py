@@ -16,6 +16,7 @@ from scrimp.freeze_thaw.questions import later
 from scrimp.freeze_thaw.unit_costs import RIDGE, UnitCosts
 from scrimp.history.events import (
     BudgetGranted,
+    Ended,
     Event,
     Reported,
     StudyChanged,
@@ -45,6 +46,7 @@ def studied(
     trials: int = 20,
     space: Space = SPACE,
     loaded: float = 40.0,
+    ending: float = 0.0,
     **problem: Any,
 ) -> History:
     """Trials of three epochs each, of which the first pays for what is ``loaded``; all end alike."""
@@ -57,19 +59,24 @@ def studied(
         for step in range(1, 4):
             cost = seconds_of(config) + loaded * (trial == 0 and step == 1)
             loss = {"loss": 0.5 + 0.3 * config["rate"] + 0.5 / step}
-            events.append(Reported(trial=trial, step=step, metrics=loss, cost=cost))
+            events.append(Reported(trial=trial, step=step, metrics=loss, cost=cost, time=ending))
     return History.of(events)
 
 
-def costs_of(history: History) -> UnitCosts | None:
+def costs_of(history: History) -> UnitCosts:
     rows, space = history.derive(CurveTable()), history.problem.space
-    return UnitCosts.of(history, rows, StudyCurves.of(history, rows, Encoding(space)))
+    costs = UnitCosts.of(rows, StudyCurves.of(history, rows, Encoding(space)))
+    assert costs is not None
+    return costs
+
+
+def by_cost(history: History) -> bool:
+    return Outlook.of(history, history.derive(CurveTable())).by_cost
 
 
 def test_a_trial_costs_what_it_took_and_not_what_was_loaded_before() -> None:
     history = studied()
     costs = costs_of(history)
-    assert costs is not None
     seconds = [seconds_of(dict(trial.config)) for trial in history.trials]
     np.testing.assert_allclose(np.exp(costs.of_trials(np.arange(20))), seconds)
 
@@ -79,7 +86,6 @@ def test_others_are_foretold_as_a_ridge_regression_does() -> None:
 
     history = studied()
     costs = costs_of(history)
-    assert costs is not None
     logs = np.log([seconds_of(dict(trial.config)) for trial in history.trials])
     peer = Ridge(alpha=RIDGE).fit(costs.curves.features, logs)
     others = SPACE.sample(30, np.random.default_rng(5))
@@ -90,12 +96,45 @@ def test_others_are_foretold_as_a_ridge_regression_does() -> None:
 
 
 def test_costs_count_where_time_or_a_cost_is_short_and_nowhere_else() -> None:
-    assert costs_of(studied(Totals(budget=300.0))) is None
-    assert costs_of(studied(None)) is None
-    assert costs_of(studied(None, cost="dollars")) is not None
-    assert costs_of(studied(trials=3)) is None  # too few to foretell anything
+    assert by_cost(studied()) and by_cost(studied(None, cost="dollars"))
+    assert not by_cost(studied(Totals(budget=300.0))) and not by_cost(studied(None))
+    assert by_cost(studied(Totals(budget=1e5, timeout=1e3), ending=500.0))  # the tighter limit
+    assert not by_cost(studied(Totals(budget=300.0, timeout=1e5), ending=500.0))
+    assert not by_cost(studied(ending=2e4))  # the time limit of a run that is over
     rows = SPACE.sample(30, np.random.default_rng(0))
-    assert costs_of(studied(space=Pool(SPACE, rows))) is None
+    assert not by_cost(studied(space=Pool(SPACE, rows)))
+    few = studied(trials=3)
+    known = few.derive(CurveTable())
+    assert UnitCosts.of(known, StudyCurves.of(few, known, Encoding(SPACE))) is None
+
+
+@pytest.mark.parametrize("strange", [math.inf, math.nan, 0.0, -1.0])
+def test_a_strange_cost_says_nothing(strange: float) -> None:
+    history = studied(trials=6)
+    trial = len(history.trials)
+    (config,) = SPACE.sample(1, np.random.default_rng(9))
+    added = [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
+    told = Reported(trial=trial, step=1, metrics={"loss": 1.0}, cost=strange)
+    more = History.of([*history.events, *added, told])
+    assert trial not in more.derive(CurveTable()).unit_costs
+    assert np.isfinite(costs_of(more).own).all()
+
+
+def test_seconds_do_not_mix_with_a_cost_that_is_reported() -> None:
+    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27), cost="dollars")
+    events: list[Event] = [StudyCreated(name="mixed", problem=problem.to_json(), method={})]
+    for trial, config in enumerate(SPACE.sample(6, np.random.default_rng(0))):
+        own = {"dollars": 2.0} if trial not in (0, 3) else {}
+        events += [
+            TrialAdded(trial=trial, config=config),
+            BudgetGranted(trial=trial, budget=3),
+            Reported(
+                trial=trial, step=1, metrics={"loss": 1.0} | own, cost=own.get("dollars", 0.01)
+            ),
+        ]
+    silent = History.of(events[:4]).derive(CurveTable()).unit_costs
+    assert silent == {0: 0.01}  # measured, as long as nobody reports any
+    assert History.of(events).derive(CurveTable()).unit_costs == dict.fromkeys((1, 2, 4, 5), 2.0)
 
 
 def test_a_gain_is_divided_by_what_it_costs() -> None:
@@ -126,9 +165,20 @@ def test_the_first_design_takes_the_cheapest_of_those_that_come_next() -> None:
         assert isinstance(action, Start) and action.config == min(some, key=seconds_of)
 
 
-@pytest.mark.parametrize(("loaded", "share"), [(0.0, 60 / 100), (40.0, 20 / 60)])
-def test_what_passes_before_anything_is_trained_is_not_spent(loaded: float, share: float) -> None:
-    """60 s of 100 have passed, 40 of them before training began, or none."""
+def test_the_users_guess_comes_first_however_dear() -> None:
+    space = Space(
+        width=Float(16.0, 256.0, log=True, prior=(250.0, 0.1)),
+        kind=Categorical(["u", "v"]),
+        rate=Float(0, 1),
+    )
+    history = studied(trials=6, space=space)
+    action = FreezeThaw(initial=9).decide(history, np.random.default_rng(1)).action
+    assert isinstance(action, Start) and action.config["width"] == 250.0
+
+
+def late(loaded: float, *between: Event) -> float:
+    """The share that is spent when 60 s of 100 have passed, ``loaded`` of them before training
+    began; ``between`` comes after the first report."""
     problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27))
     (config,) = SPACE.sample(1, np.random.default_rng(0))
     begin = 7.0
@@ -140,9 +190,31 @@ def test_what_passes_before_anything_is_trained_is_not_spent(loaded: float, shar
     ]
     ends = [begin + loaded + 10.0, begin + loaded + 20.0, begin + 60.0]
     for step, (time, last) in enumerate(zip(ends, [begin, *ends], strict=False), start=1):
-        events.append(
-            Reported(trial=0, step=step, metrics={"loss": 1.0}, cost=time - last, time=time)
-        )
+        told = Reported(trial=0, step=step, metrics={"loss": 1.0}, cost=time - last, time=time)
+        events += [told, *(between if step == 1 else ())]
     history = History.of(events)
-    outlook = Outlook.of(history, history.derive(CurveTable()))
-    assert outlook.share == pytest.approx(share)
+    return Outlook.of(history, history.derive(CurveTable())).share
+
+
+def test_what_passes_before_anything_is_trained_is_not_spent() -> None:
+    assert late(0.0) == pytest.approx(60 / 100)
+    assert late(40.0) == pytest.approx(20 / 60)
+    other = StudyChanged(totals=Totals(n_trials=500), time=60.0)  # the time limit goes on
+    assert late(40.0, other) == pytest.approx(20 / 60)
+
+
+def test_trials_that_fail_without_a_report_are_no_start() -> None:
+    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, 27))
+    one, other = SPACE.sample(2, np.random.default_rng(0))
+    events: list[Event] = [
+        StudyCreated(name="late", problem=problem.to_json(), method={}, time=0.0),
+        StudyChanged(totals=Totals(timeout=100.0, since=0.0), time=0.0),
+        TrialAdded(trial=0, config=one),
+        BudgetGranted(trial=0, budget=3),
+        Ended(trial=0, status="failed", message="out of memory", time=40.0),
+        TrialAdded(trial=1, config=other, time=40.0),
+        BudgetGranted(trial=1, budget=3, time=40.0),
+        Reported(trial=1, step=1, metrics={"loss": 1.0}, cost=10.0, time=50.0),
+    ]
+    history = History.of(events)
+    assert Outlook.of(history, history.derive(CurveTable())).share == pytest.approx(0.5)
