@@ -11,7 +11,7 @@ with the centred features A and log costs y of the trials so far. A trial's own 
 median of its reports: the first one often pays for what is loaded. Whether costs matter at all says
 `scrimp.freeze_thaw.outlook`.
 
-    costs = UnitCosts.of(rows, curves)                   # None while too few are known
+    costs = UnitCosts.of(rows, curves)                   # None while too few are known, or all the same
     costs.of_trials(trials), costs.of_configs(x)         # logarithms
 """
 
@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 
 LEAST = 4  # trials with a cost before anything is foretold
 RIDGE = 0.3  # r; features lie between 0 and 1
+SAME = 1e-6  # log costs that differ by less are rounding errors
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,11 @@ class UnitCosts:
 
     @staticmethod
     def of(rows: RowList, curves: StudyCurves) -> "UnitCosts | None":
-        """By the reports so far; None while they are too few."""
+        """By the reports so far; None while they are too few, or all the same."""
         known = [trial for trial in rows.unit_costs if curves.usable[trial]]
-        if len(known) < LEAST:
-            return None
         logs = np.log([rows.unit_costs[trial] for trial in known])
+        if len(known) < LEAST or np.ptp(logs) <= SAME:
+            return None
         mean, centre = float(logs.mean()), curves.features[known].mean(axis=0)
         a = curves.features[known] - centre
         weights = np.linalg.solve(a.T @ a + RIDGE * np.eye(a.shape[1]), a.T @ (logs - mean))

@@ -2,6 +2,7 @@
 and counted only where time or a cost is short."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ def studied(
     space: Space = SPACE,
     loaded: float = 40.0,
     ending: float = 0.0,
+    seconds: Callable[[dict[str, Any]], float] = seconds_of,
     **problem: Any,
 ) -> History:
     """Trials of three epochs each, of which the first pays for what is ``loaded``; all end alike."""
@@ -57,7 +59,7 @@ def studied(
     for trial, config in enumerate(space.sample(trials, np.random.default_rng(0))):
         events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
         for step in range(1, 4):
-            cost = seconds_of(config) + loaded * (trial == 0 and step == 1)
+            cost = seconds(config) + loaded * (trial == 0 and step == 1)
             loss = {"loss": 0.5 + 0.3 * config["rate"] + 0.5 / step}
             events.append(Reported(trial=trial, step=step, metrics=loss, cost=cost, time=ending))
     return History.of(events)
@@ -103,9 +105,13 @@ def test_costs_count_where_time_or_a_cost_is_short_and_nowhere_else() -> None:
     assert not by_cost(studied(ending=2e4))  # the time limit of a run that is over
     rows = SPACE.sample(30, np.random.default_rng(0))
     assert not by_cost(studied(space=Pool(SPACE, rows)))
-    few = studied(trials=3)
-    known = few.derive(CurveTable())
-    assert UnitCosts.of(known, StudyCurves.of(few, known, Encoding(SPACE))) is None
+
+
+def test_few_costs_or_equal_ones_foretell_nothing() -> None:
+    alike = studied(space=Space(rate=Float(0, 1)), seconds=lambda config: 0.1, loaded=0.0)
+    for history in (studied(trials=3), alike):
+        rows, space = history.derive(CurveTable()), history.problem.space
+        assert UnitCosts.of(rows, StudyCurves.of(history, rows, Encoding(space))) is None
 
 
 @pytest.mark.parametrize("strange", [math.inf, math.nan, 0.0, -1.0])
