@@ -16,7 +16,8 @@ from scrimp.history.limits import Totals
 from scrimp.history.trial import Trial
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore, Lease
-from scrimp.tuning.begin_or_join import join_study, work
+from scrimp.tuning import begin_or_join
+from scrimp.tuning.begin_or_join import Beginning, carry_out, join_study, work
 from scrimp.tuning.run import Run
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
@@ -39,6 +40,16 @@ def test_the_totals_of_the_study_count() -> None:
     assert not any(isinstance(event, StudyChanged) for event in study.history.events[before:])
     work(study, Run(lambda trial: trial.params["x"]))
     assert len(study.trials) == 5
+
+
+def test_methods_are_told_of_a_time_limit_and_of_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(begin_or_join, "work", lambda *given, **settings: None)
+    study, storage = study_with(None), MemoryStorage()
+    carry_out(study, Beginning("math:sqrt", {"timeout": 60.0}, storage))
+    totals = study.history.totals
+    assert totals.timeout == 60.0 and totals.since is not None
+    carry_out(study, Beginning("math:sqrt", {"n_trials": 3}, storage))
+    assert study.history.totals.timeout is None
 
 
 def test_a_study_without_totals_would_never_end() -> None:
