@@ -1,6 +1,10 @@
 """``scrimp plot``: the figures of `scrimp.plots` as files."""
 
 import inspect
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from html import escape, unescape
 from importlib.util import find_spec
@@ -28,6 +32,23 @@ __all__ = ["figure_page", "plot_command", "write_figure"]
 IMAGES = ("png", "svg", "pdf", "webp")
 
 SEVERAL_STUDIES = ("compare", "edf", "attainment")
+
+PATIENCE, ATTEMPTS = 60.0, 2  # seconds for a picture, how often it is tried
+
+DRAW = """
+import sys
+
+import plotly.io
+
+kind, height = sys.argv[1:]
+figure = plotly.io.from_json(sys.stdin.read())
+try:
+    image = figure.to_image(format=kind, width=1000, height=float(height), scale=2)
+except (ImportError, ValueError, RuntimeError) as error:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    sys.exit(lines[0] if lines else type(error).__name__)
+sys.stdout.buffer.write(image)
+"""
 
 AT_HOME = {"displaylogo": False, "showSendToCloud": False}
 """A page offers to send its data nowhere."""
@@ -159,18 +180,37 @@ def _image(picture: "Figure", kind: str) -> bytes:
         raise StudyError(
             f"{kind} needs kaleido, which is not installed: pip install kaleido, or write .html"
         )
-    try:
-        image: bytes = picture.to_image(
-            format=kind, width=1000, height=picture.layout.height or 600, scale=2
-        )
-    except (ImportError, ValueError, RuntimeError) as error:
+    size = kind, str(picture.layout.height or 600)
+    for _ in range(ATTEMPTS):
+        drawn = _drawn(picture.to_json(), size)
+        if drawn is not None:
+            break
+    else:
         raise StudyError(
-            f"kaleido could not draw: {_first(error)}; install Chromium, or write .html"
-        ) from None
+            f"kaleido's browser did not answer within {PATIENCE:g} s, {ATTEMPTS} times; write .html"
+        )
+    image, error = drawn
+    if not image:
+        raise StudyError(f"kaleido could not draw: {error}; install Chromium, or write .html")
     return image
 
 
-def _first(error: Exception) -> str:
-    return next(
-        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+def _drawn(figure: str, size: tuple[str, str]) -> tuple[bytes, str] | None:
+    """What kaleido draws, or says instead, in a process of its own: now and then its browser starts
+    and never answers. None then."""
+    drawing = subprocess.Popen(
+        [sys.executable, "-c", DRAW, *size],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
+    try:
+        image, error = drawing.communicate(figure.encode(), timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        if sys.platform != "win32":
+            os.killpg(drawing.pid, signal.SIGKILL)  # with the browser
+        drawing.kill()
+        drawing.communicate()
+        return None
+    return image, error.decode(errors="replace").strip().rpartition("\n")[-1]

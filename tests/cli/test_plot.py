@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import scrimp
+from scrimp.cli import plot
 from scrimp.cli.plot import write_figure
 from scrimp.errors import StudyError
 
@@ -90,6 +91,20 @@ def test_pictures_through_kaleido(
     monkeypatch.setenv("BROWSER_PATH", browser)
     run("plot", "small", "history", "--out", str(tmp_path / "h.png"), "--storage", small)
     assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_browser_that_never_answers_is_given_up(
+    small: str, run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "find_spec", lambda name: name)
+    monkeypatch.setattr(plot, "DRAW", "import time; time.sleep(60)")
+    monkeypatch.setattr(plot, "PATIENCE", 0.2)
+    with pytest.raises(StudyError, match=r"did not answer within 0\.2 s, 2 times"):
+        run("plot", "small", "history", "--out", str(tmp_path / "h.png"), "--storage", small)
+    monkeypatch.setattr(plot, "PATIENCE", 60.0)
+    monkeypatch.setattr(plot, "DRAW", "import sys; sys.exit('no browser')")
+    with pytest.raises(StudyError, match="could not draw: no browser; install Chromium"):
+        run("plot", "small", "history", "--out", str(tmp_path / "h.png"), "--storage", small)
 
 
 @pytest.mark.parametrize(
