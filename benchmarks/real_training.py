@@ -10,10 +10,11 @@ equal units and equal wall clock.
 
 Each run gives an optimizer a total of ``fulls`` full trainings in units (epochs, rounds, steps), or
 ``--seconds``, of which scrimp is told as a user would tell it: `timeout`. The clock runs from
-before the worker processes start. scrimp runs as a user runs it: `study.optimize` with worker processes, a SQLite file and
-checkpoints. Peers are asked by a loop that hands every free worker process what the optimizer wants
-next; a worker trains one unit from the run's checkpoint, and the loss goes back at once. Pauses,
-resumes and stops are the optimizer's. One line per run: the best loss by units and by seconds.
+before the worker processes start. scrimp runs as a user runs it: `study.optimize` with worker
+processes, a SQLite file and checkpoints. Peers are asked by a loop that hands every free worker
+process what the optimizer wants next; a worker trains one unit from the run's checkpoint, and the
+loss goes back at once. Pauses, resumes and stops are the optimizer's. One line per run: the best
+loss by units and by seconds.
 
 ``report`` prints for each problem the median final loss, the average rank at half and full budget
 (units, or seconds where these were limited), and how much of each other method's wall clock `auto`

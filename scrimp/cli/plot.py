@@ -180,9 +180,9 @@ def _image(picture: "Figure", kind: str) -> bytes:
         raise StudyError(
             f"{kind} needs kaleido, which is not installed: pip install kaleido, or write .html"
         )
-    size = kind, str(picture.layout.height or 600)
+    figure, size = picture.to_json(), (kind, str(picture.layout.height or 600))
     for _ in range(ATTEMPTS):
-        drawn = _drawn(picture.to_json(), size)
+        drawn = _drawn(figure, size)
         if drawn is not None:
             break
     else:

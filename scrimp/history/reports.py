@@ -215,8 +215,8 @@ def headline(message: str) -> str:
 
 
 def report_events(report: Reported, metric: Names) -> list[Event]:
-    """The report with finite metrics and a finite cost only, and the failure of its trial when the study's metric,
-    or one of several, is not finite."""
+    """The report with finite metrics and a finite cost only, and the failure of its trial when the
+    study's metric, or one of several, is not finite."""
     finite = {
         name: number if number is not None and math.isfinite(number) else None
         for name, number in report.metrics.items()

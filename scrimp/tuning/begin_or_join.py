@@ -13,12 +13,12 @@ from scrimp.errors import Unreachable
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.history.events import StudyChanged
-from scrimp.history.limits import Placement, Totals, lifted
+from scrimp.history.limits import Placement, lifted
 from scrimp.history.trial import Trial
 from scrimp.storage.store import Storage
 from scrimp.tuning.keys import PrivateKey
 from scrimp.tuning.objectives import described, resolved
-from scrimp.tuning.run import Run, run
+from scrimp.tuning.run import Run, run, run_totals
 from scrimp.tuning.signing import SignedOnly, sign
 from scrimp.tuning.sigterm import ends_on_request
 from scrimp.tuning.studies import load_study
@@ -47,7 +47,7 @@ def carry_out(study: Study, beginning: Beginning) -> bool:
     n_trials, budget = settings.pop("n_trials", None), settings.pop("budget", None)
     timeout = settings.get("timeout")
     change = StudyChanged(
-        totals=Totals(n_trials, budget, timeout, None if timeout is None else wall_clock()),
+        totals=run_totals(n_trials, budget, timeout),
         placement=Placement(durable=settings.get("durable")),
         lifted=lifted(n_trials=n_trials, budget=budget, timeout=timeout),
     )

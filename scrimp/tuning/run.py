@@ -31,7 +31,7 @@ from scrimp.tuning.signing import SignedOnly
 from scrimp.tuning.stopping import Seconds, StopRule
 from scrimp.tuning.tuner import Tuner, TunerSettings
 
-__all__ = ["DURABLE", "Run", "run", "run_limits"]
+__all__ = ["DURABLE", "Run", "run", "run_limits", "run_totals"]
 
 DURABLE = get_args(Durable)
 """What survives a power cut once a report is acknowledged: the log with the checkpoints, or the log
@@ -166,13 +166,17 @@ class Run:
         )
 
 
+def run_totals(n_trials: int | None, budget: float | None, timeout: float | None) -> Totals:
+    """What a run is limited to; a time limit counts from now on, so that methods plan for its end."""
+    return Totals(n_trials, budget, timeout, None if timeout is None else wall_clock())
+
+
 def run_limits(
     history: History, n_trials: int | None, budget: float | None, request: Run
 ) -> StudyChanged:
     """The limits a run sets; those it does not give are lifted, unless somebody else's run is under
     way."""
-    since = None if request.timeout is None else wall_clock()  # methods plan for this run's end
-    totals = Totals(n_trials, budget, request.timeout, since)
+    totals = run_totals(n_trials, budget, request.timeout)
     gone: tuple[Lifted, ...] = ()
     if not any(trial.worker for trial in history.with_status("running")):
         gone = lifted(n_trials=n_trials, budget=budget, timeout=request.timeout)
