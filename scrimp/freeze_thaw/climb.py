@@ -1,17 +1,18 @@
 """The new configuration of a continuous space that competes with paused trials: who is expected to
 *end* best.
 
-Nominated is who improves most, in expectation and at the end of training, on the lowest end that is
-expected of any trial, as a short *evolution* finds it. It begins with the drawn newcomers and the
-trials that are expected to end lowest. In each of eight generations the best eight have ten
-children each, in which a third of the parameters moved by a sixty-fourth to a half of their range;
-the best of both generations live on. The questions decide from there on: the nominee competes for
-its first slice.
+Nominated is whose loss at the end of training is expected to be furthest below the lowest end that
+is expected of any trial (`scrimp.freeze_thaw.loss_improvement`), as a short *evolution* finds it.
+It begins with the drawn newcomers and the trials that are expected to end lowest. In each of eight
+generations the best eight have ten children each, in which a third of the parameters moved by a
+sixty-fourth to a half of their range; the best of both generations live on. The questions decide
+from there on: the nominee competes for its first slice.
 
 Why no climb from anywhere: in ten dimensions every corner of a cube is far from all that was tried,
 and a stationary kernel is most uncertain there. A climb from the first few configurations ends at
 corners, one after the other, and a study spends its first slices on them. And why the end:
-improvement on a first level is won by those that start fast.
+improvement on a first level is won by those that start fast. And why losses and not the targets of
+the model: in targets whoever nothing is known of promises more than any loss can pay.
 
 Some nominees are *climbed* to all the same, along the gradient of the expected improvement on the
 question's own goal and by changes of one discrete parameter at a time
@@ -42,12 +43,12 @@ from numpy.typing import NDArray
 from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.ascent import AscentSettings
 from scrimp.acquisition.domain import contains_rows
-from scrimp.acquisition.improvement import (
-    log_expected_improvement,
-    log_expected_improvement_and_derivatives,
-)
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb
 from scrimp.freeze_thaw.foresight import foresight
+from scrimp.freeze_thaw.loss_improvement import (
+    log_loss_improvement,
+    log_loss_improvement_and_derivatives,
+)
 from scrimp.freeze_thaw.model import CurveBelief
 from scrimp.freeze_thaw.questions import Question
 
@@ -72,8 +73,8 @@ was built again."""
 
 @dataclass(frozen=True)
 class NewcomerScore(BoundAcquisition):
-    """Log expected improvement on a question's goal by configurations x (m, d) that nobody tried,
-    as their surroundings tell; for what a unit costs, where that counts."""
+    """Log expected improvement in loss on a question's goal by configurations x (m, d) that nobody
+    tried, as their surroundings tell; for what a unit costs, where that counts."""
 
     belief: CurveBelief
     question: Question
@@ -83,7 +84,8 @@ class NewcomerScore(BoundAcquisition):
         steps = belief.newcomer_steps(x, self.question.step)
         mean, deviation = belief.of_configs(x, steps)
         shared = shared_deviation(belief, deviation, belief.curves.clock(steps))
-        score = log_expected_improvement(mean, shared, np.full(len(x), self.question.goal))
+        goals = np.full(len(x), self.question.goal)
+        score = log_loss_improvement(belief.target, mean, shared, goals)
         return self.question.by_cost(score, x)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
@@ -93,7 +95,9 @@ class NewcomerScore(BoundAcquisition):
         mean, deviation, pull = factor.marginals_and_pullback(scaled, times, belief.whitened)
         shared = shared_deviation(belief, deviation, times)
         goals = np.full(len(x), self.question.goal)
-        score, by_mean, by_deviation = log_expected_improvement_and_derivatives(mean, shared, goals)
+        score, by_mean, by_deviation = log_loss_improvement_and_derivatives(
+            belief.target, mean, shared, goals
+        )
         d_features = factor.scaled(pull(by_mean, by_deviation * deviation / shared))
         if self.question.costs is not None:
             d_features = d_features - self.question.costs.weights
@@ -164,7 +168,8 @@ def climbed(
     steps = belief.newcomer_steps(drawn, question.step)
     mean, deviation = belief.of_newcomers(places, steps)
     shared = shared_deviation(belief, deviation, belief.curves.clock(steps))
-    scores = log_expected_improvement(mean, shared, np.full(len(places), question.goal))
+    goals = np.full(len(places), question.goal)
+    scores = log_loss_improvement(belief.target, mean, shared, goals)
     scores = question.by_cost(scores, drawn)
     search = Search(
         excluded=belief.curves.x,

@@ -38,7 +38,7 @@ _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 def log_clearing(mean: Array, deviation: Array, above: Array) -> Array:
     """log E[(u - Y)+] (k, e) for k losses, by mean and standard deviation of log(Y - c) (k,), and e
-    edges ``above`` c (e,), all positive.
+    edges ``above`` c, (e,) or (k, e), all positive.
 
     >>> half = log_clearing(np.zeros(1), np.array([1e-9]), np.array([1.5]))
     >>> float(np.exp(half[0, 0]).round(6))

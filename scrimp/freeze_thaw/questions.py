@@ -10,13 +10,13 @@ value, after h further steps, both drawn anew for each decision?
 
     (T - mean) / deviation, the normal quantile of the probability
 
-*Gain*, in a continuous space: how much will a candidate improve on the best value by the end of its
-training, or about as far as there is time for, for each of the r steps until then? A continuous
+*Gain*, in a continuous space: how much loss will a candidate take off the best value by the end of
+its training, or about as far as there is time for, for each of the r steps until then? A continuous
 space has near-copies of the best configuration, which are all but sure to be a little better in the
 end: asked for probability, a study would train one of them after the other. Where time or another
 cost is short (`scrimp.freeze_thaw.unit_costs`), what counts is what these steps cost, c each.
 
-    log EI(mean, deviation, best value) - log r [- log c]
+    log E[(best value - loss)+] - log r [- log c]      (`scrimp.freeze_thaw.loss_improvement`)
 
 Among candidates without hope the most uncertain one would win, however bad. So a question is
 followed by the next one when no answer reaches its ``hope``: the race by the horizon or the gain,
@@ -29,12 +29,14 @@ and a horizon that is too short by the longest there is time for.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.freeze_thaw.curve_rows import RowList, Waiting
+from scrimp.freeze_thaw.loss_improvement import log_loss_improvement
 from scrimp.freeze_thaw.model import CurveBelief
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.unit_costs import UnitCosts
@@ -150,7 +152,7 @@ def _gain(
     slices = np.array([end for _, _, end in waiting], dtype=float)
     steps = np.maximum(steps_after(belief, waiting, length), slices)
     asked = Gain(length, _loss(belief, best), per_unit=True, per_cost=costs is not None)
-    goals, formula = np.full(len(steps), best), log_expected_improvement
+    goals, formula = np.full(len(steps), best), partial(log_loss_improvement, belief.target)
     return Question(steps, goals, length, best, formula, asked, costs=costs)
 
 

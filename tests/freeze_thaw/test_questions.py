@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from scrimp.acquisition.improvement import expected_improvement
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_rows import CurveTable, RowList, Waiting
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw, _asked
+from scrimp.freeze_thaw.loss_improvement import log_loss_improvement
 from scrimp.freeze_thaw.model import CurveBelief, believe
 from scrimp.freeze_thaw.outlook import Outlook
 from scrimp.freeze_thaw.questions import HOPE, later, race
@@ -97,8 +97,8 @@ def test_a_gain_is_divided_by_the_training_that_it_takes() -> None:
     nobody = np.zeros(0, dtype=np.intp)
     _, asked = _asked(belief, gain, waiting, nobody, np.random.default_rng(0))
     mean, deviation = belief.of_trials(np.array([0, 1, 2]), np.full(3, 27.0))
-    wins = expected_improvement(mean, deviation, gain.goal)
-    np.testing.assert_allclose(asked.score, np.log(wins / np.array([26.0, 26.0, 25.0])))
+    wins = log_loss_improvement(belief.target, mean, deviation, np.full(3, gain.goal))
+    np.testing.assert_allclose(asked.score, wins - np.log([26.0, 26.0, 25.0]))
 
 
 def test_a_slice_that_is_granted_as_a_whole_counts_as_a_whole() -> None:
