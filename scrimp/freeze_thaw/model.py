@@ -39,7 +39,8 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 GROWTH = 0.25  # refit when the rows have grown by this share
-REDRAW = 10  # decisions after which the pool of new configurations is drawn again
+REDRAW = 10  # decisions after which the pool of new configurations of a list is drawn again
+WIDE_REDRAW = 5  # the same in a continuous space, of which a pool shows less
 FITTED = 150  # rows a fit looks at
 FULL, TRIMMED = 300, 240  # beyond FULL rows at a fit, only TRIMMED are kept
 LEAST_SPAN = np.log(10.0)
@@ -298,7 +299,7 @@ def _record(
     if record is not None and (len(record.theta) != size or record.rows > count):
         record = None  # of another space
     if record is not None and count - record.rows < max(1.0, GROWTH * record.rows):
-        if history.decisions - record.pool.decision < REDRAW:
+        if history.decisions - record.pool.decision < (REDRAW if curves.listed else WIDE_REDRAW):
             return record
         return CurveFit(record.theta, record.rows, pool)
     mode = np.array(shapes) if len(shapes) == size else None
