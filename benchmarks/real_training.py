@@ -18,7 +18,8 @@ loss by units and by seconds.
 
 ``report`` prints for each problem the median final loss, the average rank at half and full budget
 (units, or seconds where these were limited), and how much of each other method's wall clock `auto`
-needs to reach the value at which that method ends (same seed, median over seeds).
+needs to reach the value at which that method ends (same seed, median over seeds); then ranks and
+shares over all problems.
 """
 
 import argparse
@@ -317,6 +318,7 @@ def report(given: argparse.Namespace) -> None:
     """One table per problem, and the average ranks over all of them."""
     records = {key(record): record for record in read(given.file)}.values()
     everywhere: dict[str, list[tuple[float, float]]] = {}
+    times: dict[str, list[float]] = {}
     for setting in sorted({setting_of(r) for r in records}):
         here = [r for r in records if setting_of(r) == setting]
         by_seed = {
@@ -332,30 +334,42 @@ def report(given: argparse.Namespace) -> None:
                 half = ranks({method: best_at(r, 0.5) for method, r in runs.items()})[name]
                 full = ranks({method: r["best"] for method, r in runs.items()})[name]
                 pairs.append((half, full))
+            shares = auto_shares(name, by_seed)
             everywhere.setdefault(name, []).extend(pairs)
-            print(line(name, by_seed, pairs))
+            times.setdefault(name, []).extend(shares)
+            print(line(name, by_seed, pairs) + needed(shares))
     print("\naverage rank at half and full budget, all problems")
     for name, pairs in sorted(everywhere.items(), key=lambda item: mean(p[1] for p in item[1])):
         print(
             f"  {name:26} {mean(p[0] for p in pairs):5.2f} {mean(p[1] for p in pairs):5.2f} "
-            f" ({len(pairs)} runs)"
+            f" ({len(pairs)} runs){needed(times[name])}"
         )
 
 
 def line(name: str, by_seed: dict[int, dict[str, Any]], pairs: list[tuple[float, float]]) -> str:
-    """A method's final losses and ranks, and the share of its wall clock in which `auto` reaches
-    its end."""
+    """A method's final losses and ranks."""
     finals = [runs[name]["best"] for runs in by_seed.values() if name in runs]
-    both = [runs for runs in by_seed.values() if name in runs and "auto" in runs]
-    shares = [reached(runs["auto"], runs[name]["best"]) / runs[name]["seconds"] for runs in both]
     text = f"  {name:26} median {statistics.median(finals):.4f}  worst {max(finals):.4f}"
     if pairs:
         text += f"  rank {mean(p[0] for p in pairs):.2f} {mean(p[1] for p in pairs):.2f}"
-    return text + (
-        f"  auto needs {statistics.median(shares):.0%} of its time"
-        if shares and name != "auto"
-        else ""
-    )
+    return text
+
+
+def auto_shares(name: str, by_seed: dict[int, dict[str, Any]]) -> list[float]:
+    """The shares of another method's wall clock in which `auto` reaches its end, one for each
+    seed; infinite where it never does."""
+    both = [runs for runs in by_seed.values() if {name, "auto"} <= runs.keys() and name != "auto"]
+    return [reached(runs["auto"], runs[name]["best"]) / runs[name]["seconds"] for runs in both]
+
+
+def needed(shares: list[float]) -> str:
+    """Their median in words; nothing where there are none."""
+    if not shares:
+        return ""
+    middle = statistics.median(shares)
+    if math.isinf(middle):
+        return f"  auto reaches its end in {sum(map(math.isfinite, shares))} of {len(shares)}"
+    return f"  auto needs {middle:.0%} of its time"
 
 
 def mean(values: Iterator[float]) -> float:

@@ -114,10 +114,10 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
         return ""
     if name == "freeze-thaw" and problem.trade_off is not None:
         return "the logarithm of what it is expected to add to the front, as a share of its volume"
+    if name == "freeze-thaw" and isinstance(asked := _question(notes), Gain):
+        return "the logarithm of the expected improvement" + _per_unit(asked, problem)
     if name == "freeze-thaw":
-        asked = _question(notes)
-        gain = isinstance(asked, Race | Gain)
-        return SCORES["log-ei"] + _per_unit(asked, problem) if gain else SCORES[name]
+        return SCORES["log-ei" if isinstance(asked, Race) else name]
     weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * bool(problem.cost)
     if failures and name != "thompson":
         weights.insert(0, "the probability that it does not fail")
@@ -127,9 +127,9 @@ def score_words(notes: Notes, method: JsonObject, problem: Problem, failures: in
     return SCORES.get(name, f"the acquisition {name!r}") + weighed
 
 
-def _per_unit(question: object, problem: Problem) -> str:
+def _per_unit(question: Gain, problem: Problem) -> str:
     """For each unit of training, or of what it costs, where a gain is asked for so."""
-    if not isinstance(question, Gain) or not question.per_unit or problem.budget is None:
+    if not question.per_unit or problem.budget is None:
         return ""
     if question.per_cost and problem.cost is not None:
         return f" for each unit of {problem.cost}"

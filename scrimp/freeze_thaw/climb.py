@@ -1,18 +1,18 @@
 """The new configuration of a continuous space that competes with paused trials: who is expected to
 *end* best.
 
-Nominated is whose loss at the end of training is expected to be furthest below the lowest end that
-is expected of any trial (`scrimp.freeze_thaw.loss_improvement`), as a short *evolution* finds it.
-It begins with the drawn newcomers and the trials that are expected to end lowest. In each of eight
-generations the best eight have ten children each, in which a third of the parameters moved by a
-sixty-fourth to a half of their range; the best of both generations live on. The questions decide
-from there on: the nominee competes for its first slice.
+The nominee is the configuration whose loss at the end of training is expected to come furthest
+below the lowest end expected of any trial (`scrimp.freeze_thaw.loss_improvement`). A short
+*evolution* finds it. It begins with the drawn newcomers and the trials that are expected to end
+lowest. In each of eight generations the best eight have ten children each, in which a third of the
+parameters moved by a sixty-fourth to a half of their range; the best of both generations live on.
+The questions decide from there on: the nominee competes for its first slice.
 
 Why no climb from anywhere: in ten dimensions every corner of a cube is far from all that was tried,
 and a stationary kernel is most uncertain there. A climb from the first few configurations ends at
 corners, one after the other, and a study spends its first slices on them. And why the end:
-improvement on a first level is won by those that start fast. And why losses and not the targets of
-the model: in targets whoever nothing is known of promises more than any loss can pay.
+improvement on a first level is won by those that start fast. And why losses, not the targets of the
+model: targets have no lower end, so an uncertain candidate could promise more than any loss allows.
 
 Some nominees are *climbed* to all the same, along the gradient of the expected improvement on the
 question's own goal and by changes of one discrete parameter at a time

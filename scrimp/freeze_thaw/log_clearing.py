@@ -12,6 +12,7 @@ is a s h(d), the expected improvement of a normal loss (`scrimp.acquisition.impr
 hypervolumes are expected in the units of the metrics, whatever the transform.
 
     log_clearing(mean, deviation, above)                # (k, e)
+    log_clearing_below(mean, deviation, np.log(above))  # the same
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy.special import erfcx, log_ndtr
 
 from scrimp.acquisition.improvement import log_expected_improvement
 
-__all__ = ["log_clearing"]
+__all__ = ["log_clearing", "log_clearing_below"]
 
 Array = NDArray[np.float64]
 
@@ -38,14 +39,18 @@ _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 def log_clearing(mean: Array, deviation: Array, above: Array) -> Array:
     """log E[(u - Y)+] (k, e) for k losses, by mean and standard deviation of log(Y - c) (k,), and e
-    edges ``above`` c, (e,) or (k, e), all positive.
+    edges ``above`` c (e,), all positive.
 
     >>> half = log_clearing(np.zeros(1), np.array([1e-9]), np.array([1.5]))
     >>> float(np.exp(half[0, 0]).round(6))
     0.5
     """
+    return log_clearing_below(mean, deviation, np.log(above))
+
+
+def log_clearing_below(mean: Array, deviation: Array, logs: Array) -> Array:
+    """The same by the logarithms of the edges, (e,) or (k, e)."""
     m, s = mean[:, None], deviation[:, None]
-    logs = np.log(above)
     d = np.maximum((logs - m) / s, -1e150)
     wide = np.maximum(s, NARROW)
     below, over = np.minimum(d, 0.0), np.maximum(d, 0.0)

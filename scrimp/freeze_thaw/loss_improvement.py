@@ -6,8 +6,8 @@ Targets z of a curve model are stretched logarithms of losses (`scrimp.freeze_th
 
 and z is normal, so the expected improvement on a loss g, E[(g - y)+], has a closed form
 (`scrimp.freeze_thaw.log_clearing`). Improvement of z itself would be a poor measure: below the best
-loss z falls faster and faster, to minus infinity at c, so that whoever is uncertain enough promises
-a fortune that no loss can pay, and what is nearly known to be good is left unfinished.
+loss z falls faster and faster, to minus infinity at c. So an uncertain candidate could promise more
+improvement than any loss allows, and good runs would stay unfinished.
 
     log_loss_improvement(target, mean, deviation, goals)               # (m,)
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from scrimp.freeze_thaw.curve_target import CurveTarget
-from scrimp.freeze_thaw.log_clearing import log_clearing
+from scrimp.freeze_thaw.log_clearing import log_clearing_below
 
 __all__ = ["log_loss_improvement", "log_loss_improvement_and_derivatives"]
 
@@ -36,9 +36,8 @@ def log_loss_improvement(target: CurveTarget, mean: Array, deviation: Array, goa
     >>> float(np.exp(sure).round(2)), float(np.exp(bold).round(2))
     (0.5, 0.5)
     """
-    logs, spread = mean * target.scale + target.mean, deviation * target.scale
-    edges = np.exp(goals * target.scale + target.mean)
-    return log_clearing(logs, spread, edges[:, None])[:, 0]
+    m, log_a = (z * target.scale + target.mean for z in (mean, goals))
+    return log_clearing_below(m, deviation * target.scale, log_a[:, None])[:, 0]
 
 
 def log_loss_improvement_and_derivatives(
@@ -51,8 +50,8 @@ def log_loss_improvement_and_derivatives(
         dE/dm = -F Phi(d - s),      dE/ds = a phi(d) - s F Phi(d - s)
     """
     value = log_loss_improvement(target, mean, deviation, goals)
-    m, s = mean * target.scale + target.mean, deviation * target.scale
-    log_a = goals * target.scale + target.mean
+    m, log_a = (z * target.scale + target.mean for z in (mean, goals))
+    s = deviation * target.scale
     d = (log_a - m) / s
     by_mean = -np.exp(m + 0.5 * s * s + log_ndtr(d - s) - value)
     by_spread = np.exp(log_a - 0.5 * d * d - _LOG_SQRT_2PI - value) + s * by_mean

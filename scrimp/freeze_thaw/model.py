@@ -39,8 +39,8 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 GROWTH = 0.25  # refit when the rows have grown by this share
-REDRAW = 10  # decisions after which the pool of new configurations of a list is drawn again
-WIDE_REDRAW = 5  # the same in a continuous space, of which a pool shows less
+REDRAW = 10  # decisions after which the pool of new configurations is drawn again
+WIDE_REDRAW = 5  # the same with one metric in a continuous space, of which a pool shows less
 FITTED = 150  # rows a fit looks at
 FULL, TRIMMED = 300, 240  # beyond FULL rows at a fit, only TRIMMED are kept
 LEAST_SPAN = np.log(10.0)

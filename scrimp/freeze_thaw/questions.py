@@ -146,7 +146,7 @@ def _gain(
     length: float,
     costs: UnitCosts | None,
 ) -> Question:
-    """How much candidates improve on the best target after ``length`` further steps, for each of
+    """How much candidates take off the best loss after ``length`` further steps, for each of
     them or for what they cost; after their next slice where that is longer, since it is granted as
     a whole."""
     slices = np.array([end for _, _, end in waiting], dtype=float)

@@ -150,9 +150,10 @@ def test_a_gain_is_told_with_the_value_it_improves_on(
     )
     words = score_words(notes, {"name": "freeze-thaw"}, problem)
     assert score_lines(notes, words, trial) == [
-        "Its score was the highest: -1.5 (the logarithm of the expected improvement in the model's"
-        f" units{each})."
+        f"Its score was the highest: -1.5 (the logarithm of the expected improvement{each})."
     ]
+    asked_early = Notes(reason=Modelled(-1.5, expected, question=Race()))
+    assert score_words(asked_early, {"name": "freeze-thaw"}, problem).endswith("model's units")
 
 
 def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_it() -> None:
