@@ -16,10 +16,7 @@ process what the optimizer wants next; a worker trains one unit from the run's c
 loss goes back at once. Pauses, resumes and stops are the optimizer's. One line per run: the best
 loss by units and by seconds.
 
-``report`` prints for each problem the median final loss, the average rank at half and full budget
-(units, or seconds where these were limited), and how much of each other method's wall clock `auto`
-needs to reach the value at which that method ends (same seed, median over seeds); then ranks and
-shares over all problems.
+``report`` prints what they come to (`training_report.py`).
 """
 
 import argparse
@@ -28,7 +25,6 @@ import math
 import multiprocessing
 import os
 import pickle
-import statistics
 import subprocess
 import tempfile
 import time
@@ -40,6 +36,7 @@ from typing import Any
 
 from environments import peer_command
 from training_problems import PROBLEMS, Config, Problem
+from training_report import key, read, report
 
 import scrimp
 from scrimp.bench.described_space import described_space
@@ -261,121 +258,6 @@ def run(given: argparse.Namespace) -> None:
                     f" {record['seconds']:.0f} s",
                     flush=True,
                 )
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """The runs in a file; a line that a kill left half written does not count."""
-    found = []
-    for line in path.read_text().splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
-
-
-def key(record: dict[str, Any]) -> tuple[Any, ...]:
-    """What tells runs apart."""
-    return tuple(
-        record.get(name) for name in ("problem", "method", "seed", "fulls", "limit", "workers")
-    )
-
-
-def setting_of(record: dict[str, Any]) -> tuple[str, str]:
-    """The problem, and what every method was given."""
-    limit = record.get("limit")
-    given = f"{limit:g} seconds" if limit else f"{record['fulls']} fulls"
-    return record["problem"], f"{given}, {record['workers']} workers"
-
-
-def best_at(record: dict[str, Any], share: float) -> float:
-    """The best loss after a share of the units, or of the seconds where these were limited."""
-    by, total = (1, record["limit"]) if record.get("limit") else (0, record["units"])
-    return min(
-        (point[2] for point in record["trace"] if point[by] <= share * total),
-        default=float("inf"),
-    )
-
-
-def reached(record: dict[str, Any], value: float) -> float:
-    """The seconds after which a run was at least as good as ``value``; infinite when it never
-    was."""
-    return next((seconds for _, seconds, loss in record["trace"] if loss <= value), float("inf"))
-
-
-def ranks(values: dict[str, float]) -> dict[str, float]:
-    """Average ranks, ties shared."""
-    return {
-        name: (
-            sum(other < value for other in values.values())
-            + (sum(other == value for other in values.values()) + 1) / 2
-        )
-        for name, value in values.items()
-    }
-
-
-def report(given: argparse.Namespace) -> None:
-    """One table per problem, and the average ranks over all of them."""
-    records = {key(record): record for record in read(given.file)}.values()
-    everywhere: dict[str, list[tuple[float, float]]] = {}
-    times: dict[str, list[float]] = {}
-    for setting in sorted({setting_of(r) for r in records}):
-        here = [r for r in records if setting_of(r) == setting]
-        by_seed = {
-            seed: {r["method"]: r for r in here if r["seed"] == seed}
-            for seed in {r["seed"] for r in here}
-        }
-        methods = sorted({r["method"] for r in here})
-        whole = {seed: runs for seed, runs in by_seed.items() if len(runs) == len(methods)}
-        print(f"\n{setting[0]}: {setting[1]}, {len(whole)} seeds with all methods")
-        for name in methods:
-            pairs = []
-            for runs in whole.values():
-                half = ranks({method: best_at(r, 0.5) for method, r in runs.items()})[name]
-                full = ranks({method: r["best"] for method, r in runs.items()})[name]
-                pairs.append((half, full))
-            shares = auto_shares(name, by_seed)
-            everywhere.setdefault(name, []).extend(pairs)
-            times.setdefault(name, []).extend(shares)
-            print(line(name, by_seed, pairs) + needed(shares))
-    print("\naverage rank at half and full budget, all problems")
-    for name, pairs in sorted(everywhere.items(), key=lambda item: mean(p[1] for p in item[1])):
-        print(
-            f"  {name:26} {mean(p[0] for p in pairs):5.2f} {mean(p[1] for p in pairs):5.2f} "
-            f" ({len(pairs)} runs){needed(times[name])}"
-        )
-
-
-def line(name: str, by_seed: dict[int, dict[str, Any]], pairs: list[tuple[float, float]]) -> str:
-    """A method's final losses and ranks."""
-    finals = [runs[name]["best"] for runs in by_seed.values() if name in runs]
-    text = f"  {name:26} median {statistics.median(finals):.4f}  worst {max(finals):.4f}"
-    if pairs:
-        text += f"  rank {mean(p[0] for p in pairs):.2f} {mean(p[1] for p in pairs):.2f}"
-    return text
-
-
-def auto_shares(name: str, by_seed: dict[int, dict[str, Any]]) -> list[float]:
-    """The shares of another method's wall clock in which `auto` reaches its end, one for each
-    seed; infinite where it never does."""
-    both = [runs for runs in by_seed.values() if {name, "auto"} <= runs.keys() and name != "auto"]
-    return [reached(runs["auto"], runs[name]["best"]) / runs[name]["seconds"] for runs in both]
-
-
-def needed(shares: list[float]) -> str:
-    """Their median in words; nothing where there are none."""
-    if not shares:
-        return ""
-    middle = statistics.median(shares)
-    if math.isinf(middle):
-        return f"  auto reaches its end in {sum(map(math.isfinite, shares))} of {len(shares)}"
-    return f"  auto needs {middle:.0%} of its time"
-
-
-def mean(values: Iterator[float]) -> float:
-    """Their mean; NaN without one."""
-    found = list(values)
-    return sum(found) / len(found) if found else float("nan")
 
 
 def main() -> None:

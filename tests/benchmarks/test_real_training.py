@@ -28,6 +28,11 @@ def module():
         sys.path.remove(str(BENCHMARKS))
 
 
+@pytest.fixture(scope="module")
+def reporting(module):
+    return importlib.import_module(module.report.__module__)
+
+
 class Halving:
     """Pauses every run after its first unit; the third slice goes on with the first run to its
     end."""
@@ -77,7 +82,7 @@ def record(method, seed, trace, seconds=100.0):
     }  # fmt: skip
 
 
-def test_the_report_ranks_and_says_how_soon(module, tmp_path, capsys):
+def test_the_report_ranks_and_says_how_soon(reporting, tmp_path, capsys):
     path = tmp_path / "real.jsonl"
     runs = [
         record("auto", 0, [[1, 5.0, 3.0], [10, 40.0, 1.0]]),
@@ -85,7 +90,7 @@ def test_the_report_ranks_and_says_how_soon(module, tmp_path, capsys):
         record("random", 0, [[1, 5.0, 0.5]]),
     ]
     path.write_text("\n".join(map(json.dumps, runs)) + '\n{"half')
-    module.report(Namespace(file=path))
+    reporting.report(Namespace(file=path))
     lines = capsys.readouterr().out.splitlines()
     (asha,) = [line for line in lines if line.startswith("  asha") and "median" in line]
     assert (
@@ -93,10 +98,16 @@ def test_the_report_ranks_and_says_how_soon(module, tmp_path, capsys):
         and "rank 3.00 3.00" in asha
         and "auto needs 40% of its time" in asha
     )
-    assert module.reached(runs[0], 2.0) == 40.0 and module.reached(runs[0], 0.5) == float("inf")
-    assert module.best_at(runs[1], 0.5) == 3.0
-    assert module.best_at(runs[1] | {"limit": 100.0}, 0.8) == 2.0  # by seconds
-    assert module.ranks({"a": 1.0, "b": 2.0, "c": 1.0}) == {"a": 1.5, "b": 3.0, "c": 1.5}
+    (missed,) = [line for line in lines if line.startswith("  random") and "median" in line]
+    assert missed.endswith("auto reaches its end in 0 of 1")
+    (together,) = [line for line in lines if line.startswith("  asha") and "(1 runs)" in line]
+    assert together.endswith("auto needs 40% of its time")
+    assert reporting.reached(runs[0], 2.0) == 40.0 and reporting.reached(runs[0], 0.5) == float(
+        "inf"
+    )
+    assert reporting.best_at(runs[1], 0.5) == 3.0
+    assert reporting.best_at(runs[1] | {"limit": 100.0}, 0.8) == 2.0  # by seconds
+    assert reporting.ranks({"a": 1.0, "b": 2.0, "c": 1.0}) == {"a": 1.5, "b": 3.0, "c": 1.5}
 
 
 def test_runs_that_are_held_are_not_run_again(module, tmp_path, monkeypatch, capsys):
